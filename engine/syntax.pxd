@@ -1,0 +1,61 @@
+"""syntax: selector text -> tree of Terms, or InvalidSelectorError with the position; dialects "activemq" and "rocketmq".
+
+Surface forms are kept (``<>`` is not yet NOT(=)); a later room lowers them. All checks that the real parsers make at
+parse time are made here (spec activemq 1.2-1.6, rocketmq 8.2), so a tree that exists is a selector the broker accepts.
+"""
+
+
+cpdef enum TermKind:
+    LITERAL         # value: None, bool, int, float, str; java_type says byte .. BIG_DECIMAL
+    PROPERTY        # value: name
+    AND             # terms: two or more, left to right
+    OR              # terms: two or more, left to right
+    NOT             # terms: 1
+    EQUAL           # terms: left, right
+    NOT_EQUAL
+    LESS
+    LESS_EQUAL
+    GREATER
+    GREATER_EQUAL
+    IS_NULL         # terms: 1
+    IS_NOT_NULL
+    BETWEEN         # terms: subject, low, high
+    NOT_BETWEEN
+    IN              # terms: property; value: tuple of str
+    NOT_IN
+    LIKE            # terms: subject; value: (pattern, escape or None)
+    NOT_LIKE
+    ADD             # terms: left, right
+    SUBTRACT
+    MULTIPLY
+    DIVIDE
+    REMAINDER
+    NEGATE          # terms: 1
+    CAST            # terms: a bare property standing where a boolean must stand
+    FUNCTION        # value: name; terms: arguments
+    XPATH           # value: text
+    XQUERY          # value: text
+    CONTAINS        # terms: subject; value: str (rocketmq)
+    NOT_CONTAINS
+    STARTS_WITH
+    NOT_STARTS_WITH
+    ENDS_WITH
+    NOT_ENDS_WITH
+
+
+cdef class Term:
+    cdef readonly int kind          # TermKind
+    cdef readonly int position      # where it starts in the text
+    cdef readonly int java_type     # JavaType of a LITERAL, else 0
+    cdef readonly object value
+    cdef readonly tuple terms
+
+
+cdef class Tree:
+    cdef readonly str text          # as given
+    cdef readonly str dialect
+    cdef readonly bint convert      # convert_string_expressions: was given
+    cdef readonly Term root
+
+
+cpdef Tree parse(str text, str dialect)

@@ -1,0 +1,1 @@
+"""The compiled core. Import its names from ``pyengine``, ``pyengine.activemq`` or ``pyengine.rocketmq``."""

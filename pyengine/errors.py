@@ -1,0 +1,166 @@
+"""Every exception of pyengine, in one tree. This room imports nothing, so that the core and every driver can raise from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that offers the nearest known name, or lists the known ones when they are few; empty when neither helps."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if 0 < len(names) <= 12:
+        return "known: " + ", ".join(names)
+    return ""
+
+
+class PyengineError(Exception):
+    """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else."""
+
+
+class InvalidSelectorError(PyengineError, ValueError):
+    """A selector the broker would refuse.
+
+    text: the whole selector. position: 0-based index into ``text`` where it stops making sense.
+    expected: what could have stood there. hint: what to write instead, or an empty string.
+    """
+
+    def __init__(self, text: str, position: int, problem: str, *, expected: str = "", hint: str = "") -> None:
+        self.text = text
+        self.position = position
+        self.problem = problem
+        self.expected = expected
+        self.hint = hint
+        super().__init__(text, position, problem, expected, hint)
+
+    def __str__(self) -> str:
+        start = max(0, self.position - 60)
+        window = self.text[start : self.position + 20].replace("\n", " ").replace("\r", " ").replace("\t", " ")
+        lines = [f"invalid selector at position {self.position}: {self.problem}"]
+        if self.expected:
+            lines[0] += f"; expected {self.expected}"
+        lines += ["  " + window, "  " + " " * (self.position - start) + "^"]
+        if self.hint:
+            lines.append("  hint: " + self.hint)
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_invalid_selector, (self.text, self.position, self.problem, self.expected, self.hint)
+
+
+def _rebuild_invalid_selector(
+    text: str, position: int, problem: str, expected: str, hint: str
+) -> InvalidSelectorError:
+    return InvalidSelectorError(text, position, problem, expected=expected, hint=hint)
+
+
+class SelectorEvaluationError(PyengineError, ValueError):
+    """A valid selector that cannot be evaluated on this message (the broker throws there too, spec activemq 1.1).
+
+    text: the selector. row: 0-based position in the batch, or None for a single message. problem: what failed.
+    """
+
+    def __init__(self, text: str, problem: str, row: int | None = None) -> None:
+        self.text = text
+        self.problem = problem
+        self.row = row
+        super().__init__(text, problem, row)
+
+    def __str__(self) -> str:
+        where = "" if self.row is None else f" on row {self.row}"
+        return f"selector {self.text!r} cannot be evaluated{where}: {self.problem}"
+
+
+class InvalidMessageError(PyengineError, ValueError):
+    """A header or property that no message can carry. field: its name. value: what was given. hint: what is accepted."""
+
+    def __init__(self, field: str, value: object, problem: str, *, hint: str = "") -> None:
+        self.field = field
+        self.value = value
+        self.problem = problem
+        self.hint = hint
+        super().__init__(field, value, problem, hint)
+
+    def __str__(self) -> str:
+        text = f"{self.field} = {self.value!r} ({type(self.value).__name__}): {self.problem}"
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_invalid_message, (self.field, self.value, self.problem, self.hint)
+
+
+def _rebuild_invalid_message(field: str, value: object, problem: str, hint: str) -> InvalidMessageError:
+    return InvalidMessageError(field, value, problem, hint=hint)
+
+
+class MissingColumnError(PyengineError, KeyError):
+    """A selector or the topology reads a column that the batch or table does not have."""
+
+    def __init__(self, column: str, available: Iterable[str], where: str = "the batch") -> None:
+        self.column = column
+        self.available = tuple(available)
+        self.where = where
+        super().__init__(column, self.available, where)
+
+    def __str__(self) -> str:
+        hint = did_you_mean(self.column, self.available)
+        return f"{self.where} has no column {self.column!r}" + (f"; {hint}" if hint else "")
+
+
+class UnsupportedColumnError(PyengineError, TypeError):
+    """A column whose type no message property can have. column: its name. type: its Arrow format or numpy dtype."""
+
+    def __init__(self, column: str, type: str, hint: str = "") -> None:
+        self.column = column
+        self.type = type
+        self.hint = hint
+        super().__init__(column, type, hint)
+
+    def __str__(self) -> str:
+        text = f"column {self.column!r} of type {self.type} cannot be read as a message property"
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class InvalidTopologyError(PyengineError, ValueError):
+    """A topology file or table that cannot be used. file, key and value say where; hint says what to do."""
+
+    def __init__(self, problem: str, *, file: str = "", key: str = "", value: object = None, hint: str = "") -> None:
+        self.problem = problem
+        self.file = file
+        self.key = key
+        self.value = value
+        self.hint = hint
+        super().__init__(problem, file, key, value, hint)
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.file, self.key) if part)
+        text = f"{where}: {self.problem}" if where else self.problem
+        if self.value is not None:
+            text += f" (got {self.value!r})"
+        return f"{text}; {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_invalid_topology, (self.problem, self.file, self.key, self.value, self.hint)
+
+
+def _rebuild_invalid_topology(problem: str, file: str, key: str, value: object, hint: str) -> InvalidTopologyError:
+    return InvalidTopologyError(problem, file=file, key=key, value=value, hint=hint)
+
+
+class IllegalStateError(PyengineError, RuntimeError):
+    """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
+
+
+class MissingExtraError(PyengineError, ImportError):
+    """An optional dependency is not installed. extra: the extra of pyengine-dispatch that brings it."""
+
+    def __init__(self, extra: str, needs: str) -> None:
+        self.extra = extra
+        self.needs = needs
+        super().__init__(extra, needs)
+
+    def __str__(self) -> str:
+        return f"this needs {self.needs}: pip install 'pyengine-dispatch[{self.extra}]'"

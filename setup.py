@@ -1,0 +1,61 @@
+"""The compiled rooms of the core and their compiler flags; everything else is in pyproject.toml."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+ROOMS = sorted(path.stem for path in Path("engine").glob("*.pyx"))
+
+# Cython looks a .pxd up by its qualified name (pyengine/_engine/queue.pxd), the sources lie in engine/.
+CIMPORT = Path("build/cimport")
+SHARED = CIMPORT / "pyengine" / "_engine"
+SHARED.mkdir(parents=True, exist_ok=True)
+for package in (SHARED, SHARED.parent):
+    (package / "__init__.pxd").touch()
+for stale in SHARED.glob("*.pxd"):
+    if stale.name != "__init__.pxd" and not (Path("engine") / stale.name).exists():
+        stale.unlink()
+for declaration in Path("engine").glob("*.pxd"):
+    target = SHARED / declaration.name
+    if not target.exists() or target.read_bytes() != declaration.read_bytes():
+        shutil.copy2(declaration, target)
+
+if sys.platform == "win32":
+    flags, links = ["/O2"], []
+else:
+    # -O3: the typed column loops vectorise only there; -ffp-contract=off: answers must not depend on fused operations.
+    flags, links = ["-O3", "-g0", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unreachable-code"], ["-Wl,-s"]
+    if sys.platform == "darwin":
+        links = []
+if os.environ.get("PYENGINE_DEBUG"):
+    flags, links = ["-O1", "-g", "-ffp-contract=off"], []
+
+debug = bool(os.environ.get("PYENGINE_DEBUG"))
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                f"pyengine._engine.{room}",
+                [f"engine/{room}.pyx"],
+                include_dirs=["engine"],
+                extra_compile_args=flags,
+                extra_link_args=links,
+            )
+            for room in ROOMS
+        ],
+        include_path=[str(CIMPORT)],
+        build_dir="build/c",
+        nthreads=int(os.environ.get("PYENGINE_BUILD_JOBS", "2")),
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": debug,
+            "wraparound": debug,
+            "embedsignature": True,
+            "embedsignature.format": "python",
+        },
+    ),
+)

@@ -1,0 +1,1 @@
+"""Recorded answers of the real brokers, replayed through the public API."""
