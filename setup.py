@@ -10,19 +10,25 @@ from setuptools import Extension, setup
 
 ROOMS = sorted(path.stem for path in Path("engine").glob("*.pyx"))
 
-# Cython looks a .pxd up by its qualified name (pyengine/_engine/queue.pxd), the sources lie in engine/.
+
+def mirror(pattern: str, target: Path) -> None:
+    """Make ``target`` hold the engine/ files of one pattern, touching only what changed."""
+    target.mkdir(parents=True, exist_ok=True)
+    for stale in target.glob(pattern):
+        if stale.stem != "__init__" and not (Path("engine") / stale.name).exists():
+            stale.unlink()
+    for source in Path("engine").glob(pattern):
+        copy = target / source.name
+        if not copy.exists() or copy.read_bytes() != source.read_bytes():
+            shutil.copy2(source, copy)
+
+
+# Cython looks a .pxd up by its qualified name, pyengine/_engine/queue.pxd, and type checkers a .pyi; both lie in engine/.
 CIMPORT = Path("build/cimport")
-SHARED = CIMPORT / "pyengine" / "_engine"
-SHARED.mkdir(parents=True, exist_ok=True)
-for package in (SHARED, SHARED.parent):
-    (package / "__init__.pxd").touch()
-for stale in SHARED.glob("*.pxd"):
-    if stale.name != "__init__.pxd" and not (Path("engine") / stale.name).exists():
-        stale.unlink()
-for declaration in Path("engine").glob("*.pxd"):
-    target = SHARED / declaration.name
-    if not target.exists() or target.read_bytes() != declaration.read_bytes():
-        shutil.copy2(declaration, target)
+mirror("*.pxd", CIMPORT / "pyengine" / "_engine")
+mirror("*.pyi", Path("pyengine/_engine"))
+for package in ("pyengine", "pyengine/_engine"):
+    (CIMPORT / package / "__init__.pxd").touch()
 
 if sys.platform == "win32":
     flags, links = ["/O2"], []

@@ -51,9 +51,7 @@ class InvalidSelectorError(PyengineError, ValueError):
         return _rebuild_invalid_selector, (self.text, self.position, self.problem, self.expected, self.hint)
 
 
-def _rebuild_invalid_selector(
-    text: str, position: int, problem: str, expected: str, hint: str
-) -> InvalidSelectorError:
+def _rebuild_invalid_selector(text: str, position: int, problem: str, expected: str, hint: str) -> InvalidSelectorError:
     return InvalidSelectorError(text, position, problem, expected=expected, hint=hint)
 
 

@@ -40,4 +40,4 @@ def test_stubs_match_the_built_modules() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_a_stub(room: str) -> None:
-    assert (ROOT / "pyengine" / "_engine" / f"{room}.pyi").exists()
+    assert (ROOT / "engine" / f"{room}.pyi").exists()

