@@ -23,7 +23,7 @@ def mirror(pattern: str, target: Path) -> None:
             shutil.copy2(source, copy)
 
 
-# Cython looks a .pxd up by its qualified name, pyengine/_engine/queue.pxd, and type checkers a .pyi; both lie in engine/.
+# Cython finds a .pxd by its qualified name, pyengine/_engine/queue.pxd, type checkers a .pyi; both lie in engine/.
 CIMPORT = Path("build/cimport")
 mirror("*.pxd", CIMPORT / "pyengine" / "_engine")
 mirror("*.pyi", Path("pyengine/_engine"))

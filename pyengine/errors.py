@@ -1,4 +1,4 @@
-"""Every exception of pyengine, in one tree. This room imports nothing, so that the core and every driver can raise from it."""
+"""Every exception of pyengine, in one tree. It imports nothing, so that the core and every driver can raise from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that offers the nearest known name, or lists the known ones when they are few; empty when neither helps."""
+    """A sentence that offers the nearest known name, or a list of the known ones if few; empty if neither helps."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
@@ -73,7 +73,7 @@ class SelectorEvaluationError(PyengineError, ValueError):
 
 
 class InvalidMessageError(PyengineError, ValueError):
-    """A header or property that no message can carry. field: its name. value: what was given. hint: what is accepted."""
+    """A header or property that no message can carry. field: its name. value: as given. hint: what is accepted."""
 
     def __init__(self, field: str, value: object, problem: str, *, hint: str = "") -> None:
         self.field = field

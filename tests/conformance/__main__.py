@@ -1,7 +1,7 @@
 """``python -m tests.conformance KIND FILE.jsonl [--show N]``: replay recorded answers and count who agrees.
 
-KIND is a folder and a kind, as in ``activemq/selector``; the module ``tests.conformance.activemq_selector`` replays it with
-``replay(case) -> Verdict`` and names its cases with ``identify(case) -> str``. Differences on purpose stand in
+KIND is a folder and a kind, as in ``activemq/selector``; the module ``tests.conformance.activemq_selector`` replays it
+with ``replay(case) -> Verdict`` and names its cases with ``identify(case) -> str``. Differences on purpose stand in
 docs/differences.md as table rows ``| KIND | id pattern | reason |`` and are counted as listed.
 """
 
@@ -60,9 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         parser.error(f"no runner for {options.kind!r}")
     listed = f", {counts['listed']} listed" if counts["listed"] else ""
-    print(
-        f"{options.kind}: {counts['agree']} agree, {counts['differ']} differ, {counts['unsupported']} unsupported{listed}"
-    )
+    tally = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("agree", "differ", "unsupported"))
+    print(f"{options.kind}: {tally}{listed}")
     return 0 if not counts["differ"] and not counts["unsupported"] else 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """agree; or differ, with what the real software answered and what pyengine answers; or unsupported, with a reason."""
+    """agree; or differ, with what the real software and what pyengine answer; or unsupported, with a reason."""
 
     kind: str
     asked: str = ""

@@ -1,4 +1,4 @@
-"""Imports point one way: engine <- activemq, rocketmq, spark, backlog <- cli; the root pulls in no optional dependency."""
+"""Imports point one way: engine <- activemq, rocketmq, spark, backlog <- cli; the root pulls in no extra."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "engine").glob("*.p[yx][xdi]")) + sorted((ROOT / "engine").glob("*.pxd"))
 FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py"))
 
-# What a room of the core may import besides other rooms. numpy is its C interface; errors is the floor under everything.
+# What a room of the core may import besides rooms. numpy is its C interface; errors is the floor under everything.
 CORE_MAY = {
     "libc",
     "cpython",
@@ -98,7 +98,7 @@ def test_packages_import_one_way(path: Path) -> None:
 
 
 def test_the_root_imports_no_extra() -> None:
-    code = "import sys; before = set(sys.modules); import numpy, pyengine; print(*sorted({m.partition('.')[0] for m in sys.modules}))"
+    code = "import sys, pyengine; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     extras = {
         "pyarrow",
