@@ -41,7 +41,9 @@ if os.environ.get("PYENGINE_DEBUG"):
     flags, links = ["-O1", "-g", "-ffp-contract=off"], []
 
 debug = bool(os.environ.get("PYENGINE_DEBUG"))
+jobs = int(os.environ.get("PYENGINE_BUILD_JOBS", "2"))
 setup(
+    options={"build_ext": {"parallel": jobs}},
     ext_modules=cythonize(
         [
             Extension(
@@ -55,7 +57,7 @@ setup(
         ],
         include_path=[str(CIMPORT)],
         build_dir="build/c",
-        nthreads=int(os.environ.get("PYENGINE_BUILD_JOBS", "2")),
+        nthreads=jobs,
         compiler_directives={
             "language_level": 3,
             "boundscheck": debug,
