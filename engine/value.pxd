@@ -1,7 +1,10 @@
 """value: one property value with its Java type, and the broker's rules for comparing and computing with it.
 
-Invariants: ``type`` says which payload member is valid; STRING and CHAR borrow their bytes (the owner outlives the
-Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
+Invariants: ``type`` says which payload member is valid; STRING, CHAR and BIG_DECIMAL borrow their text (the owner outlives
+the Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
+
+Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in a UCS2 text is its code point, and a
+CPython string may be passed as it is (LATIN1, UCS2 or UCS4). UTF8 may hold lone surrogates as three bytes, never a pair.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -18,7 +21,7 @@ cdef enum JavaType:
     DOUBLE = 7
     STRING = 8
     CHAR = 9
-    BIG_DECIMAL = 10   # an integer literal beyond Long: equal and ordered only among its own kind
+    BIG_DECIMAL = 10   # an integer beyond Long, literals only: equal and ordered only among its own kind
     OBJECT = 11        # list or map
 
 
@@ -36,11 +39,45 @@ cdef enum Truth:
     RAISED = 3         # the real classes throw here
 
 
+cdef enum Relation:    # in the order of program's EQUAL_TO .. GREATER_OR_EQUAL
+    IS_EQUAL = 0
+    IS_LESS = 1
+    IS_LESS_OR_EQUAL = 2
+    IS_GREATER = 3
+    IS_GREATER_OR_EQUAL = 4
+
+
+cdef enum Calculation:  # in the order of program's SUM .. MODULO
+    ADDITION = 0
+    SUBTRACTION = 1
+    MULTIPLICATION = 2
+    DIVISION = 3
+    REMAINDER_OF = 4
+
+
+cdef enum Rules:       # how a comparison treats text
+    EXACT_TYPES = 0          # activemq: text equals and orders only against text
+    CONVERT_TEXT = 1         # activemq with convert_string_expressions: text becomes the other side's type; if it cannot: FALSE
+    CONVERT_OR_RAISE = 2     # rocketmq: the same; if it cannot: RAISED; text is ordered against text as doubles
+
+
+cdef enum Problem:     # why a rule RAISED
+    NO_PROBLEM = 0
+    DOUBLE_AGAINST_FLOAT
+    ORDERED_OBJECT
+    BOOLEAN_AGAINST_TEXT
+    NOT_A_NUMBER_TEXT
+    NOT_COMPUTABLE
+    NEGATED_BYTE_OR_SHORT
+    FUNCTION_FAILED        # the Python exception of the call says why
+    NO_MEMORY
+
+
 cdef union Payload:
     int64_t integer    # BOOLEAN (0/1), BYTE .. LONG
     double real        # FLOAT, DOUBLE
-    const void* text   # STRING, CHAR: first code unit
-    void* object       # BIG_DECIMAL, OBJECT: borrowed PyObject*
+    const void* text   # STRING, CHAR: first code unit; BIG_DECIMAL: its decimal digits (UTF8), maybe after a minus sign
+    void* object       # OBJECT: borrowed PyObject*
 
 
 cdef struct Value:
@@ -49,3 +86,32 @@ cdef struct Value:
     uint16_t reserved
     uint32_t length    # code units of the encoding (bytes for UTF8)
     Payload payload
+
+
+cdef struct Scratch:   # owns the texts made during an evaluation; zeroed before use, freed by free_scratch
+    void* blocks
+    int problem        # Problem of the last RAISED
+
+
+# A message's value with its Java type; INT or LONG by size for int, numpy scalars keep their width, None is NULL_VALUE.
+# Borrows from ``source``. Raises InvalidMessageError(field) for anything a message property cannot be. list, tuple and
+# dict are OBJECT only if ``objects``.
+cdef int read_value(object source, Value* into, object field, bint objects) except -1
+# The same, for the dialect whose properties are all text: anything but text becomes its Java text, held by ``scratch``.
+cdef int read_text(object source, Value* into, object field, Scratch* scratch) except -1
+cdef object python_value(const Value* value)      # a Python object that read_value reads back to the same type
+
+cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil  # Truth
+cdef int order_text(const Value* left, const Value* right) noexcept nogil       # -1, 0, 1; STRING against STRING
+cdef bint same_text(const Value* left, const Value* right) noexcept nogil
+cdef int calculate(
+    int calculation, const Value* left, const Value* right, Value* result, Scratch* scratch
+) noexcept nogil                                                                # TRUE, or RAISED
+cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept nogil                 # TRUE, or RAISED
+cdef int append_java_text(const Value* value, Value* result, Scratch* scratch) noexcept nogil       # String.valueOf: TRUE, or RAISED
+
+cdef void* take_scratch(Scratch* scratch, size_t size) noexcept nogil           # NULL without memory
+cdef void free_scratch(Scratch* scratch) noexcept nogil
+
+cpdef str java_text(object value)                 # String.valueOf of a property value (or list or map) given as Python object
+cpdef bint java_equal(object left, object right)  # left.equals(right): same Java type and equal; None equals None
