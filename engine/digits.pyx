@@ -190,7 +190,7 @@ cdef void free_format(uint64_t fraction, int exponent, int precision, Decimal* o
 
     Steele and White's free format with the particulars of the JDK: half a gap on both sides (a quarter for powers of
     two), an estimated power of ten, at least two digits where an exponent will be printed, and an upper limit that is
-    included where numbers are wider than 64 bits, excluded elsewhere, and unseen where the signed sum overflows.
+    included where numbers are wider than 64 bits, excluded elsewhere, and unseen where only the signed sum overflows.
     """
     cdef int bits = 53
     cdef uint64_t odd = fraction
@@ -253,7 +253,9 @@ cdef void free_format(uint64_t fraction, int exponent, int precision, Decimal* o
         low = order_naturals(&b, &m) < 0
         memcpy(&sum_, &b, sizeof(Natural))
         add(&sum_, &m)
-        high = order_naturals(&sum_, &tens) >= (1 if width else 0) and (width == 0 or bit_length(&sum_) <= width)
+        high = order_naturals(&sum_, &tens) >= (1 if width else 0)
+        if width and bit_length(&sum_) > width:
+            high = bit_length(&m) > width
         if first and digit == 0 and not high:
             estimate -= 1
         else:
