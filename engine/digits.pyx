@@ -1,4 +1,4 @@
-# cython: freethreading_compatible=True
+# cython: freethreading_compatible=True, cdivision=True
 """See digits.pxd."""
 
 from libc.math cimport INFINITY, NAN, floor, isinf, isnan, ldexp, signbit

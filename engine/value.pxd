@@ -7,7 +7,9 @@ Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in 
 CPython string may be passed as it is (LATIN1, UCS2 or UCS4). UTF8 may hold lone surrogates as three bytes, never a pair.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from cpython.object cimport PyObject
+from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 
 cdef enum JavaType:
@@ -93,12 +95,90 @@ cdef struct Scratch:   # owns the texts made during an evaluation; zeroed before
     int problem        # Problem of the last RAISED
 
 
+cdef extern from *:
+    """
+    #ifndef PYENGINE_QUICK
+    #define PYENGINE_QUICK
+    #if PY_VERSION_HEX >= 0x030C0000
+    static inline int pyengine_small_integer(PyObject *o, int64_t *value) {
+        if (!PyUnstable_Long_IsCompact((PyLongObject *)o)) return 0;
+        *value = (int64_t)PyUnstable_Long_CompactValue((PyLongObject *)o);
+        return 1;
+    }
+    #else
+    static inline int pyengine_small_integer(PyObject *o, int64_t *value) {
+        const digit *d = ((PyLongObject *)o)->ob_digit;
+        switch (Py_SIZE(o)) {
+            case 0: *value = 0; return 1;
+            case 1: *value = d[0]; return 1;
+            case -1: *value = -(int64_t)d[0]; return 1;
+            case 2: *value = (int64_t)d[1] << PyLong_SHIFT | d[0]; return 1;
+            case -2: *value = -((int64_t)d[1] << PyLong_SHIFT | d[0]); return 1;
+            default: return 0;
+        }
+    }
+    #endif
+    #endif
+    """
+    bint pyengine_small_integer(PyObject* source, int64_t* value) noexcept nogil
+    bint is_exact_text "PyUnicode_CheckExact"(PyObject* source) noexcept nogil
+    bint is_exact_integer "PyLong_CheckExact"(PyObject* source) noexcept nogil
+    bint is_exact_real "PyFloat_CheckExact"(PyObject* source) noexcept nogil
+    double real_of "PyFloat_AS_DOUBLE"(PyObject* source) noexcept nogil
+    unsigned int text_kind "PyUnicode_KIND"(PyObject* source) noexcept nogil
+    const void* text_data "PyUnicode_DATA"(PyObject* source) noexcept nogil
+    Py_ssize_t text_length "PyUnicode_GET_LENGTH"(PyObject* source) noexcept nogil
+    PyObject* python_true "Py_True"
+    PyObject* python_false "Py_False"
+    PyObject* python_none "Py_None"
+
+
+cdef inline bint quick_value(PyObject* source, Value* into) noexcept nogil:
+    """read_value of an exact str, small int, float, bool or None; False for anything else. Needs the GIL held."""
+    cdef int64_t integer
+    if is_exact_text(source):
+        into.type = STRING
+        into.encoding = <uint8_t>text_kind(source)
+        into.length = <uint32_t>text_length(source)
+        into.payload.text = text_data(source)
+        return into.encoding != UTF8 and text_length(source) <= INT32_MAX
+    if is_exact_integer(source):
+        if not pyengine_small_integer(source, &integer):
+            return False
+        into.type = INT if INT32_MIN <= integer <= INT32_MAX else LONG
+        into.payload.integer = integer
+        return True
+    if is_exact_real(source):
+        into.type = DOUBLE
+        into.payload.real = real_of(source)
+        return True
+    if source == python_none:
+        into.type = NULL_VALUE
+        return True
+    if source == python_true or source == python_false:
+        into.type = BOOLEAN
+        into.payload.integer = source == python_true
+        return True
+    return False
+
+
+cdef inline int64_t order_key(double value) noexcept nogil:
+    """An integer ordered as Double.compareTo orders: -0.0 below 0.0, every NaN equal and above all."""
+    cdef int64_t bits
+    if value != value:
+        return <int64_t>0x7FF8000000000000
+    memcpy(&bits, &value, 8)
+    return bits ^ (<int64_t>(<uint64_t>(bits >> 63) >> 1))
+
+
 # A message's value with its Java type; INT or LONG by size for int, numpy scalars keep their width, None is NULL_VALUE.
 # Borrows from ``source``. Raises InvalidMessageError(field) for anything a message property cannot be. list, tuple and
 # dict are OBJECT only if ``objects``.
 cdef int read_value(object source, Value* into, object field, bint objects) except -1
 # The same, for the dialect whose properties are all text: anything but text becomes its Java text, held by ``scratch``.
 cdef int read_text(object source, Value* into, object field, Scratch* scratch) except -1
+# A value, with ``number`` parsed from text as Byte.valueOf .. Double.valueOf do; False where they throw.
+cdef bint parse_number(const Value* text, int java_type, Value* number, Scratch* scratch) noexcept nogil
 cdef object python_value(const Value* value)      # a Python object that read_value reads back to the same type
 
 cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil  # Truth
@@ -108,7 +188,7 @@ cdef int calculate(
     int calculation, const Value* left, const Value* right, Value* result, Scratch* scratch
 ) noexcept nogil                                                                # TRUE, or RAISED
 cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept nogil                 # TRUE, or RAISED
-cdef int append_java_text(const Value* value, Value* result, Scratch* scratch) noexcept nogil       # String.valueOf: TRUE, or RAISED
+cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil       # String.valueOf: TRUE, or RAISED
 
 cdef void* take_scratch(Scratch* scratch, size_t size) noexcept nogil           # NULL without memory
 cdef void free_scratch(Scratch* scratch) noexcept nogil
