@@ -1,0 +1,36 @@
+"""header: the JMS headers a selector can name: one table of name, code, and value of a freshly made message.
+
+Source: filter.PropertyExpression and command.ActiveMQMessage (spec activemq 1.7). A header whose fresh value is not NULL_VALUE
+is never null. A reserved name that a property setter turns into a header is ``settable``.
+"""
+
+from pyengine._engine.value cimport Value
+
+
+cdef enum Header:
+    NO_HEADER = 0                     # an ordinary property
+    DESTINATION
+    REPLY_TO
+    TYPE
+    DELIVERY_MODE
+    PRIORITY
+    MESSAGE_ID
+    TIMESTAMP
+    CORRELATION_ID
+    EXPIRATION
+    REDELIVERED
+    DELIVERY_COUNT
+    GROUP_ID
+    GROUP_SEQUENCE
+    GROUP_FIRST_FOR_CONSUMER
+    USER_ID
+    PRODUCER_TRANSACTION_ID
+    BROKER_IN_TIME
+    BROKER_OUT_TIME
+    BROKER_PATH
+    HEADER_COUNT                      # one more than the last code
+
+
+cpdef int header_code(object name) except -1          # Header of a name; NO_HEADER if it is not one
+cdef int settable_code(object name) except -1         # the same, for names a property setter turns into the header
+cdef void fresh_header(int code, Value* into) noexcept nogil    # value on a freshly made message; static text
