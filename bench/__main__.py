@@ -1,0 +1,118 @@
+"""Measure every question, print one table of ratios, and keep it in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from bench import jvm
+from bench.contest import Row
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+RIVALS = ("numpy", "polars", "duckdb", "pyarrow", "sortedcontainers")
+HEADINGS = ("question", "rival", "ours", "rival's", "a", "ratio (best)", "ratio (median)", "goal", "reached")
+
+
+def modules(wanted: list[str]) -> list[str]:
+    found = sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+    unknown = sorted(set(wanted) - set(found))
+    if unknown:
+        sys.exit(f"no such bench: {', '.join(unknown)}; there are {', '.join(found)}")
+    return wanted or found
+
+
+def rows(module: str) -> Iterator[Row]:
+    room = importlib.import_module(f"bench.bench_{module}")
+    if hasattr(room, "rows"):
+        yield from room.rows()
+    else:
+        for contest in room.contests():
+            yield from contest.rows()
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return "not available"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+    median = "" if row.rival_median is None else f"{row.rival_median / row.ours_median:.2f}x"
+    goal = f">= {row.goal:g}x" if row.goal is not None else ""
+    if row.at_most is not None:
+        goal = f"<= {seconds(row.at_most)}"
+    reached = {True: "yes", False: "NO", None: ""}[row.reached]
+    theirs = seconds(row.rival_best) if row.rival else ""
+    return (row.question, row.rival, seconds(row.ours_best), theirs, row.unit, ratio, median, goal, reached)
+
+
+def processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def page(measured: list[Row]) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench` (`python -m bench`). What is measured and how: [bench/README.md](../bench/README.md).",
+        "Answers were asserted equal before anything was timed. Times are CPU time of one core; each ratio is rival / ours",
+        "within one run, of the minima and of the medians of interleaved repetitions. Absolute times are this machine's",
+        "and do not carry over.",
+        "",
+        f"* processor: {processor()}",
+        f"* Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in RIVALS),
+        f"* {jvm.description()}",
+        "* one question alone: `python -m bench selector`; under pytest-benchmark: `pytest bench`",
+        "",
+        "| " + " | ".join(HEADINGS) + " |",
+        "|" + "---|" * len(HEADINGS),
+    ]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in measured]
+    notes = sorted({f"{row.rival}: {row.note}" for row in measured if row.note})
+    if notes:
+        lines += ["", *(f"* {note}" for note in notes)]
+    return "\n".join(lines) + "\n"
+
+
+def main(wanted: list[str]) -> None:
+    console = Console()
+    measured: list[Row] = []
+    with Progress(console=console, transient=True) as progress:
+        names = modules(wanted)
+        task = progress.add_task("measuring", total=len(names))
+        for name in names:
+            for row in rows(name):
+                measured.append(row)
+                progress.update(task, description=f"{name}: {row.question}")
+            progress.advance(task)
+    table = Table(*HEADINGS)
+    for row in measured:
+        table.add_row(*cells(row), style={True: "green", False: "red", None: ""}[row.reached])
+    console.print(table)
+    for note in sorted({f"{row.rival}: {row.note}" for row in measured if row.note}):
+        console.print(note)
+    if not wanted:
+        PAGE.write_text(page(measured), encoding="utf-8")
+        console.print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
