@@ -53,9 +53,8 @@ def class_path() -> str:
     classes = BUILD / "classes"
     path = f"{jars}/*:{classes}"
     sources = sorted(SOURCES.glob("*.java"))
-    if any(
-        not (cls := classes / f"{s.stem}.class").exists() or cls.stat().st_mtime < s.stat().st_mtime for s in sources
-    ):
+    newest = max(source.stat().st_mtime for source in sources)
+    if min((built.stat().st_mtime for built in classes.glob("*.class")), default=0.0) < newest:
         _run(["javac", "-nowarn", "-cp", path, "-d", classes, *sources], "compiling bench/java")
     return path
 
