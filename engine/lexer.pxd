@@ -1,10 +1,10 @@
 """lexer: selector text -> tokens, one at a time; spec activemq 1.2, rocketmq 8.2.
 
-Longest match, as the brokers' generated scanners do it; white space and comments are skipped. The two dialects differ in
-their reserved words, in the operators ``* / %`` and in hexadecimal and octal numbers (activemq only).
+Longest match, as the brokers' generated scanners do it; white space and comments are skipped. The two dialects differ
+in their reserved words, in the operators ``* / %`` and in hexadecimal and octal numbers (activemq only).
 
-Invariants: ``start <= end <= length``; a token's characters are ``text[start:end]``; advance() moves strictly forward until
-END and costs time in proportion to what it passes, whatever the text.
+Invariants: ``start <= end <= length``; a token's characters are ``text[start:end]``; advance() moves strictly forward
+until END and costs time in proportion to what it passes, whatever the text.
 """
 
 from libc.stdint cimport uint32_t
@@ -70,6 +70,7 @@ cdef class Lexer:
     cdef str quoted(self, Token* token)     # value of a QUOTED token
     cdef uint32_t at(self, Py_ssize_t index) noexcept
     cdef int refuse(self, Py_ssize_t position) except -1    # raises for the character that starts no token
+    cdef str usual_mistake(self, Token* token)  # what to write instead of a token that cannot stand there; or ""
     cdef int _word(self, Token* token) noexcept
     cdef int _number(self, Token* token) noexcept
     cdef int _quoted(self, Token* token) except -1

@@ -91,7 +91,7 @@ cdef class Lexer:
                 token.end = start
                 return 0
             character = self.at(start)
-            if character == c" " or character == c"\t" or character == c"\n" or character == c"\r" or character == c"\f":
+            if character == c" " or c"\t" <= character <= c"\n" or c"\f" <= character <= c"\r":
                 self.position = start + 1
                 continue
             if is_name_start(character):
@@ -316,3 +316,29 @@ cdef class Lexer:
         raise InvalidSelectorError(
             self.text, position, problem, expected="a name, a number, a text in single quotes or an operator", hint=hint
         )
+
+    cdef str usual_mistake(self, Token* token):
+        cdef str word = self.text[token.start:token.end]
+        cdef str before = self.text[max(0, token.start - 1):token.start]
+        cdef int kind = token.kind
+        if kind == EQUALS and before == "=":
+            return "write a single ="
+        if DIFFERS <= kind <= AT_LEAST and before == "=":
+            return "write <= or >="
+        if kind == FLOATING and word.startswith(".") and before and (before.isalnum() or before in "_$"):
+            return "a name cannot hold a dot; names are letters, digits, _ and $"
+        if kind == WORD and self.activemq and word.upper() in ("CONTAINS", "STARTSWITH", "ENDSWITH"):
+            return f"{word.upper()} belongs to the rocketmq dialect; write LIKE '%...%'"
+        if kind == WORD and before.isdigit():
+            return "a number ends before its letters; only an L may follow a decimal integer other than 0"
+        if kind == WORD:
+            return "text stands in single quotes: 'two words'; names hold neither blanks nor dashes"
+        if kind == QUOTED and before == "'":
+            return "a quote inside a text is written twice: 'it''s'"
+        if kind == DECIMAL and before.isdigit():
+            return "a number that starts with 0 is octal and holds only the digits 0 to 7"
+        if kind >= WORD_NOT:
+            return f"{word.upper()} is a reserved word and cannot be a property name"
+        if kind == CLOSE:
+            return "check that every bracket that is closed was opened"
+        return ""

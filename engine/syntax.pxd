@@ -1,10 +1,11 @@
-"""syntax: selector text -> tree of Terms, or InvalidSelectorError with the position; dialects "activemq" and "rocketmq".
+"""syntax: selector text -> tree of Terms, or InvalidSelectorError with the position; the dialects are "activemq" and
+"rocketmq".
 
 Surface forms are kept (``<>`` is not yet NOT(=)); a later room lowers them. All checks that the real parsers make at
-parse time are made here (spec activemq 1.2-1.6, rocketmq 8.2), so a tree that exists is a selector the broker accepts.
+parse time are made here (spec activemq 1.2-1.6, rocketmq 8.2), so a tree that exists is a selector its broker takes.
 
-Depth. The parser keeps its own stack and never recurses, so text of any shape is safe on any thread. A Tree is at most
-500 Terms deep (``Term.height``), counted as after lowering: ``<>``, BETWEEN, NOT BETWEEN, NOT LIKE, IS NOT NULL count two,
+Depth. The parser keeps its own stack and never recurses, so text of any shape is safe on any thread. A Tree is at
+most 500 Terms deep (``Term.height``), counted as after lowering: ``<>``, BETWEEN, NOT BETWEEN, NOT LIKE, IS NOT NULL count two,
 a cast counts one. Each ``a + b + c ..`` or ``a = b = c ..`` deepens by one a step, AND and OR chains do not. At most 1000
 brackets and signs may be open at a time. Beyond either limit: InvalidSelectorError. (The broker's limit is its
 thread's stack: about 850 brackets with 1 MiB, 25,000 with 8 MiB.) A recursion over a Tree or its lowered form may
@@ -67,7 +68,7 @@ cdef class Tree:
     cdef readonly str dialect
     cdef readonly bint convert      # convert_string_expressions: was given
     cdef readonly Term root
-    cdef readonly int end           # rocketmq: where the ignored rest of the text starts; len(text) when nothing is left
+    cdef readonly int end           # rocketmq: where the ignored rest of the text starts; len(text): none
 
 
 cpdef Tree parse(str text, str dialect)

@@ -3,15 +3,14 @@
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_Substring
-from libc.stdint cimport uint64_t
 
 from pyengine._engine.lexer cimport (
-    ABOVE, AT_LEAST, AT_MOST, BELOW, CLOSE, COMMA, DASH, DECIMAL, DIFFERS, END, EQUALS, FLOATING, HEXADECIMAL, OCTAL, OPEN,
-    PERCENT, PLUS, QUOTED, SLASH, STAR, WORD, WORD_AND, WORD_BETWEEN, WORD_CONTAINS, WORD_ENDSWITH, WORD_ESCAPE,
-    WORD_FALSE, WORD_IN, WORD_IS, WORD_LIKE, WORD_NOT, WORD_NULL, WORD_OR, WORD_STARTSWITH, WORD_TRUE, WORD_XPATH,
-    WORD_XQUERY, Lexer, Token,
+    ABOVE, AT_LEAST, AT_MOST, BELOW, CLOSE, COMMA, DASH, DECIMAL, DIFFERS, END, EQUALS, FLOATING, OPEN, PERCENT, PLUS,
+    QUOTED, SLASH, STAR, WORD, WORD_AND, WORD_BETWEEN, WORD_CONTAINS, WORD_ENDSWITH, WORD_ESCAPE, WORD_FALSE, WORD_IN,
+    WORD_IS, WORD_LIKE, WORD_NOT, WORD_NULL, WORD_OR, WORD_STARTSWITH, WORD_TRUE, WORD_XPATH, WORD_XQUERY, Lexer, Token,
 )
-from pyengine._engine.value cimport BIG_DECIMAL, BOOLEAN, DOUBLE, INT, LONG, NULL_VALUE, STRING
+from pyengine._engine.literal cimport number
+from pyengine._engine.value cimport BOOLEAN, DOUBLE, NULL_VALUE, STRING
 
 from pyengine.errors import InvalidSelectorError, did_you_mean
 
@@ -174,36 +173,7 @@ cdef class Parser:
         return f"{self.lexer.text[self.token.start:self.token.end][:40]!r} cannot stand here"
 
     cdef int _unexpected(self, str expected, str hint="") except -1:
-        return self._refuse(self.token.start, self._here(), expected, hint or self._usual_mistake())
-
-    cdef str _usual_mistake(self):
-        """What to write instead, guessed from the refused token and the characters next to it."""
-        cdef str text = self.lexer.text
-        cdef int start = self.token.start
-        cdef str word = text[start:self.token.end]
-        cdef str before = text[max(0, start - 1):start]
-        cdef int kind = self.token.kind
-        if kind == EQUALS and before == "=":
-            return "write a single ="
-        if (kind == BELOW or kind == ABOVE or kind == DIFFERS or kind == AT_MOST or kind == AT_LEAST) and before == "=":
-            return "write <= or >="
-        if kind == FLOATING and word.startswith(".") and before and (before.isalnum() or before in "_$"):
-            return "a name cannot hold a dot; names are letters, digits, _ and $"
-        if kind == WORD:
-            if word.upper() in ("CONTAINS", "STARTSWITH", "ENDSWITH") and self.lexer.activemq:
-                return f"{word.upper()} belongs to the rocketmq dialect; write LIKE '%...%'"
-            if before.isdigit():
-                return "a number ends before its letters; only an L may follow a decimal integer other than 0"
-            return "text stands in single quotes: 'two words'; names hold neither blanks nor dashes"
-        if kind == QUOTED and before == "'":
-            return "a quote inside a text is written twice: 'it''s'"
-        if kind == DECIMAL and before.isdigit():
-            return "a number that starts with 0 is octal and holds only the digits 0 to 7"
-        if kind >= WORD_NOT:
-            return f"{word.upper()} is a reserved word and cannot be a property name"
-        if kind == CLOSE:
-            return "check that every bracket that is closed was opened"
-        return ""
+        return self._refuse(self.token.start, self._here(), expected, hint or self.lexer.usual_mistake(&self.token))
 
     # The stack of frames.
 
@@ -291,7 +261,9 @@ cdef class Parser:
                 if frame.kind == SEVERAL:
                     operands.append(self._truth(<Term>operands.pop()))
                 else:
-                    self._check_between(<Term>operands[first], <Term>operands[first + 1], <Term>operands[first + 2], frame.term)
+                    self._check_between(
+                        <Term>operands[first], <Term>operands[first + 1], <Term>operands[first + 2], frame.term
+                    )
                 left = several(frame.term, operands[first:])
                 del operands[first:]
                 self._place(left)
@@ -305,7 +277,9 @@ cdef class Parser:
             if side.kind == LITERAL and side.java_type == NULL_VALUE:
                 self._refuse(side.position, "NULL cannot be compared", "a value", "write IS NULL or IS NOT NULL")
         if left.kind == LITERAL and right.kind == LITERAL and left.java_type == BOOLEAN and right.java_type != BOOLEAN:
-            self._refuse(right.position, "a truth value on the left cannot be compared with this constant", "TRUE or FALSE")
+            self._refuse(
+                right.position, "a truth value on the left cannot be compared with this constant", "TRUE or FALSE",
+            )
         return 0
 
     cdef int _check_order(self, Term term) except -1:
@@ -365,45 +339,10 @@ cdef class Parser:
         self._next()
         return value
 
-    cdef Term _integer(self):
-        """Literal of a DECIMAL, OCTAL or HEXADECIMAL token (spec activemq 1.6)."""
-        cdef int kind = self.token.kind
-        cdef uint64_t base = 10 if kind == DECIMAL else 16 if kind == HEXADECIMAL else 8
-        cdef int index = self.token.start + (2 if kind == HEXADECIMAL else 0)
-        cdef int end = self.token.end
-        cdef uint64_t low = 0
-        cdef bint beyond = False
-        cdef int digit
-        if kind == DECIMAL and (self.lexer.at(end - 1) | 32) == c"l":
-            end -= 1
-        cdef int digits_end = end
-        while index < digits_end:
-            digit = <int>self.lexer.at(index)
-            digit = digit - c"0" if digit <= c"9" else (digit | 32) - c"a" + 10
-            if low > (<uint64_t>0x7FFFFFFFFFFFFFFF - digit) // base:
-                beyond = True
-            low = low * base + digit
-            index += 1
-        cdef long long value = <long long>low
-        if beyond and (kind != DECIMAL or not self.lexer.activemq):
-            self._refuse(self.token.start, "this integer is beyond 9223372036854775807", "", "write it with a decimal point")
-        if -0x80000000 <= value <= 0x7FFFFFFF:
-            # Beyond Long the broker looks at the low 64 bits alone, so 18446744073709551617 is the Integer 1.
-            return leaf(LITERAL, self.token.start, INT, value)
-        if not beyond:
-            return leaf(LITERAL, self.token.start, LONG, value)
-        if digits_end - self.token.start > 4300:
-            self._refuse(self.token.start, "an integer of more than 4300 digits", "", "write it with an exponent")
-        return leaf(LITERAL, self.token.start, BIG_DECIMAL, int(self.lexer.text[self.token.start:digits_end]))
-
-    cdef Term _floating(self):
-        cdef double value = float(self.lexer.text[self.token.start:self.token.end])
-        if not self.lexer.activemq and not (0.0 < value <= 1.7976931348623157e308):
-            self._refuse(
-                self.token.start, "RocketMQ refuses a floating point number that is zero or out of range",
-                "a number from 4.9E-324 to 1.7976931348623157E308", "write 0 without a point" if value == 0.0 else "",
-            )
-        return leaf(LITERAL, self.token.start, DOUBLE, value)
+    cdef Term _number(self):
+        cdef int java_type = 0
+        cdef object value = number(self.lexer, &self.token, &java_type)
+        return leaf(LITERAL, self.token.start, java_type, value)
 
     cdef int _operand(self) except -1:
         """Takes tokens up to the end of one operand: prefixes and open brackets go to the frames."""
@@ -418,7 +357,7 @@ cdef class Parser:
                 if self.token.kind == OPEN and self.lexer.activemq:
                     if name not in ARGUMENT_COUNTS:
                         self._refuse(
-                            start, f"there is no function {name[:40]!r}", "a function, or a name with no bracket after it",
+                            start, f"there is no function {name[:40]!r}", "a function, or a name without a bracket",
                             did_you_mean(name.upper(), ARGUMENT_COUNTS),
                         )
                     self._push(ARGUMENTS, LOOSEST, FUNCTION, start)
@@ -432,10 +371,8 @@ cdef class Parser:
                 return 0
             elif kind == QUOTED:
                 self.operands.append(leaf(LITERAL, start, STRING, self.lexer.quoted(&self.token)))
-            elif kind == DECIMAL or kind == OCTAL or kind == HEXADECIMAL:
-                self.operands.append(self._integer())
-            elif kind == FLOATING:
-                self.operands.append(self._floating())
+            elif DECIMAL <= kind <= FLOATING:
+                self.operands.append(self._number())
             elif kind == WORD_TRUE or kind == WORD_FALSE:
                 self.operands.append(leaf(LITERAL, start, BOOLEAN, kind == WORD_TRUE))
             elif kind == WORD_NULL:
@@ -491,7 +428,8 @@ cdef class Parser:
         while True:
             self._next()
             texts.append(self._text_constant(
-                "a text in single quotes", "IN holds quoted texts only: name IN ('a', 'b'); for numbers write x = 1 OR x = 2"
+                "a text in single quotes",
+                "IN holds quoted texts only: name IN ('a', 'b'); for numbers write x = 1 OR x = 2",
             ))
             if self.token.kind == COMMA:
                 continue
@@ -648,7 +586,6 @@ cdef class Parser:
     cdef int _operator(self) except -1:
         """What follows an operand. 1: another operand is due, 0: the operand grew, 2: the expression is over."""
         cdef int kind = self.token.kind
-        cdef Frame* frame
         self._reduce(BY_PREFIX)
         if self.depth and self.frames[self.depth - 1].kind == ARGUMENTS and kind != CLOSE:
             if kind != COMMA:
@@ -708,7 +645,9 @@ cdef class Parser:
             step = self._operator()
         # RocketMQ does not ask for the end of the text: whatever could not follow is ignored.
         if self.token.kind != END and self.lexer.activemq:
-            self._unexpected("an operator or the end" if self.token.kind == CLOSE or not self.open else "a closing bracket")
+            self._unexpected(
+                "an operator or the end" if self.token.kind == CLOSE or not self.open else "an operator or a closing bracket"
+            )
         self._reduce(LOOSEST)
         if self.depth:
             self._refuse(

@@ -1,0 +1,1 @@
+"""No names for Python: the rooms of the core cimport this one."""
