@@ -1,6 +1,5 @@
 """Operator-precedence parser of both selector dialects: see syntax.pxd."""
 
-cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_Substring
 
@@ -10,6 +9,12 @@ from pyengine._engine.lexer cimport (
     WORD_IS, WORD_LIKE, WORD_NOT, WORD_NULL, WORD_OR, WORD_STARTSWITH, WORD_TRUE, WORD_XPATH, WORD_XQUERY, Lexer, Token,
 )
 from pyengine._engine.literal cimport number
+from pyengine._engine.tree cimport (
+    ADD, AND, BETWEEN, CAST, CONTAINS, DIVIDE, ENDS_WITH, EQUAL, FUNCTION, GREATER, GREATER_EQUAL, HEIGHT_LIMIT, IN,
+    IS_NOT_NULL, IS_NULL, LESS, LESS_EQUAL, LIKE, LITERAL, MULTIPLY, NEGATE, NOT, NOT_BETWEEN, NOT_CONTAINS,
+    NOT_ENDS_WITH, NOT_EQUAL, NOT_IN, NOT_LIKE, NOT_STARTS_WITH, OR, PROPERTY, REMAINDER, STARTS_WITH, SUBTRACT, XPATH,
+    XQUERY, Term, Tree, binary, is_boolean, leaf, several, unary,
+)
 from pyengine._engine.value cimport BOOLEAN, DOUBLE, NULL_VALUE, STRING
 
 from pyengine.errors import InvalidSelectorError, did_you_mean
@@ -45,98 +50,12 @@ cdef enum:
     BY_PREFIX = 7
 
 cdef enum:
-    HEIGHT_LIMIT = 500
     OPEN_LIMIT = 1000
 
 cdef str CONVERT_PREFIX = "convert_string_expressions:"
 cdef dict ARGUMENT_COUNTS = {  # name: least and most arguments (spec activemq 1.13)
     "INLIST": (2, 2), "MAKELIST": (1, 0x7FFFFFFF), "REGEX": (2, 2), "REPLACE": (3, 3), "SPLIT": (2, 3),
 }
-cdef tuple NONE = ()
-
-
-@cython.freelist(64)
-@cython.no_gc           # built bottom up and never changed: no cycle can pass through it
-cdef class Term:
-    """One node of a Tree. Belongs to its Tree: pickle that, or its text."""
-
-    def __init__(self, *args, **kwargs):
-        raise TypeError("Terms are made by parse()")
-
-    def __reduce__(self):
-        raise TypeError("a Term belongs to its Tree; pickle the Tree")
-
-    def __repr__(self):
-        return f"<Term {TermKind(self.kind).name} at {self.position}>"
-
-
-@cython.no_gc
-cdef class Tree:
-    """A selector that its broker accepts."""
-
-    def __init__(self, *args, **kwargs):
-        raise TypeError("Trees are made by parse()")
-
-    def __reduce__(self):
-        return parse, (self.text, self.dialect)
-
-    def __repr__(self):
-        return f"<Tree {self.dialect} {self.text!r}>"
-
-
-cdef inline Term leaf(int kind, int position, int java_type, object value):
-    cdef Term term = Term.__new__(Term)
-    term.kind = kind
-    term.position = position
-    term.java_type = java_type
-    term.height = 1
-    term.value = value
-    term.terms = NONE
-    return term
-
-
-cdef inline Term unary(int kind, int position, object value, Term operand):
-    cdef Term term = Term.__new__(Term)
-    term.kind = kind
-    term.position = position
-    term.height = operand.height + (2 if kind == IS_NOT_NULL or kind == NOT_LIKE else 1)
-    term.value = value
-    term.terms = (operand,)
-    return term
-
-
-cdef inline Term binary(int kind, Term left, Term right):
-    cdef Term term = Term.__new__(Term)
-    term.kind = kind
-    term.position = left.position
-    term.height = (left.height if left.height > right.height else right.height) + (2 if kind == NOT_EQUAL else 1)
-    term.terms = (left, right)
-    return term
-
-
-cdef Term several(int kind, list operands):
-    """AND, OR, BETWEEN and functions: any number of operands, at least one."""
-    cdef Term term = Term.__new__(Term)
-    cdef Term operand
-    cdef int height = 0
-    term.kind = kind
-    term.terms = tuple(operands)
-    for operand in operands:
-        if operand.height > height:
-            height = operand.height
-    term.position = (<Term>operands[0]).position
-    term.height = height + (2 if kind == BETWEEN or kind == NOT_BETWEEN else 1)
-    return term
-
-
-cdef bint is_boolean(Term term) except -1:
-    """Whether the real parser holds ``term`` for a boolean expression (spec activemq 1.4); a bare property is none."""
-    if term.kind == LITERAL:
-        return term.java_type == BOOLEAN or term.java_type == NULL_VALUE
-    if term.kind == FUNCTION:
-        return term.value == "INLIST" or term.value == "REGEX"
-    return not (term.kind == PROPERTY or ADD <= term.kind <= NEGATE)
-
 
 cdef class Parser:
     """One parse: operands and frames are the two stacks of an operator-precedence parser."""
@@ -645,9 +564,7 @@ cdef class Parser:
             step = self._operator()
         # RocketMQ does not ask for the end of the text: whatever could not follow is ignored.
         if self.token.kind != END and self.lexer.activemq:
-            self._unexpected(
-                "an operator or the end" if self.token.kind == CLOSE or not self.open else "an operator or a closing bracket"
-            )
+            self._unexpected("an operator or the end" if self.open == 0 else "an operator or a closing bracket")
         self._reduce(LOOSEST)
         if self.depth:
             self._refuse(
