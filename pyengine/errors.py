@@ -148,6 +148,19 @@ def _rebuild_invalid_topology(problem: str, file: str, key: str, value: object, 
     return InvalidTopologyError(problem, file=file, key=key, value=value, hint=hint)
 
 
+class AllocationError(PyengineError, ValueError):
+    """Message queues cannot be allocated. field: the argument. value: as given. problem: RocketMQ's own text."""
+
+    def __init__(self, field: str, value: object, problem: str) -> None:
+        self.field = field
+        self.value = value
+        self.problem = problem
+        super().__init__(field, value, problem)
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 class IllegalStateError(PyengineError, RuntimeError):
     """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
 

@@ -12,9 +12,10 @@ ROOT = Path(__file__).parents[2]
 ROOMS = sorted(path.stem for path in (ROOT / "engine").glob("*.pyx"))
 
 
-def check(*command: str) -> None:
-    """Run a tool in the checkout and fail with its output if it complains."""
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+def check(tool: str, *arguments: str) -> None:
+    """Run a tool of this environment in the checkout and fail with its output if it complains."""
+    command = [str(Path(sys.executable).parent / tool), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
@@ -27,7 +28,7 @@ def test_ruff_format() -> None:
 
 
 def test_cython_lint() -> None:
-    check("cython_lint", "--max-line-length", "120", "engine")
+    check("cython-lint", "--max-line-length", "120", "engine")
 
 
 def test_mypy_strict() -> None:
@@ -35,7 +36,7 @@ def test_mypy_strict() -> None:
 
 
 def test_stubs_match_the_built_modules() -> None:
-    check("mypy.stubtest", "--ignore-missing-stub", *[f"pyengine._engine.{room}" for room in ROOMS])
+    check("stubtest", "--ignore-missing-stub", *[f"pyengine._engine.{room}" for room in ROOMS])
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -1,0 +1,334 @@
+"""RocketMQ's allocation strategies: who owns which message queue of a topic, exact to the queue.
+
+A strategy is a frozen value with RocketMQ's own name. ``allocate`` answers for one client, as the real classes do;
+``plan`` answers for all clients at once. No strategy sorts: ``sort_queues`` and ``sort_client_ids`` give the order in
+which the real rebalance hands them over (spec rocketmq 3.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pyengine._engine import allocation as core
+from pyengine.errors import AllocationError, did_you_mean
+
+Owners: TypeAlias = npt.NDArray[np.int32]
+
+
+class MessageQueue(NamedTuple):
+    """One queue of a topic on a named broker."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
+
+
+class MachineRoomResolver(Protocol):
+    """Says in which machine room a broker's queue and a client live (AllocateMachineRoomNearby.MachineRoomResolver)."""
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str:
+        """The room of the queue's broker."""
+
+    def consumer_deploy_in(self, client_id: str) -> str:
+        """The room of the client."""
+
+
+class Strategy(Protocol):
+    """What every allocation strategy can do."""
+
+    @property
+    def name(self) -> str:
+        """RocketMQ's name of the strategy."""
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of one client, in the real class's order."""
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue: int32, shape (len(queues),), positions in ``client_ids``, -1 for nobody."""
+
+
+def _utf16(text: str) -> bytes:
+    """Sort key of Java's String.compareTo: UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def sort_queues(queues: Sequence[MessageQueue]) -> list[MessageQueue]:
+    """Queues in the order of RebalanceImpl: topic, broker name (as UTF-16), queue id."""
+    return sorted(queues, key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
+
+
+def sort_client_ids(client_ids: Sequence[str]) -> list[str]:
+    """Client ids in the order of RebalanceImpl: as Java compares strings, by UTF-16 code units."""
+    return sorted(client_ids, key=_utf16)
+
+
+def _is_member(client_id: str | None, queues: Sequence[MessageQueue] | None, client_ids: Sequence[str] | None) -> bool:
+    """The checks that all strategies but CONFIG share; False: the client is not in the list and owns nothing."""
+    if not client_id:
+        raise AllocationError("client_id", client_id, "currentCID is empty")
+    if not queues:
+        raise AllocationError("queues", queues, "mqAll is null or mqAll empty")
+    if not client_ids:
+        raise AllocationError("client_ids", client_ids, "cidAll is null or cidAll empty")
+    return client_id in client_ids
+
+
+def _first_positions_only(owners: Owners, client_ids: Sequence[str]) -> Owners:
+    """A repeated client id acts at its first position; what belongs to the later ones belongs to nobody."""
+    if len(set(client_ids)) != len(client_ids):
+        seen: set[str] = set()
+        acts = np.array([not (client_id in seen or seen.add(client_id)) for client_id in client_ids])  # type: ignore[func-returns-value]
+        owners = np.where(owners >= 0, np.where(acts[owners], owners, -1), -1).astype(np.int32)
+    return owners
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMessageQueueAveragely:
+    """Consecutive runs, the first clients one queue more; RocketMQ's default (spec rocketmq 3.1)."""
+
+    name: str = field(default="AVG", init=False)
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of one client. Raises AllocationError with the real class's text."""
+        return _share(self, client_id, queues, client_ids)
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue."""
+        return _first_positions_only(core.averagely(len(queues), len(client_ids)), client_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMessageQueueAveragelyByCircle:
+    """Queue i to client i modulo the clients (spec rocketmq 3.2)."""
+
+    name: str = field(default="AVG_BY_CIRCLE", init=False)
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of one client. Raises AllocationError with the real class's text."""
+        return _share(self, client_id, queues, client_ids)
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue."""
+        return _first_positions_only(core.averagely_by_circle(len(queues), len(client_ids)), client_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMessageQueueByMachineRoom:
+    """Only queues of brokers named ``room@broker`` in the given rooms; the remainder from the tail (spec rocketmq 3.4).
+
+    consumer_idcs: the rooms; None (never set) fails as in the real class, on the first broker with a room.
+    """
+
+    consumer_idcs: frozenset[str] | None = None
+    name: str = field(default="MACHINE_ROOM", init=False)
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of one client. Raises AllocationError with the real class's text."""
+        return _share(self, client_id, queues, client_ids)
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue."""
+        kept = np.array([i for i, queue in enumerate(queues) if self._is_ours(queue)], np.int64)
+        owners = np.full(len(queues), -1, np.int32)
+        owners[kept] = core.by_machine_room(len(kept), len(client_ids))
+        return _first_positions_only(owners, client_ids)
+
+    def _is_ours(self, queue: MessageQueue) -> bool:
+        parts = queue[1].rstrip("@").split("@")
+        if len(parts) != 2:
+            return False
+        if self.consumer_idcs is None:
+            raise AllocationError("consumer_idcs", None, "the rooms of the consumers were never set")
+        return parts[0] in self.consumer_idcs
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMessageQueueByConfig:
+    """The configured list, whatever the topic has and whoever asks (spec rocketmq 3.3).
+
+    message_queues: the list; None (never set) owns nothing.
+    """
+
+    message_queues: tuple[MessageQueue, ...] | None = None
+    name: str = field(default="CONFIG", init=False)
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The configured queues; nothing is checked, as in the real class."""
+        return list(self.message_queues or ())
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """Every client consumes the configured list, and a plan has one owner a queue: it names the first client."""
+        configured = set(self.message_queues or ())
+        return np.array([0 if queue in configured else -1 for queue in queues], np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMessageQueueConsistentHash:
+    """Each queue to the next node on a ring of MD5 hashes (spec rocketmq 3.6).
+
+    virtual_node_count: nodes a client, 10 by default. hash_function: text -> unsigned 32 bits, MD5's head by default.
+    """
+
+    virtual_node_count: int = 10
+    hash_function: Callable[[str], int] | None = None
+    name: str = field(default="CONSISTENT_HASH", init=False)
+
+    def __post_init__(self) -> None:
+        if self.virtual_node_count < 0:
+            raise AllocationError(
+                "virtual_node_count", self.virtual_node_count, f"illegal virtualNodeCnt :{self.virtual_node_count}"
+            )
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of one client. Raises AllocationError with the real class's text."""
+        return _share(self, client_id, queues, client_ids)
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue."""
+        names = [f"MessageQueue [topic={queue[0]}, brokerName={queue[1]}, queueId={queue[2]}]" for queue in queues]
+        ids = list(client_ids)
+        if self.hash_function is None:
+            return core.HashRing(ids, self.virtual_node_count).owners(core.hash_texts(names))
+        nodes = [self.hash_function(key) for key in core.node_keys(ids, self.virtual_node_count)]
+        return core.HashRing(ids, self.virtual_node_count, nodes).owners([self.hash_function(name) for name in names])
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateMachineRoomNearby:
+    """The inner strategy room by room; rooms without a living client are shared by all (spec rocketmq 3.5)."""
+
+    inner: Strategy
+    machine_room_resolver: MachineRoomResolver
+
+    def __post_init__(self) -> None:
+        if self.inner is None:
+            raise AllocationError("inner", None, "allocateMessageQueueStrategy is null")
+        if self.machine_room_resolver is None:
+            raise AllocationError("machine_room_resolver", None, "machineRoomResolver is null")
+
+    @property
+    def name(self) -> str:
+        """RocketMQ's name of the strategy, with the inner one's."""
+        return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The client's share of its own room, then of each room without clients, rooms in Java's string order."""
+        if not _is_member(client_id, queues, client_ids):
+            return []
+        assert client_id is not None
+        queues_in, clients_in = self._rooms(queues, client_ids)
+        mine = self.machine_room_resolver.consumer_deploy_in(client_id)
+        share: list[MessageQueue] = []
+        if mine in queues_in:
+            at_home = [queues[i] for i in queues_in[mine]]
+            share += self.inner.allocate(group, client_id, at_home, [client_ids[i] for i in clients_in[mine]])
+        for room in sorted(queues_in.keys() - clients_in.keys(), key=_utf16):
+            share += self.inner.allocate(group, client_id, [queues[i] for i in queues_in[room]], client_ids)
+        return share
+
+    def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+        """The owner of every queue."""
+        queues_in, clients_in = self._rooms(queues, client_ids)
+        owners = np.full(len(queues), -1, np.int32)
+        for room, positions in queues_in.items():
+            clients = np.array(clients_in.get(room, range(len(client_ids))), np.int32)
+            inner = self.inner.plan([queues[i] for i in positions], [client_ids[i] for i in clients])
+            owners[positions] = np.where(inner >= 0, clients[inner], -1)
+        return owners
+
+    def _rooms(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        """Positions of the queues and of the clients of each room."""
+        queues_in: dict[str, list[int]] = {}
+        for i, queue in enumerate(queues):
+            room = self.machine_room_resolver.broker_deploy_in(queue)
+            if not room:
+                raise AllocationError("queues", queue, f"Machine room is null for mq {MessageQueue(*queue)}")
+            queues_in.setdefault(room, []).append(i)
+        clients_in: dict[str, list[int]] = {}
+        for i, client_id in enumerate(client_ids):
+            room = self.machine_room_resolver.consumer_deploy_in(client_id)
+            if not room:
+                raise AllocationError("client_ids", client_id, f"Machine room is null for consumer id {client_id}")
+            clients_in.setdefault(room, []).append(i)
+        return queues_in, clients_in
+
+
+def _share(
+    strategy: Strategy,
+    client_id: str | None,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+) -> list[MessageQueue]:
+    """One client's queues out of the whole plan, in the order of the queues."""
+    if not _is_member(client_id, queues, client_ids):
+        return []
+    position = list(client_ids).index(client_id or "")
+    return [queues[i] for i in np.flatnonzero(strategy.plan(queues, client_ids) == position).tolist()]
+
+
+_BY_NAME: dict[str, Callable[[], Strategy]] = {
+    "AVG": AllocateMessageQueueAveragely,
+    "AVG_BY_CIRCLE": AllocateMessageQueueAveragelyByCircle,
+    "CONFIG": AllocateMessageQueueByConfig,
+    "CONSISTENT_HASH": AllocateMessageQueueConsistentHash,
+    "MACHINE_ROOM": AllocateMessageQueueByMachineRoom,
+}
+
+
+def _strategy(strategy: str | Strategy) -> Strategy:
+    if not isinstance(strategy, str):
+        return strategy
+    if strategy not in _BY_NAME:
+        hint = did_you_mean(strategy, _BY_NAME)
+        raise AllocationError("strategy", strategy, f"there is no allocation strategy of this name; {hint}")
+    return _BY_NAME[strategy]()
+
+
+def allocate(
+    strategy: str | Strategy,
+    group: str | None,
+    client_id: str | None,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+) -> list[MessageQueue]:
+    """The queues of one client of a group.
+
+    strategy: RocketMQ's name ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", ...) or a strategy object with options.
+    queues: MessageQueue or (topic, broker name, queue id) tuples, in the order in which they are handed over.
+    Returns the client's queues in the real class's order; empty if the client is not in the list.
+    Raises AllocationError with RocketMQ's own text for empty input.
+    """
+    return _strategy(strategy).allocate(group, client_id, queues, client_ids)
+
+
+def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
+    """The owner of every queue at once: int32, shape (len(queues),), positions in ``client_ids``, -1 for nobody.
+
+    The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
+    """
+    _is_member(client_ids[0] if client_ids else "-", queues, client_ids)
+    return _strategy(strategy).plan(queues, client_ids)

@@ -1,0 +1,124 @@
+"""Allocation: recorded answers, whole plans against single answers, and the properties that users rely on."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyengine import rocketmq
+from pyengine._engine import allocation as core
+from tests.conformance.__main__ import replay_file
+
+DATA = Path(__file__).parents[1] / "conformance" / "data" / "rocketmq"
+
+
+class _Rooms:
+    """Rooms by the first letter."""
+
+    def broker_deploy_in(self, queue: rocketmq.MessageQueue) -> str:
+        return queue.broker_name[:1]
+
+    def consumer_deploy_in(self, client_id: str) -> str:
+        return client_id[:1]
+
+
+STRATEGIES = [
+    rocketmq.AllocateMessageQueueAveragely(),
+    rocketmq.AllocateMessageQueueAveragelyByCircle(),
+    rocketmq.AllocateMessageQueueByMachineRoom(frozenset("ab")),
+    rocketmq.AllocateMessageQueueConsistentHash(),
+    rocketmq.AllocateMessageQueueConsistentHash(3, lambda text: len(text) * 7919),
+    rocketmq.AllocateMachineRoomNearby(rocketmq.AllocateMessageQueueAveragely(), _Rooms()),
+    rocketmq.AllocateMachineRoomNearby(rocketmq.AllocateMessageQueueConsistentHash(), _Rooms()),
+]
+QUEUES = st.lists(
+    st.builds(
+        rocketmq.MessageQueue, st.just("T"), st.sampled_from(["a@1", "b@1", "c@1", "a", "b@"]), st.integers(0, 9)
+    ),
+    min_size=1,
+    max_size=20,
+    unique=True,
+)
+CLIENTS = st.lists(st.sampled_from(["a-1", "a-2", "b-1", "c-1", "d-1"]), min_size=1, max_size=6)
+
+
+def test_the_real_classes_agree() -> None:
+    counts = replay_file("rocketmq/allocate", DATA / "allocate.jsonl", show=5)
+    assert counts["agree"] == sum(counts.values()) == 647
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
+@given(queues=QUEUES, clients=CLIENTS)
+def test_the_whole_plan_is_what_each_client_is_told(
+    strategy: rocketmq.AllocateMessageQueueAveragely, queues: list[rocketmq.MessageQueue], clients: list[str]
+) -> None:
+    owners = rocketmq.allocate_all(strategy, queues, clients)
+    for position, client in enumerate(clients):
+        mine = {queues[i] for i in np.flatnonzero(owners == position)}
+        told = set(rocketmq.allocate(strategy, "g", client, queues, clients))
+        assert mine == (told if clients.index(client) == position else set())
+
+
+@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
+@given(queues=st.integers(1, 200), clients=st.integers(1, 50))
+def test_averages_give_every_queue_once_and_loads_differ_by_one(name: str, queues: int, clients: int) -> None:
+    all_queues = [rocketmq.MessageQueue("T", "b", i) for i in range(queues)]
+    owners = rocketmq.allocate_all(name, all_queues, [f"c{i:02}" for i in range(clients)])
+    loads = np.bincount(owners, minlength=clients)
+    assert owners.min() >= 0
+    assert loads.max() - loads.min() <= 1
+
+
+@given(st.lists(st.text(max_size=150), max_size=40))
+def test_hashes_are_the_heads_of_md5(texts: list[str]) -> None:
+    heads = [int.from_bytes(hashlib.md5(text.encode("utf-8", "replace")).digest()[:4], "big") for text in texts]
+    assert core.hash_texts(texts).tolist() == heads
+
+
+@given(CLIENTS, st.integers(0, 20))
+def test_a_ring_finds_the_next_node(clients: list[str], virtual_nodes: int) -> None:
+    hashes = [int(value) % 50 for value in core.hash_texts(core.node_keys(clients, virtual_nodes))]
+    ring = core.HashRing(clients, virtual_nodes, hashes)
+    ring._check()
+    nodes = {}
+    for i, value in enumerate(hashes):
+        nodes[value] = clients.index(clients[i // virtual_nodes])
+    for asked in range(60):
+        after = [value for value in sorted(nodes) if value >= asked] or sorted(nodes)
+        assert ring.owners([asked]).tolist() == [nodes[after[0]] if after else -1]
+
+
+def test_a_client_that_joins_takes_only_what_the_ring_gives_it() -> None:
+    queues = [rocketmq.MessageQueue("T", f"b{i % 4}", i) for i in range(256)]
+    before = rocketmq.allocate_all("CONSISTENT_HASH", queues, ["c1", "c2", "c3"])
+    after = rocketmq.allocate_all("CONSISTENT_HASH", queues, ["c1", "c2", "c3", "c4"])
+    moved = core.plan_difference(before, after)
+    assert len(moved)
+    assert set(after[moved].tolist()) == {3}
+
+
+def test_java_orders_strings_by_utf16() -> None:
+    assert rocketmq.sort_client_ids(["\ue000", "\U0001f600", "a", "B"]) == ["B", "a", "\U0001f600", "\ue000"]
+
+
+@pytest.mark.parametrize(
+    ("client", "queues", "clients", "text"),
+    [
+        ("", [("T", "b", 0)], ["c"], "currentCID is empty"),
+        ("c", [], ["c"], "mqAll is null or mqAll empty"),
+        ("c", [("T", "b", 0)], [], "cidAll is null or cidAll empty"),
+    ],
+)
+def test_empty_input_is_refused_with_rocketmqs_text(client: str, queues: list, clients: list, text: str) -> None:
+    with pytest.raises(rocketmq.AllocationError, match=text):
+        rocketmq.allocate("AVG", "g", client, queues, clients)
+
+
+def test_an_unknown_strategy_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(rocketmq.AllocationError, match="AVG_BY_CIRCLE"):
+        rocketmq.allocate("AVG_BY_CIRCEL", "g", "c", [rocketmq.MessageQueue("T", "b", 0)], ["c"])
