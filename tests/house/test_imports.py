@@ -26,6 +26,7 @@ CORE_MAY = {
     "typing_extensions",
     "collections",
     "enum",
+    "sys",
     "__future__",
 }
 # One room wraps a library of its own, on first use.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,12 @@ ROOMS = sorted(path.stem for path in (ROOT / "engine").glob("*.pyx"))
 
 def check(tool: str, *arguments: str) -> None:
     """Run a tool of this environment in the checkout and fail with its output if it complains."""
-    command = [str(Path(sys.executable).parent / tool), *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    tools = Path(sys.executable).parent
+    command = [str(tools / tool), *arguments]
+    # Some of the tools start others of the same environment by name.
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
