@@ -1,5 +1,7 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
+from pyengine._engine.message import Message
+from pyengine._engine.value import Char
 from pyengine.errors import (
     IllegalStateError,
     InvalidMessageError,
@@ -13,10 +15,12 @@ from pyengine.errors import (
 )
 
 __all__ = [
+    "Char",
     "IllegalStateError",
     "InvalidMessageError",
     "InvalidSelectorError",
     "InvalidTopologyError",
+    "Message",
     "MissingColumnError",
     "MissingExtraError",
     "PyengineError",
