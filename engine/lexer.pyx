@@ -14,7 +14,7 @@ cdef struct Reserved:
 
 
 cdef Reserved[16] RESERVED
-cdef int[11][2] SLICE   # by length: which part of RESERVED may hold a word of that length
+cdef int[2][11] SLICE   # by length: which part of RESERVED may hold a word of that length
 
 
 cdef uint64_t head_of(bytes word) noexcept:
