@@ -1,0 +1,330 @@
+"""The consumer list of a queue: order, credit, exclusive election, predicates (spec activemq 2.3-2.5)."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memmove, memset
+
+from pyengine._engine.groups cimport GroupMap
+
+
+cdef void* larger(void* items, int64_t old, int64_t new) except NULL:
+    cdef char* grown = <char*> realloc(items, new)
+    if grown == NULL:
+        raise MemoryError()
+    memset(grown + old, 0, new - old)
+    return grown
+
+
+cdef class ConsumerList:
+    """Internal to a queue; see consumers.pxd."""
+
+    def __cinit__(self, GroupMap groups not None, bint use_consumer_priority, bint use_prefetch_extension,
+                  bint all_exclusive):
+        self.groups = groups
+        self.use_consumer_priority = use_consumer_priority
+        self.use_prefetch_extension = use_prefetch_extension
+        self.all_exclusive = all_exclusive
+        self.vacant = []
+        self.slot_of = {}
+        self.questions = []
+        self.class_of = {}
+        self.targets = {}
+        self.elected = -1
+        self.sorted = True
+        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        self.word_count = 1
+        self.open_words = <uint64_t*> larger(NULL, 0, sizeof(uint64_t))
+        self.predicate_for(None, -1)
+        self.predicates[0].users = 1
+
+    def __dealloc__(self):
+        cdef int32_t index
+        for index in range(self.class_count):
+            free(self.classes[index].words)
+        free(self.classes)
+        free(self.at)
+        free(self.order)
+        free(self.predicates)
+        free(self.open_words)
+
+    cdef int32_t predicate_for(self, object selector, int32_t connection) except -1:
+        cdef int32_t index, vacancy = -1
+        cdef int64_t before
+        for index in range(self.predicate_count):
+            if self.predicates[index].users == 0 and index:
+                vacancy = index if vacancy < 0 else vacancy
+            elif self.questions[index] == (selector, connection):
+                return index
+        index = vacancy
+        if index < 0:
+            index = self.predicate_count
+            before = index * <int64_t> sizeof(Predicate)
+            self.predicates = <Predicate*> larger(self.predicates, before, before + sizeof(Predicate))
+            self.questions.append(None)
+            if index >= self.word_count * 64:
+                self.widen(self.word_count + 1)
+            self.predicate_count = index + 1
+        self.predicates[index].users = 0
+        self.predicates[index].open = 0
+        self.predicates[index].connection = connection
+        self.questions[index] = (selector, connection)
+        return index
+
+    cdef int widen(self, int32_t words) except -1:
+        cdef int32_t index
+        cdef int64_t old = self.word_count * sizeof(uint64_t), new = words * sizeof(uint64_t)
+        self.open_words = <uint64_t*> larger(self.open_words, old, new)
+        for index in range(self.class_count):
+            self.classes[index].words = <uint64_t*> larger(self.classes[index].words, old, new)
+        self.word_count = words
+        return 0
+
+    cdef int free_predicate(self, int32_t predicate) except -1:
+        # Classes lose the bit in place; two of them may now ask for the same, which costs a lane and changes no answer.
+        cdef int32_t index
+        self.questions[predicate] = None
+        for index in range(self.class_count):
+            self.classes[index].words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
+        self.class_of = {}
+        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        for index in range(self.class_count):
+            self.class_of.setdefault((self.bits_of(index), self.classes[index].target), index)
+        return 0
+
+    cdef object bits_of(self, int32_t match):
+        return int.from_bytes((<char*> self.classes[match].words)[:self.word_count * 8], "little")
+
+    cdef int32_t class_for(self, object bits, int32_t target) except -1:
+        cdef object known = self.class_of.get((bits, target))
+        cdef int32_t index, slot, room
+        cdef bytes raw
+        if known is not None:
+            return known
+        index = self.class_count
+        if index == self.class_room:
+            room = 16 if index == 0 else 2 * index
+            self.classes = <MatchClass*> larger(
+                self.classes, index * <int64_t> sizeof(MatchClass), room * <int64_t> sizeof(MatchClass))
+            self.class_room = room
+        self.classes[index].words = <uint64_t*> larger(NULL, 0, self.word_count * sizeof(uint64_t))
+        raw = bits.to_bytes(self.word_count * 8, "little")
+        memcpy(self.classes[index].words, <char*> raw, self.word_count * 8)
+        self.classes[index].target = target
+        self.classes[index].target_slot = -1
+        if target >= 0:
+            for slot in range(self.slots):
+                if self.at[slot].live and self.at[slot].target == target:
+                    self.classes[index].target_slot = slot
+        self.class_count = index + 1
+        self.class_of[(bits, target)] = index
+        return index
+
+    cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1:
+        cdef uint64_t bits = words[0] if count else 0
+        cdef int32_t place, found
+        if count <= 1:
+            bits |= 1
+            place = <int32_t> ((bits * <uint64_t> 0x9E3779B97F4A7C15) >> 56)
+            if self.recent_class[place] >= 0 and self.recent_bits[place] == bits:
+                return self.recent_class[place]
+            found = self.class_for(bits, -1)
+            self.recent_bits[place] = bits
+            self.recent_class[place] = found
+            return found
+        return self.class_for(int.from_bytes((<const char*> words)[:count * 8], "little") | 1, -1)
+
+    cdef int32_t target_number(self, object name) except -1:
+        return self.targets.setdefault(name, len(self.targets))
+
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1:
+        cdef int32_t slot, predicate = self.predicate_for(selector, connection if no_local else -1)
+        cdef int64_t before = self.slots
+        cdef int32_t* order
+        if self.vacant:
+            slot = self.vacant.pop()
+        else:
+            slot = self.slots
+            self.at = <Consumer*> larger(
+                self.at, before * <int64_t> sizeof(Consumer), (before + 1) * <int64_t> sizeof(Consumer))
+            order = <int32_t*> realloc(self.order, (before + 1) * sizeof(int32_t))
+            if order == NULL:
+                raise MemoryError()
+            self.order = order
+            self.slots = slot + 1
+            self.groups.reserve_slots(self.slots)
+        memset(&self.at[slot], 0, sizeof(Consumer))
+        self.groups.counts[slot] = 0
+        self.at[slot].id = self.next_id
+        self.at[slot].held.first = self.at[slot].held.last = -1
+        self.at[slot].predicate = predicate
+        self.at[slot].connection = connection
+        self.at[slot].target = -1
+        self.at[slot].live = 1
+        self.predicates[predicate].users += 1
+        self.slot_of[self.next_id] = slot
+        self.next_id += 1
+        return slot
+
+    cdef int leave(self, int32_t slot) except -1:
+        # The caller has taken it off the order and given its messages away.
+        cdef int32_t predicate = self.at[slot].predicate
+        cdef int32_t index
+        self.at[slot].live = 0
+        self.refresh(slot)
+        if self.at[slot].target >= 0:
+            for index in range(self.class_count):
+                if self.classes[index].target_slot == slot:
+                    self.classes[index].target_slot = -1
+        del self.slot_of[self.at[slot].id]
+        self.vacant.append(slot)
+        self.predicates[predicate].users -= 1
+        if self.predicates[predicate].users == 0:
+            self.free_predicate(predicate)
+        return 0
+
+    cdef bint matches(self, int32_t match, int32_t slot) noexcept nogil:
+        cdef int32_t predicate = self.at[slot].predicate
+        if self.classes[match].target >= 0 and self.classes[match].target_slot != slot:
+            return False
+        return (self.classes[match].words[predicate >> 6] >> (predicate & 63)) & 1
+
+    cdef bint class_open(self, int32_t match) noexcept nogil:
+        cdef int32_t word, slot
+        if self.classes[match].target >= 0:
+            slot = self.classes[match].target_slot
+            return slot >= 0 and self.at[slot].open and self.matches(match, slot)
+        for word in range(self.word_count):
+            if self.classes[match].words[word] & self.open_words[word]:
+                return True
+        return False
+
+    cdef bint full(self, int32_t slot) noexcept nogil:
+        if self.at[slot].prefetch == 0:
+            return self.at[slot].extension == 0
+        return self.at[slot].held.count - self.at[slot].extension >= self.at[slot].prefetch
+
+    cdef int64_t free_slots(self) noexcept nogil:
+        cdef int64_t total = 0
+        cdef int32_t index, slot
+        for index in range(self.size):
+            slot = self.order[index]
+            if self.at[slot].browser:
+                continue
+            if self.at[slot].prefetch == 0:
+                total += self.at[slot].extension
+            else:
+                total += self.at[slot].prefetch + self.at[slot].extension - self.at[slot].held.count
+        return total
+
+    cdef int refresh(self, int32_t slot) noexcept nogil:
+        cdef int32_t predicate = self.at[slot].predicate
+        cdef bint opened = (
+            self.at[slot].live and not self.at[slot].browser and not self.paused
+            and (self.elected < 0 or self.elected == slot) and not self.full(slot))
+        if opened == self.at[slot].open:
+            return 0
+        self.at[slot].open = opened
+        if opened:
+            self.open_total += 1
+            self.predicates[predicate].open += 1
+            if self.predicates[predicate].open == 1:
+                self.open_words[predicate >> 6] |= <uint64_t> 1 << (predicate & 63)
+            return 1
+        self.open_total -= 1
+        self.predicates[predicate].open -= 1
+        if self.predicates[predicate].open == 0:
+            self.open_words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
+        return -1
+
+    cdef void refresh_all(self) noexcept nogil:
+        cdef int32_t slot
+        for slot in range(self.slots):
+            self.refresh(slot)
+
+    cdef bint precedes(self, int32_t left, int32_t right) noexcept nogil:
+        """Strictly before, by (-priority, assigned groups)."""
+        if self.at[left].priority != self.at[right].priority:
+            return self.at[left].priority > self.at[right].priority
+        return self.counts_matter and self.groups.counts[left] < self.groups.counts[right]
+
+    cdef void append(self, int32_t slot) noexcept nogil:
+        cdef int32_t index = self.size, sorting, place
+        self.order[index] = slot
+        self.size += 1
+        if not self.use_consumer_priority:
+            return
+        # A stable sort; when only the newcomer is out of place, one insertion.
+        for sorting in range(index if self.sorted else 1, self.size):
+            slot = self.order[sorting]
+            place = sorting
+            while place > 0 and self.precedes(slot, self.order[place - 1]):
+                self.order[place] = self.order[place - 1]
+                place -= 1
+            self.order[place] = slot
+        self.sorted = True
+
+    cdef void withdraw(self, int32_t slot) noexcept nogil:
+        cdef int32_t index = 0
+        while index < self.size and self.order[index] != slot:
+            index += 1
+        if index < self.size:
+            memmove(self.order + index, self.order + index + 1, (self.size - index - 1) * sizeof(int32_t))
+            self.size -= 1
+
+    cdef void rotate(self, int32_t slot) noexcept nogil:
+        self.withdraw(slot)
+        self.append(slot)
+
+    cdef void expand(self, int32_t slot, int64_t amount) noexcept nogil:
+        if self.use_prefetch_extension and self.at[slot].prefetch != 0 and amount > 0:
+            self.at[slot].extension += amount
+
+    cdef void contract(self, int32_t slot, int64_t amount) noexcept nogil:
+        if self.use_prefetch_extension and self.at[slot].prefetch != 0:
+            self.at[slot].extension = max(0, self.at[slot].extension - amount)
+
+    cdef int elect_on_join(self, int32_t slot) noexcept nogil:
+        cdef int32_t elected = self.elected
+        if not self.at[slot].exclusive and not self.all_exclusive:
+            return 0
+        if elected < 0 or self.at[slot].priority == 127 or self.at[slot].priority > self.at[elected].priority:
+            self.elected = slot
+        return self.elected != elected
+
+    cdef int elect_on_leave(self, int32_t slot) noexcept nogil:
+        # A consumer that asked for exclusivity hands it only to others that asked, even when all are exclusive by default.
+        cdef int32_t elected = self.elected, index, candidate
+        cdef bint asked = self.at[slot].exclusive
+        if asked and elected != slot or not asked and not self.all_exclusive:
+            return 0
+        self.elected = -1
+        for index in range(self.size):
+            candidate = self.order[index]
+            if asked and not self.at[candidate].exclusive:
+                continue
+            if self.elected < 0 or self.at[candidate].priority > self.at[self.elected].priority:
+                self.elected = candidate
+        return self.elected != elected
+
+    def _check(self):
+        """Assert the invariants of consumers.pxd."""
+        cdef int32_t slot, index, predicate, total = 0
+        live = [slot for slot in range(self.slots) if self.at[slot].live]
+        assert sorted(self.order[index] for index in range(self.size)) == live
+        assert {self.at[slot].id: slot for slot in live} == self.slot_of
+        assert self.elected < 0 or self.at[self.elected].live
+        opened = [0] * self.predicate_count
+        for slot in live:
+            assert self.at[slot].open == (
+                not self.at[slot].browser and not self.paused and not self.full(slot)
+                and self.elected in (-1, slot))
+            opened[self.at[slot].predicate] += self.at[slot].open
+            total += self.at[slot].open
+        assert total == self.open_total
+        for predicate in range(self.predicate_count):
+            assert self.predicates[predicate].open == opened[predicate]
+            bit = (self.open_words[predicate >> 6] >> (predicate & 63)) & 1
+            assert bit == (opened[predicate] > 0)
+        if self.sorted and self.use_consumer_priority:
+            for index in range(1, self.size):
+                assert not self.precedes(self.order[index], self.order[index - 1])

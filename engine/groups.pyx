@@ -1,0 +1,340 @@
+"""Owners of message groups: simple, bucket and cached maps (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from pyengine.errors import InvalidTopologyError, did_you_mean
+
+_KINDS = ("simple", "bucket", "cached")
+_OPTIONS = {"simple": (), "bucket": ("bucketCount", "cacheSize"), "cached": ("cacheSize",)}
+
+
+def java_hash(str text not None):
+    """``String.hashCode()`` of a text: a signed 32-bit int over its UTF-16 units."""
+    cdef uint32_t total = 0
+    cdef Py_UCS4 point
+    for point in text:
+        if point > 0xFFFF:
+            total = total * 31 + (0xD800 + ((<uint32_t> point - 0x10000) >> 10))
+            total = total * 31 + (0xDC00 + ((<uint32_t> point - 0x10000) & 0x3FF))
+        else:
+            total = total * 31 + <uint32_t> point
+    return <int32_t> total
+
+
+cdef int32_t bucket_of(object name, int32_t buckets) except -1:
+    cdef int64_t number = java_hash(name if isinstance(name, str) else str(name))
+    return <int32_t> ((-number if number < 0 else number) % buckets)
+
+
+cdef int32_t* grown(int32_t* items, int64_t size) except NULL:
+    cdef int32_t* larger = <int32_t*> realloc(items, size * sizeof(int32_t))
+    if larger == NULL:
+        raise MemoryError()
+    return larger
+
+
+cdef class GroupMap:
+    """Who owns each group.
+
+    factory: ``"cached"`` (default), ``"simple"`` or ``"bucket"``, with the broker's options as a query string:
+    ``"cached?cacheSize=1024"``, ``"bucket?bucketCount=1024&cacheSize=64"``. Consumers are small non-negative ints.
+    Raises InvalidTopologyError for anything else.
+    """
+
+    def __cinit__(self, str factory not None="cached"):
+        self.kind, _, query = factory.partition("?")
+        if self.kind not in _KINDS:
+            raise InvalidTopologyError(
+                "unknown message group map", key="messageGroupMapFactoryType", value=factory,
+                hint=did_you_mean(self.kind, _KINDS))
+        options = {"bucketCount": 1024, "cacheSize": 64 if self.kind == "bucket" else 1024}
+        for item in query.split("&") if query else ():
+            name, _, text = item.partition("=")
+            if name not in _OPTIONS[self.kind]:
+                raise InvalidTopologyError(
+                    f"unknown option {name!r} of the {self.kind} message group map", key="messageGroupMapFactoryType",
+                    value=factory, hint=did_you_mean(name, _OPTIONS[self.kind]))
+            try:
+                options[name] = int(text)
+            except ValueError:
+                options[name] = -1
+            if not (name == "bucketCount") <= options[name] < 2**31:
+                raise InvalidTopologyError(
+                    f"{name} must be a whole number, {int(name == 'bucketCount')} or more",
+                    key="messageGroupMapFactoryType", value=factory)
+        self.capacity = options["cacheSize"]
+        self.buckets = options["bucketCount"]
+        self.form = [SIMPLE, BUCKET, CACHED][_KINDS.index(self.kind)]
+        self.names = []
+        self.handles = {}
+        self.eldest = self.youngest = -1
+        if self.form == BUCKET:
+            self.owner = grown(NULL, self.buckets)
+            memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
+            self.keys = self.buckets
+
+    def __dealloc__(self):
+        free(self.key)
+        free(self.owner)
+        free(self.elder)
+        free(self.younger)
+        free(self.shown)
+        free(self.counts)
+
+    cdef int32_t intern(self, object name) except -1:
+        cdef object known = self.handles.get(name)
+        cdef int32_t handle, room
+        if known is not None:
+            return known
+        handle = self.size
+        if handle == self.room:
+            room = 64 if self.room == 0 else 2 * self.room
+            self.key = grown(self.key, room)
+            self.elder = grown(self.elder, room)
+            self.younger = grown(self.younger, room)
+            self.shown = grown(self.shown, room)
+            if self.form != BUCKET:
+                self.owner = grown(self.owner, room)
+            self.room = room
+        self.key[handle] = bucket_of(name, self.buckets) if self.form == BUCKET else handle
+        if self.form != BUCKET:
+            self.owner[handle] = -1
+            self.keys = handle + 1
+        self.shown[handle] = -1
+        self.names.append(name)
+        self.handles[name] = handle
+        self.size = handle + 1
+        return handle
+
+    cdef int reserve_slots(self, int32_t slots) except -1:
+        cdef int64_t* larger
+        if slots > self.slots:
+            larger = <int64_t*> realloc(self.counts, slots * sizeof(int64_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.counts = larger
+            memset(self.counts + self.slots, 0, (slots - self.slots) * sizeof(int64_t))
+            self.slots = slots
+        return 0
+
+    cdef void unlist(self, int32_t handle) noexcept nogil:
+        if self.elder[handle] >= 0:
+            self.younger[self.elder[handle]] = self.younger[handle]
+        else:
+            self.eldest = self.younger[handle]
+        if self.younger[handle] >= 0:
+            self.elder[self.younger[handle]] = self.elder[handle]
+        else:
+            self.youngest = self.elder[handle]
+        self.listed -= 1
+
+    cdef void enlist(self, int32_t handle) noexcept nogil:
+        self.elder[handle] = self.youngest
+        self.younger[handle] = -1
+        if self.youngest >= 0:
+            self.younger[self.youngest] = handle
+        else:
+            self.eldest = handle
+        self.youngest = handle
+        self.listed += 1
+
+    cdef int32_t touch(self, int32_t handle) noexcept nogil:
+        cdef int32_t owner = self.owner[self.key[handle]]
+        if self.form == CACHED and owner >= 0 or self.form == BUCKET and self.shown[handle] >= 0:
+            if self.youngest != handle:
+                self.unlist(handle)
+                self.enlist(handle)
+        return owner
+
+    cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil:
+        cdef int32_t key = self.key[handle]
+        cdef int32_t forgotten = -1
+        cdef bint known = self.owner[key] >= 0 if self.form == CACHED else self.shown[handle] >= 0
+        self.owner[key] = slot
+        self.counts[slot] += 1
+        if self.form == SIMPLE:
+            return -1
+        self.shown[handle] = slot
+        if known:
+            self.unlist(handle)
+        self.enlist(handle)
+        if self.listed > self.capacity:
+            forgotten = self.eldest
+            self.unlist(forgotten)
+            self.shown[forgotten] = -1
+            if self.form == BUCKET:
+                return -1
+            self.counts[self.owner[forgotten]] -= 1
+            self.owner[forgotten] = -1
+        return forgotten
+
+    cdef int close(self, int32_t handle, int32_t slot) noexcept nogil:
+        self.drop(handle)
+        self.counts[slot] -= 1
+        return 0
+
+    cdef int32_t drop(self, int32_t handle) noexcept nogil:
+        cdef int32_t key = self.key[handle]
+        cdef int32_t owner = self.owner[key]
+        if self.form == CACHED and owner >= 0 or self.form == BUCKET and self.shown[handle] >= 0:
+            self.unlist(handle)
+            self.shown[handle] = -1
+        self.owner[key] = -1
+        return owner
+
+    cdef list drop_consumer(self, int32_t slot):
+        cdef int32_t key
+        cdef list lost = []
+        for key in range(self.keys):
+            if self.owner[key] == slot:
+                if self.form == CACHED:
+                    self.unlist(key)
+                    self.shown[key] = -1
+                self.owner[key] = -1
+                lost.append(key)
+        if self.form == BUCKET:
+            # The broker keeps the display entries of a consumer that left; the slot will mean somebody else, so they go.
+            for key in range(self.size):
+                if self.shown[key] == slot:
+                    self.unlist(key)
+                    self.shown[key] = -1
+        return lost
+
+    cdef int drop_all(self) except -1:
+        cdef int32_t index
+        for index in range(self.keys):
+            self.owner[index] = -1
+        if self.form == CACHED:
+            for index in range(self.size):
+                self.shown[index] = -1
+            self.eldest = self.youngest = -1
+            self.listed = 0
+            for index in range(self.slots):
+                self.counts[index] = 0
+        return 0
+
+    cdef bint full(self) noexcept nogil:
+        return self.form == CACHED and self.listed >= self.capacity
+
+    def _slot(self, int consumer):
+        if not 0 <= consumer < 2**24:
+            raise InvalidTopologyError("a consumer is a number from 0 to 16777215", key="consumer", value=consumer)
+        self.reserve_slots(consumer + 1)
+        return consumer
+
+    def get(self, object name):
+        """Owner of a group, or None; counts as an access, as the broker's lookup does."""
+        cdef int32_t owner
+        if self.form == BUCKET:
+            owner = self.touch(self.intern(name))
+        else:
+            owner = self.touch(self.handles[name]) if name in self.handles else -1
+        return None if owner < 0 else owner
+
+    def put(self, object name, int consumer):
+        """Assign a group to a consumer and count it."""
+        self.assign(self.intern(name), self._slot(consumer))
+
+    def close_group(self, object name, int consumer):
+        """The owner ends its group: the owner is forgotten and the consumer's count goes down."""
+        self.close(self.intern(name), self._slot(consumer))
+
+    def remove_group(self, object name):
+        """Forget the owner of a group and return it (or None); the owner's count stays."""
+        cdef int32_t owner = self.drop(self.intern(name))
+        return None if owner < 0 else owner
+
+    def remove_consumer(self, int consumer):
+        """Forget every group of a consumer; its count stays."""
+        self.drop_consumer(self._slot(consumer))
+
+    def remove_all(self):
+        """Forget every owner; only the cached map also sets the counts to zero."""
+        self.drop_all()
+
+    def count(self, int consumer):
+        """Groups assigned to a consumer, as the broker counts them."""
+        return self.counts[consumer] if 0 <= consumer < self.slots else 0
+
+    def bucket(self, object name):
+        """Bucket of a group name in a bucket map."""
+        return bucket_of(name, self.buckets)
+
+    def owners(self):
+        """``{group name: consumer}``; a cached map's eldest first, a bucket map's as far as the broker displays them."""
+        cdef int32_t handle
+        cdef dict result = {}
+        if self.form == SIMPLE:
+            for handle in range(self.size):
+                if self.owner[handle] >= 0:
+                    result[self.names[handle]] = self.owner[handle]
+            return result
+        handle = self.eldest
+        while handle >= 0:
+            result[self.names[handle]] = self.shown[handle]
+            handle = self.younger[handle]
+        return result
+
+    def __len__(self):
+        cdef int32_t key, total = 0
+        for key in range(self.keys):
+            total += self.owner[key] >= 0
+        return total
+
+    def snapshot(self):
+        """What ``restore`` needs: plain lists and dicts, eldest access first."""
+        return {
+            "names": list(self.names),
+            "owners": {key: self.owner[key] for key in range(self.keys) if self.owner[key] >= 0},
+            "listed": [(self.handles[name], slot) for name, slot in self.owners().items()] if self.form != SIMPLE else [],
+            "counts": [self.counts[slot] for slot in range(self.slots)],
+        }
+
+    def restore(self, dict state not None):
+        """Take over a snapshot of a map of the same kind; this one must be new."""
+        if self.size:
+            raise InvalidTopologyError("a snapshot can be restored only into a new map", key="restore")
+        for name in state["names"]:
+            self.intern(name)
+        self.reserve_slots(len(state["counts"]))
+        for handle, slot in state["listed"]:
+            self.shown[<int32_t> handle] = slot
+            self.enlist(handle)
+        for key, slot in state["owners"].items():
+            self.owner[<int32_t> key] = slot
+        for slot, total in enumerate(state["counts"]):
+            self.counts[<int32_t> slot] = total
+
+    def __reduce__(self):
+        options = {"simple": "", "cached": f"?cacheSize={self.capacity}",
+                   "bucket": f"?bucketCount={self.buckets}&cacheSize={self.capacity}"}[self.kind]
+        return _rebuild, (self.kind + options, self.snapshot())
+
+    def _check(self):
+        """Assert the invariants of groups.pxd."""
+        cdef int32_t handle, seen = 0, before = -1
+        assert len(self.names) == len(self.handles) == self.size
+        for handle in range(self.size):
+            assert self.handles[self.names[handle]] == handle
+            assert 0 <= self.key[handle] < self.keys
+        handle = self.eldest
+        while handle >= 0:
+            assert self.elder[handle] == before
+            assert self.shown[handle] >= 0
+            assert self.form != CACHED or self.shown[handle] == self.owner[handle]
+            before = handle
+            handle = self.younger[handle]
+            seen += 1
+        assert before == self.youngest
+        assert seen == self.listed
+        assert self.form == SIMPLE or self.listed <= self.capacity
+        if self.form == CACHED:
+            assert self.listed == len(self)
+
+
+def _rebuild(factory, state):
+    cdef GroupMap result = GroupMap(factory)
+    result.restore(state)
+    return result
