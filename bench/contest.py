@@ -136,7 +136,7 @@ class Contest:
                 rival_best=best.get(name),
                 rival_median=median.get(name),
                 goal=self.goals.get(name),
-                at_most=self.at_most if not name else None,
+                at_most=self.at_most,
                 note=missing.get(name, ""),
             )
 

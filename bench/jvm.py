@@ -75,7 +75,7 @@ class Jvm:
 
     def __init__(self, main: str) -> None:
         self._process = subprocess.Popen(
-            ["java", "-XX:+UseSerialGC", "-Xms1g", "-Xmx1g", "-cp", class_path(), main],
+            ["java", "-XX:+UseSerialGC", "-Xms256m", "-Xmx256m", "-cp", class_path(), main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,0 +1,144 @@
+"""selector: one question asked of messages, one call each or many in one call, and parsing."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyengine
+from bench import jvm
+from bench.contest import Contest, Side, speed_test
+from bench.workloads import LAMBDAS, SELECTORS, messages
+
+COUNT = 1000
+ACTIVEMQ = "ActiveMQ, warm JVM"
+LAMBDA = "Python lambda"
+
+# The constant in each selector that is counted up, so that no text was seen before.
+CHANGING = {"S1": "2500", "S2": "500", "S3": "1000"}
+
+
+@functools.cache
+def dicts() -> list[dict[str, object]]:
+    return messages(COUNT)
+
+
+@functools.cache
+def native() -> list[pyengine.Message]:
+    made = []
+    for row in dicts():
+        properties = dict(row)
+        priority = properties.pop("JMSPriority")
+        made.append(pyengine.Message(properties, priority=priority))
+    return made
+
+
+@functools.cache
+def packed() -> pyengine.PackedMessages:
+    return pyengine.PackedMessages(native())
+
+
+def one_call_each(ask: Callable[[object], bool], given: Sequence[object]) -> Side:
+    def call() -> None:
+        for message in given:
+            ask(message)
+
+    return Side(call=call, answer=lambda: [bool(ask(message)) for message in given], units=len(given))
+
+
+def all_at_once(selector: pyengine.Selector, given: Sequence[object] | pyengine.PackedMessages) -> Side:
+    return Side(call=lambda: selector.mask(given), answer=lambda: selector.mask(given).tolist(), units=COUNT)
+
+
+def ours(name: str, shape: str) -> Side:
+    selector = pyengine.Selector(SELECTORS[name])
+    if shape == "dict":
+        return one_call_each(selector.matches, dicts())
+    if shape == "Message":
+        return one_call_each(selector.matches, native())
+    return all_at_once(selector, {"dicts": dicts, "Messages": native, "packed": packed}[shape]())
+
+
+def by_lambda(name: str, at_once: bool) -> Side:
+    function = LAMBDAS[name]
+    if at_once:
+        given = dicts()
+        return Side(
+            call=lambda: [function(message) for message in given],
+            answer=lambda: [function(message) for message in given],
+            units=COUNT,
+        )
+    return one_call_each(function, dicts())
+
+
+@functools.cache
+def activemq(name: str) -> Side:
+    return jvm.selector_side(SELECTORS[name], dicts())
+
+
+def compiling(name: str) -> Side:
+    head, tail = SELECTORS[name].rsplit(CHANGING[name], 1)
+    numbers = itertools.count(int(CHANGING[name]))
+
+    def call() -> None:
+        for _ in range(50):
+            pyengine.Selector(f"{head}{next(numbers)}{tail}")
+
+    return Side(call=call, answer=lambda: None, units=50)
+
+
+def compiled_before(name: str) -> Side:
+    text = SELECTORS[name]
+
+    def call() -> None:
+        for _ in range(50):
+            pyengine.Selector(text)
+
+    return Side(call=call, answer=lambda: None, units=50)
+
+
+# performance.md, rows 1 to 4. The packed goals there are 4.5 and 10 ns beside 54 and 92 for ActiveMQ: 12x and 9x.
+SHAPES: Mapping[str, tuple[str, bool, dict[str, dict[str, float]]]] = {
+    "dict": ("one call, dict message", False, {LAMBDA: {"S1": 2.0, "S2": 2.4}, ACTIVEMQ: {"S1": 1.5, "S2": 1.5}}),
+    "Message": ("one call, native Message", False, {ACTIVEMQ: {"S1": 3.0, "S2": 3.0}}),
+    "dicts": ("a list of dicts in one call", True, {ACTIVEMQ: {"S1": 3.0, "S2": 3.0}}),
+    "Messages": ("a list of native Messages in one call", True, {ACTIVEMQ: {}}),
+    "packed": ("packed messages in one call", True, {ACTIVEMQ: {"S1": 12.0, "S2": 9.0}}),
+}
+
+
+def contests() -> Iterator[Contest]:
+    for shape, (words, at_once, goals) in SHAPES.items():
+        for name in SELECTORS:
+            yield Contest(
+                question=f"{name}, {words}",
+                unit="message",
+                sides={
+                    "pyengine": functools.partial(ours, name, shape),
+                    LAMBDA: functools.partial(by_lambda, name, at_once),
+                    ACTIVEMQ: functools.partial(activemq, name),
+                },
+                goals={rival: bounds[name] for rival, bounds in goals.items() if name in bounds},
+            )
+    for name, text in SELECTORS.items():
+        yield Contest(
+            question=f"{name}, parse and compile a text not seen before",
+            unit="selector",
+            sides={
+                "pyengine": functools.partial(compiling, name),
+                ACTIVEMQ: functools.partial(jvm.parse_side, text),
+            },
+            goals={},
+            at_most=25e-6,
+        )
+        yield Contest(
+            question=f"{name}, parse and compile a text seen before",
+            unit="selector",
+            sides={"pyengine": functools.partial(compiled_before, name)},
+            goals={},
+            at_most=0.1e-6,
+        )
+
+
+test_speed = speed_test(contests)
