@@ -123,29 +123,36 @@ class UnsupportedColumnError(PyengineError, TypeError):
 
 
 class InvalidTopologyError(PyengineError, ValueError):
-    """A topology file or table that cannot be used. file, key and value say where; hint says what to do."""
+    """A topology file or table that cannot be used. file, line (1-based, 0 unknown), key and value say where; hint says
+    what to do."""
 
-    def __init__(self, problem: str, *, file: str = "", key: str = "", value: object = None, hint: str = "") -> None:
+    def __init__(
+        self, problem: str, *, file: str = "", line: int = 0, key: str = "", value: object = None, hint: str = ""
+    ) -> None:
         self.problem = problem
         self.file = file
+        self.line = line
         self.key = key
         self.value = value
         self.hint = hint
-        super().__init__(problem, file, key, value, hint)
+        super().__init__(problem, file, line, key, value, hint)
 
     def __str__(self) -> str:
-        where = ": ".join(part for part in (self.file, self.key) if part)
+        place = f"{self.file or 'line'}:{self.line}" if self.line else self.file
+        where = ": ".join(part for part in (place, self.key) if part)
         text = f"{where}: {self.problem}" if where else self.problem
         if self.value is not None:
             text += f" (got {self.value!r})"
         return f"{text}; {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_invalid_topology, (self.problem, self.file, self.key, self.value, self.hint)
+        return _rebuild_invalid_topology, (self.problem, self.file, self.line, self.key, self.value, self.hint)
 
 
-def _rebuild_invalid_topology(problem: str, file: str, key: str, value: object, hint: str) -> InvalidTopologyError:
-    return InvalidTopologyError(problem, file=file, key=key, value=value, hint=hint)
+def _rebuild_invalid_topology(
+    problem: str, file: str, line: int, key: str, value: object, hint: str
+) -> InvalidTopologyError:
+    return InvalidTopologyError(problem, file=file, line=line, key=key, value=value, hint=hint)
 
 
 class AllocationError(PyengineError, ValueError):

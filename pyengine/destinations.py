@@ -1,0 +1,136 @@
+"""Destination names: parsing, wildcards, composites, and which of several patterns speaks for a name.
+
+Rules of ActiveMQ Classic (spec activemq 4.1-4.3); classes DestinationFilter, PrefixDestinationFilter,
+WildcardDestinationFilter, DestinationMap. Where the broker's own order is not an order at all, ours is in
+:func:`most_specific`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cmp_to_key, lru_cache
+from urllib.parse import parse_qsl
+
+ANY_ELEMENT = "*"
+ANY_REST = ">"
+KINDS = ("queue", "topic", "temp-queue", "temp-topic")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One destination, or a pattern of destinations.
+
+    name: without prefix and options, trimmed, case-sensitive. kind: "queue" (default), "topic", "temp-queue" or
+    "temp-topic"; destinations of different kinds are never equal and never match. options: what followed the first
+    ``?``, as pairs in the order given; they take no part in comparing.
+    """
+
+    name: str
+    kind: str = "queue"
+    options: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.kind}://{self.name}"
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """The parts between the dots."""
+        return _elements(self.name)
+
+    @property
+    def is_pattern(self) -> bool:
+        """True if ``*`` stands as a whole element anywhere, or ``>`` as the last one."""
+        return _is_pattern(self.name)
+
+    def matches(self, other: Destination) -> bool:
+        """True if this pattern (or exact name) covers ``other`` (spec activemq 4.2)."""
+        return self.kind == other.kind and _name_matches(self.name, other.name)
+
+
+def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]:
+    """The destinations a text names: one, or the parts of a composite ``A,topic://B`` each once, in the order written.
+
+    kind: of a part without a prefix of its own; a prefix on the whole text sets it for the parts that follow it.
+    The broker keeps the parts of a composite in a hash set, so it promises no order; this one is ours.
+    Raises ValueError for an empty name.
+    """
+    body, _, query = text.partition("?")
+    options = tuple(parse_qsl(query, keep_blank_values=True))
+    whole, body = _split_kind(body.strip(), kind)
+    parts: dict[Destination, None] = {}
+    for part in body.split(","):
+        part_kind, name = _split_kind(part.strip(), whole)
+        if name:
+            parts[Destination(name, part_kind, options)] = None
+    if not parts:
+        raise ValueError(f"destination {text!r} has an empty name")
+    return tuple(parts)
+
+
+def most_specific(patterns: Iterable[Destination], destination: Destination) -> Destination | None:
+    """The pattern whose policy applies to ``destination``, or None if none matches (spec activemq 4.3).
+
+    The exact name comes first. Of two patterns, one that covers the other's text as if it were a name is less specific;
+    two that do not cover each other are ordered as strings, so ``*.B`` comes before ``A.*``. The broker leaves open what
+    happens when each covers the other (``A.>`` and ``A.*``); here the one with more literal elements wins, then the one
+    with more ``*``, then string order. Nothing is merged: one pattern wins whole.
+    """
+    candidates = sorted((p for p in patterns if p.matches(destination)), key=lambda p: p.name)
+    if not candidates:
+        return None
+    for candidate in candidates:
+        if candidate.name == destination.name:
+            return candidate
+    return min(candidates, key=cmp_to_key(_compare_patterns))
+
+
+def _split_kind(text: str, default: str) -> tuple[str, str]:
+    for kind in KINDS:
+        if text.startswith(kind + "://"):
+            return kind, text[len(kind) + 3 :].strip()
+    return default, text
+
+
+@lru_cache(maxsize=4096)
+def _elements(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))
+
+
+def _is_pattern(name: str) -> bool:
+    parts = _elements(name)
+    return parts[-1] == ANY_REST or ANY_ELEMENT in parts
+
+
+@lru_cache(maxsize=65536)
+def _name_matches(pattern: str, name: str) -> bool:
+    wanted, given = _elements(pattern), _elements(name)
+    if wanted[-1] == ANY_REST:
+        while len(wanted) > 1 and wanted[-2] == ANY_REST:
+            wanted = wanted[:-1]
+        prefix = wanted[:-1]
+        return len(given) >= len(prefix) and all(
+            a == b or ANY_ELEMENT in (a, b) for a, b in zip(prefix, given, strict=False)
+        )
+    if ANY_ELEMENT in wanted:
+        return len(wanted) == len(given) and all(
+            a in (ANY_ELEMENT, b) for a, b in zip(wanted, given, strict=True)
+        )
+    return pattern == name
+
+
+def _compare_patterns(a: Destination, b: Destination) -> int:
+    a_covers, b_covers = a.matches(b), b.matches(a)
+    if a_covers != b_covers:
+        return 1 if a_covers else -1
+    if a_covers:
+        key_a, key_b = _literalness(a), _literalness(b)
+        if key_a != key_b:
+            return -1 if key_a > key_b else 1
+    return (a.name > b.name) - (a.name < b.name)
+
+
+def _literalness(pattern: Destination) -> tuple[int, int]:
+    parts = pattern.elements
+    stars = parts.count(ANY_ELEMENT)
+    return len(parts) - stars - parts.count(ANY_REST), stars

@@ -1,0 +1,247 @@
+"""The frozen model. Reading it from TOML is reading.py, writing it back is writing.py; every default is here, once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qsl
+
+from pyengine.destinations import Destination, most_specific, parse_destination
+
+JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
+JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
+CLIENT_DEFAULT_PREFETCH = 1000
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A priority read off a number: the last step whose threshold the number reaches.
+
+    column: a numeric column. steps: (threshold, priority) with rising thresholds. below: the priority under the first
+    threshold. missing: the priority where the column is null.
+    """
+
+    column: str
+    steps: tuple[tuple[float, int], ...]
+    below: int = 4
+    missing: int = 4
+
+    def priority(self, number: float | None) -> int:
+        """The priority of one number; None and NaN are missing."""
+        if number is None or number != number:
+            return self.missing
+        found = self.below
+        for threshold, priority in self.steps:
+            if number < threshold:
+                break
+            found = priority
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class TimeColumn:
+    """A moment read from columns.
+
+    column: integers (epoch, see unit), Arrow timestamps, or ISO 8601 text. unit: of integers: "s", "ms", "us" or "ns".
+    timezone: IANA name that applies to timestamps and text without an offset of their own. plus_minutes: an integer
+    column added as minutes, or empty.
+    """
+
+    column: str
+    unit: str = "ms"
+    timezone: str = "UTC"
+    plus_minutes: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column, self.plus_minutes) if self.plus_minutes else (self.column,)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows come from and how a row becomes a message.
+
+    Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed Python
+    package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is not empty.
+    format: "parquet", "jsonl", "csv", or "" = by the file's suffix. destination: a name in which ``{column}`` stands for
+    the row's value. id: column of the message id; empty: the row's number counted from 0 over the whole source.
+    group, group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: 4, the JMS
+    default. timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in
+    which messages are sent. properties: columns that become message properties; None: every column. types: the Java
+    type of a column, where it is not the one its stored type stands for.
+    """
+
+    destination: str
+    path: str = ""
+    package: str = ""
+    table: str = ""
+    format: str = ""
+    id: str = ""
+    group: str = ""
+    group_sequence: str = ""
+    connection: str = ""
+    body: str = ""
+    priority: str | Steps | None = None
+    timestamp: TimeColumn | None = None
+    expiration: TimeColumn | None = None
+    order: str = "rows"
+    properties: tuple[str, ...] | None = None
+    types: tuple[tuple[str, JavaTypeName], ...] = ()
+
+    @property
+    def destination_columns(self) -> tuple[str, ...]:
+        """The columns named in ``destination``, in order."""
+        return tuple(match.strip() for match in _PLACEHOLDER.findall(self.destination))
+
+    @property
+    def destination_parts(self) -> tuple[str, ...]:
+        """``destination`` cut at its placeholders: literal, column, literal, column, ..., literal."""
+        return tuple(_PLACEHOLDER.split(self.destination))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column the mapping needs apart from properties, each once."""
+        names = [*self.destination_columns, self.id, self.group, self.group_sequence, self.connection, self.body]
+        if self.priority is not None:
+            names.append(self.priority if isinstance(self.priority, str) else self.priority.column)
+        for moment in (self.timestamp, self.expiration):
+            if moment is not None:
+                names.extend(moment.columns)
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationEntry:
+    """A destination worth a word in the report. Destinations that rows name exist without an entry, as on the broker."""
+
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
+
+    Attribute names are the broker's in snake_case and mean what they mean there. max_page_size None removes the paging
+    window, which the broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with the
+    broker's options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``). time_before_dispatch_starts: ms.
+    """
+
+    destination: str
+    all_consumers_exclusive_by_default: bool = False
+    consumers_before_dispatch_starts: int = 0
+    lazy_dispatch: bool = False
+    max_browse_page_size: int = 400
+    max_page_size: int | None = 200
+    message_group_map_factory_type: str = "cached"
+    prioritized_messages: bool = False
+    queue_prefetch: int = 1000
+    strict_order_dispatch: bool = False
+    time_before_dispatch_starts: int = 0
+    use_consumer_priority: bool = True
+    use_prefetch_extension: bool = True
+
+    @property
+    def group_map(self) -> tuple[str, int]:
+        """("cached", cache size), ("bucket", bucket count) or ("simple", 0)."""
+        kind, _, query = self.message_group_map_factory_type.partition("?")
+        options = dict(parse_qsl(query))
+        match kind:
+            case "cached":
+                return kind, int(options.get("cacheSize", 1024))
+            case "bucket":
+                return kind, int(options.get("bucketCount", 1024))
+            case _:
+                return kind, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One consumer. Consumers are registered in the order of the file.
+
+    destination: a name, a wildcard or a composite; a wildcard consumer is a consumer of every queue it covers, with its
+    rules applied per queue. selector: empty takes all. priority: -128 .. 127. prefetch: None is the client's default of
+    1000, which a policy's queue_prefetch replaces. no_local: refuse what the same connection sent. connection: name of
+    the consumer's connection; empty: one of its own. acknowledges: True: takes a message and acknowledges it at once;
+    False: takes until its prefetch is full and keeps them.
+    """
+
+    name: str
+    destination: str
+    selector: str = ""
+    exclusive: bool = False
+    priority: int = 0
+    prefetch: int | None = None
+    no_local: bool = False
+    connection: str = ""
+    acknowledges: bool = True
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Source, destinations, policies, consumers. ``file`` is where it was read from and takes no part in comparing."""
+
+    source: Source
+    consumers: tuple[Consumer, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    default_policy: Policy = field(default=Policy(""))
+    destinations: tuple[DestinationEntry, ...] = ()
+    title: str = ""
+    description: str = ""
+    file: str = field(default="", compare=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Topology:
+        """Read a TOML file; raises InvalidTopologyError."""
+        from pyengine.topology.reading import load
+
+        return load(path)
+
+    @classmethod
+    def from_text(cls, text: str, file: str = "") -> Topology:
+        """Read TOML text; the inverse of :meth:`to_text`. Raises InvalidTopologyError."""
+        from pyengine.topology.reading import parse
+
+        return parse(text, file)
+
+    def to_text(self) -> str:
+        """This topology as TOML, for shipping it to a worker."""
+        from pyengine.topology.writing import to_text
+
+        return to_text(self)
+
+    def policy_of(self, destination: str) -> Policy:
+        """The policy that applies to a queue: the most specific entry, whole; nothing is merged (spec activemq 4.3)."""
+        winner = most_specific(self._policies, Destination(destination))
+        return self.default_policy if winner is None else self._policies[winner]
+
+    def consumers_of(self, destination: str) -> tuple[Consumer, ...]:
+        """The consumers of a queue, in registration order."""
+        queue = Destination(destination)
+        return tuple(
+            consumer
+            for consumer, patterns in zip(self.consumers, self._patterns, strict=True)
+            if any(pattern.matches(queue) for pattern in patterns)
+        )
+
+    def prefetch_of(self, consumer: Consumer, destination: str) -> int:
+        """The prefetch that counts: queue_prefetch replaces a value equal to the client's default (spec activemq 2.4)."""
+        asked = CLIENT_DEFAULT_PREFETCH if consumer.prefetch is None else consumer.prefetch
+        return self.policy_of(destination).queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
+
+    def description_of(self, destination: str) -> str:
+        """The words of the destination's entry, or an empty string."""
+        return next((entry.description for entry in self.destinations if entry.name == destination), "")
+
+    @cached_property
+    def _policies(self) -> dict[Destination, Policy]:
+        return {part: policy for policy in self.policies for part in parse_destination(policy.destination)}
+
+    @cached_property
+    def _patterns(self) -> tuple[tuple[Destination, ...], ...]:
+        return tuple(parse_destination(consumer.destination) for consumer in self.consumers)

@@ -1,0 +1,60 @@
+"""A topology as TOML text. Only what differs from the defaults is written, so the text stays readable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, fields
+from typing import Any
+
+from pyengine.topology.model import Policy, Source, Topology
+
+UNLIMITED = "unlimited"
+
+
+def to_text(topology: Topology) -> str:
+    """TOML that :func:`pyengine.topology.parse` reads back to an equal topology."""
+    lines = [f"{key} = {_value(text)}" for key in ("title", "description") if (text := getattr(topology, key))]
+    lines += _table("[source]", _settings(topology.source))
+    for entry in topology.destinations:
+        lines += _table("[[destination]]", _settings(entry))
+    if topology.default_policy != Policy(""):
+        lines += _table("[default_policy]", _settings(topology.default_policy) | {"destination": None})
+    for policy in topology.policies:
+        lines += _table("[[policy]]", _settings(policy))
+    for consumer in topology.consumers:
+        lines += _table("[[consumer]]", _settings(consumer))
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _settings(entry: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults, as TOML values."""
+    found: dict[str, Any] = {}
+    for part in fields(entry):
+        value = getattr(entry, part.name)
+        if part.default is not MISSING and value == part.default:
+            continue
+        if part.name == "max_page_size" and value is None:
+            value = UNLIMITED
+        elif part.name == "types" and isinstance(entry, Source):
+            value = dict(value)
+        elif hasattr(value, "__dataclass_fields__"):
+            value = _settings(value)
+        found[part.name] = value
+    return found
+
+
+def _table(header: str, settings: dict[str, Any]) -> list[str]:
+    return ["", header, *(f"{key} = {_value(value)}" for key, value in settings.items() if value is not None)]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_value(str(key))} = {_value(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return repr(value)
