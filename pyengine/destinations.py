@@ -72,9 +72,9 @@ def most_specific(patterns: Iterable[Destination], destination: Destination) -> 
     """The pattern whose policy applies to ``destination``, or None if none matches (spec activemq 4.3).
 
     The exact name comes first. Of two patterns, one that covers the other's text as if it were a name is less specific;
-    two that do not cover each other are ordered as strings, so ``*.B`` comes before ``A.*``. The broker leaves open what
-    happens when each covers the other (``A.>`` and ``A.*``); here the one with more literal elements wins, then the one
-    with more ``*``, then string order. Nothing is merged: one pattern wins whole.
+    two that do not cover each other are ordered as strings, so ``*.B`` comes before ``A.*``. The broker leaves open
+    what happens when each covers the other (``A.>`` and ``A.*``); here the one with more literal elements wins, then
+    the one with more ``*``, then string order. Nothing is merged: one pattern wins whole.
     """
     candidates = sorted((p for p in patterns if p.matches(destination)), key=lambda p: p.name)
     if not candidates:
@@ -113,9 +113,7 @@ def _name_matches(pattern: str, name: str) -> bool:
             a == b or ANY_ELEMENT in (a, b) for a, b in zip(prefix, given, strict=False)
         )
     if ANY_ELEMENT in wanted:
-        return len(wanted) == len(given) and all(
-            a in (ANY_ELEMENT, b) for a, b in zip(wanted, given, strict=True)
-        )
+        return len(wanted) == len(given) and all(a in (ANY_ELEMENT, b) for a, b in zip(wanted, given, strict=True))
     return pattern == name
 
 

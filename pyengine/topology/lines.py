@@ -7,14 +7,16 @@ import tomllib
 
 KeyPath = tuple[str | int, ...]
 _HEADER = re.compile(r"^\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"""^\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*=""")
+_KEY = re.compile(
+    r"""^\s*((?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
+)
 
 
 def line_of(text: str, path: KeyPath) -> int:
     """1-based line of the deepest part of ``path`` that is written down; 0 if none is.
 
-    path: as into the parsed document, e.g. ("consumer", 2, "selector"); a key inside an inline table or an array is found
-    at the line where the outer key starts.
+    path: as into the parsed document, e.g. ("consumer", 2, "selector"); a key inside an inline table or an array
+    is found at the line where the outer key starts.
     """
     found, depth = 0, -1
     for line, key in _keys(text):

@@ -65,13 +65,13 @@ class TimeColumn:
 class Source:
     """Where rows come from and how a row becomes a message.
 
-    Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed Python
-    package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is not empty.
-    format: "parquet", "jsonl", "csv", or "" = by the file's suffix. destination: a name in which ``{column}`` stands for
-    the row's value. id: column of the message id; empty: the row's number counted from 0 over the whole source.
-    group, group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: 4, the JMS
-    default. timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in
-    which messages are sent. properties: columns that become message properties; None: every column. types: the Java
+    Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed
+    Python package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is not
+    empty. format: "parquet", "jsonl", "csv", or "" = by the file's suffix. destination: a name in which ``{column}``
+    stands for the row's value. id: column of the message id; empty: the row's number counted from 0 over the whole
+    source. group, group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the
+    JMS default, 4. timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order
+    in which messages are sent. properties: columns that become message properties; None: every column. types: the Java
     type of a column, where it is not the one its stored type stands for.
     """
 
@@ -116,7 +116,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class DestinationEntry:
-    """A destination worth a word in the report. Destinations that rows name exist without an entry, as on the broker."""
+    """A destination worth a word in the report. What rows name exists without an entry, as on the broker."""
 
     name: str
     description: str = ""
@@ -127,8 +127,9 @@ class Policy:
     """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
 
     Attribute names are the broker's in snake_case and mean what they mean there. max_page_size None removes the paging
-    window, which the broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with the
-    broker's options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``). time_before_dispatch_starts: ms.
+    window, which the broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with
+    the broker's options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``).
+    time_before_dispatch_starts: ms.
     """
 
     destination: str
@@ -230,7 +231,7 @@ class Topology:
         )
 
     def prefetch_of(self, consumer: Consumer, destination: str) -> int:
-        """The prefetch that counts: queue_prefetch replaces a value equal to the client's default (spec activemq 2.4)."""
+        """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
         asked = CLIENT_DEFAULT_PREFETCH if consumer.prefetch is None else consumer.prefetch
         return self.policy_of(destination).queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
 

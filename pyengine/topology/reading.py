@@ -19,19 +19,45 @@ TABLES = ("title", "description", "source", "destination", "policy", "default_po
 GROUP_MAPS = {"cached": "cacheSize", "bucket": "bucketCount", "simple": ""}
 # Attributes of the broker's policyEntry that do not decide which consumer gets a queue's message.
 POLICY_ELSEWHERE = frozenset(
-    """advisory_for_consumed advisory_for_delivery advisory_for_discarding_messages advisory_for_fast_producers
-    advisory_for_slow_consumers always_retroactive cursor_memory_high_water_mark dead_letter_strategy dispatch_policy
-    durable_topic_prefetch enable_audit expire_messages_period gc_inactive_destinations inactive_timeout_before_gc
-    max_audit_depth max_expire_page_size max_producers_to_audit memory_limit message_eviction_strategy
-    minimum_message_size optimized_dispatch pending_message_limit_strategy pending_queue_policy
-    pending_subscriber_policy persist_jms_redelivered producer_flow_control queue_browser_prefetch
-    send_advisory_if_no_consumers slow_consumer_strategy store_usage_high_water_mark subscription_recovery_policy
-    topic_prefetch""".split()
+    {
+        "advisory_for_consumed",
+        "advisory_for_delivery",
+        "advisory_for_discarding_messages",
+        "advisory_for_fast_producers",
+        "advisory_for_slow_consumers",
+        "always_retroactive",
+        "cursor_memory_high_water_mark",
+        "dead_letter_strategy",
+        "dispatch_policy",
+        "durable_topic_prefetch",
+        "enable_audit",
+        "expire_messages_period",
+        "gc_inactive_destinations",
+        "inactive_timeout_before_gc",
+        "max_audit_depth",
+        "max_expire_page_size",
+        "max_producers_to_audit",
+        "memory_limit",
+        "message_eviction_strategy",
+        "minimum_message_size",
+        "optimized_dispatch",
+        "pending_message_limit_strategy",
+        "pending_queue_policy",
+        "pending_subscriber_policy",
+        "persist_jms_redelivered",
+        "producer_flow_control",
+        "queue_browser_prefetch",
+        "send_advisory_if_no_consumers",
+        "slow_consumer_strategy",
+        "store_usage_high_water_mark",
+        "subscription_recovery_policy",
+        "topic_prefetch",
+    }
 )
 
 
 def load(path: str | Path) -> Topology:
-    """Read a TOML file. A relative ``source.path`` is resolved against the file's folder. Raises InvalidTopologyError."""
+    """Read a TOML file. A relative ``source.path`` is relative to its folder. Raises InvalidTopologyError."""
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -45,7 +71,10 @@ def load(path: str | Path) -> Topology:
 
 
 def parse(text: str, file: str = "") -> Topology:
-    """Read TOML text; ``file`` names it in errors and is what a relative path is relative to. Raises InvalidTopologyError."""
+    """Read TOML text. Raises InvalidTopologyError.
+
+    file: names the text in errors, and a relative ``source.path`` is relative to its folder; empty: the path stays.
+    """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -139,7 +168,9 @@ def _priority(table: _Table) -> str | Steps | None:
     if given is None or isinstance(given, str):
         return given
     if not isinstance(given, dict):
-        table.refuse("priority", "must be a column name or a table", 'priority = { column = "delay", steps = [[15, 6]] }')
+        table.refuse(
+            "priority", "must be a column name or a table", 'priority = { column = "delay", steps = [[15, 6]] }'
+        )
     inner = table.table("priority")
     inner.only(Steps.__dataclass_fields__)
     steps = given.get("steps")
@@ -291,8 +322,11 @@ class _Table:
         if not isinstance(value, str):
             self.refuse(key, f"must be a text, is {_toml_type(value)}", f'write {key} = "..."')
         if required and not value.strip():
-            self.refuse(key if key in self.values else "", f"needs {key}" if key not in self.values else "is empty",
-                        f'write {key} = "..."')
+            self.refuse(
+                key if key in self.values else "",
+                f"needs {key}" if key not in self.values else "is empty",
+                f'write {key} = "..."',
+            )
         return value
 
     def texts(self, key: str) -> tuple[str, ...] | None:
@@ -346,7 +380,7 @@ class _Table:
         """The queues a text names; topics, temporary destinations and options are refused."""
         text = self.text(key, required=True)
         if "?" in text:
-            self.refuse(key, "has options behind a question mark", 'write them as keys, for instance exclusive = true')
+            self.refuse(key, "has options behind a question mark", "write them as keys, for instance exclusive = true")
         try:
             found = parse_destination(text)
         except ValueError:

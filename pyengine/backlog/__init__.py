@@ -1,0 +1,1 @@
+"""Finding out who got what, what waits, and why."""
