@@ -11,9 +11,30 @@ Leaves answer one question, "is it TRUE", as the broker's matches() asks it: sta
 ``next[truth]``; ACCEPT and REJECT end. They need no state of unknown. Every leaf is exact to nodes[leaf.node].
 """
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+from libc.string cimport memcmp
 
-from pyengine._engine.value cimport Scratch, Value
+from pyengine._engine.like cimport Pattern, pattern_matches
+from pyengine._engine.tree cimport Tree
+from pyengine._engine.value cimport (
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FALSE,
+    LATIN1,
+    LONG,
+    NULL_VALUE,
+    STRING,
+    TRUE,
+    UNKNOWN,
+    Scratch,
+    Value,
+    compare,
+    order_key,
+    order_text,
+    same_text,
+)
 
 
 cdef enum Operation:
@@ -31,7 +52,7 @@ cdef enum Operation:
     NULL_TEST         # 1 child
     MEMBER            # 1 child (SLOT), texts in UTF-16 order; negated
     LIKE_MATCH        # 1 child, like
-    CONTAINS_TEXT     # 1 child, texts[0]; negated (rocketmq)
+    CONTAINS_TEXT     # 1 child, texts[0]; negated (rocketmq); Place = operation - CONTAINS_TEXT
     STARTS_WITH_TEXT
     ENDS_WITH_TEXT
     SUM               # 2 children; Calculation = operation - SUM
@@ -40,8 +61,8 @@ cdef enum Operation:
     QUOTIENT
     MODULO
     MINUS             # 1 child
-    CALL              # n children, call: the function's name (needs the GIL)
-    DOCUMENT          # XPATH on the body, call: compiled path, or NULL for XQUERY (always FALSE) (needs the GIL)
+    CALL              # n children, call (needs the GIL)
+    DOCUMENT          # XPATH on the body, call (needs the GIL); XQUERY is the constant FALSE
 
 
 cdef struct Node:
@@ -57,20 +78,20 @@ cdef struct Node:
     int32_t slot             # SLOT: index into names; MEMBER: of its child
     Value constant           # CONSTANT; strings as UTF8
     Value* texts             # MEMBER and *_TEXT: ``count`` constants, UTF8 (their one child is children[first])
-    void* like               # LIKE_MATCH: like.Pattern*
-    void* call               # CALL, DOCUMENT: borrowed PyObject*
+    Pattern* like            # LIKE_MATCH
+    PyObject* call           # CALL: the function's name; DOCUMENT: the path; borrowed
 
 
 cdef enum LeafKind:
-    GENERAL           # truth of nodes[node]
-    REST              # AND or OR at nodes[node], children from ``slot`` on, for their errors and a definite answer
     NUMBER            # slot in an interval: <low, high> of the integers, <real_low, real_high> of the doubles' order
     TEXT              # slot = constant text
     TEXTS             # slot IN texts; negated
     PATTERN           # slot LIKE pattern
     ABSENT            # slot IS NULL
     FLAG              # slot as a boolean
-    CONSTANT_RIGHT    # slot compared with a constant by the general rule
+    BY_RULE           # slot compared with a constant (and a second one) by the general rule
+    GENERAL           # truth of nodes[node], which reads ``slots``
+    REST              # AND or OR at nodes[node], children from ``relation`` on, for their errors and a definite answer
 
 
 cdef enum Target:
@@ -82,26 +103,35 @@ cdef struct Leaf:
     int32_t[3] next          # by Truth: FALSE, TRUE, UNKNOWN; a leaf, ACCEPT or REJECT
     uint8_t kind             # LeafKind
     uint8_t negated
-    uint8_t relation
     uint8_t rules
-    int32_t slot             # REST: first child
+    uint8_t second_relation  # with ``second``; NO_RELATION: none
+    int32_t relation         # of ``constant``; REST: first child
+    int32_t slot
+    int32_t header           # of the slot: header.Header
     int32_t node
-    int32_t count            # TEXTS
-    void* name               # borrowed PyObject*: names[slot]
+    int32_t count            # texts, or slots
+    PyObject* name           # borrowed: names[slot]
     Py_hash_t hash           # of name
     int64_t low              # NUMBER; empty if low > high
     int64_t high
-    int64_t real_low         # NUMBER; doubles in Java's total order, see order_key
+    int64_t real_low         # NUMBER; see order_key
     int64_t real_high
-    Value constant           # TEXT, CONSTANT_RIGHT; text as LATIN1 where it can be
+    Value constant           # text as LATIN1 where it can be
+    Value second
     Value* texts             # TEXTS
-    void* like
+    int32_t* slots           # GENERAL and REST
+    const Pattern* pattern
+
+
+cdef enum:
+    NO_RELATION = 255
 
 
 cdef class Program:
     cdef Node* nodes
     cdef int32_t* children
     cdef Value* defaults            # slot -> value of a header that is never null, else NULL_VALUE
+    cdef int32_t* headers           # slot -> header.Header
     cdef Leaf* leaves
     cdef int leaf_count
     cdef int start                  # first leaf, ACCEPT or REJECT
@@ -110,20 +140,89 @@ cdef class Program:
     cdef readonly tuple names       # slot -> interned property or header name
     cdef readonly str text
     cdef readonly str dialect
-    cdef bint every_text            # rocketmq: every property is text
-    cdef bint needs_gil
-    cdef bint needs_body            # reads the message's body (XPATH)
-    cdef readonly frozenset surprises
-    cdef list owned                 # bytes and callables the nodes point to
+    cdef readonly bint every_text   # rocketmq: every property is text
+    cdef readonly bint needs_gil
+    cdef readonly bint reads_body   # XPATH
+    cdef list owned                 # what the nodes point to
+    cdef void* blocks               # memory of the constants
+
+    cdef void* take(self, size_t size) except NULL
 
 
 # Truth of the whole selector on one row, values by slot (absent: NULL_VALUE; defaults are the caller's business): as
 # evaluate() answers, and as matches() answers (TRUE, FALSE or RAISED). ``body``: borrowed PyObject* for XPATH, or NULL.
-# Without the GIL unless needs_gil; with it a CALL or DOCUMENT leaves its Python exception set and answers RAISED.
+# Without the GIL unless needs_gil. scratch.problem says why RAISED.
 cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
 cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
-# Truth of one node (columns: what they do not vectorise).
+# Truth of one node (columns: what they do not vectorise), and of a GENERAL or REST leaf.
 cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil
-cdef str problem_text(int problem)
+cdef int general_truth(
+    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
+) noexcept nogil
+# The exception of a RAISED: SelectorEvaluationError, or what a function raised unexpectedly.
+cdef object raised_error(Program program, Scratch* scratch, object row)
 
-cpdef Program compile_tree(object tree)
+cdef Program compile_tree(Tree tree)
+
+
+cdef inline bint equal_text(const Value* value, const Value* constant) noexcept nogil:
+    if value.encoding == LATIN1 and constant.encoding == LATIN1:
+        return value.length == constant.length and not memcmp(value.payload.text, constant.payload.text, value.length)
+    return same_text(value, constant)
+
+
+cdef inline bint is_member(const Value* value, const Value* texts, int count) noexcept nogil:
+    """``texts`` are in UTF-16 order."""
+    cdef int low = 0
+    cdef int middle, order
+    if count <= 8:
+        for middle in range(count):
+            if equal_text(value, &texts[middle]):
+                return True
+        return False
+    while low < count:
+        middle = (low + count) >> 1
+        order = order_text(&texts[middle], value)
+        if order == 0:
+            return True
+        if order < 0:
+            low = middle + 1
+        else:
+            count = middle
+    return False
+
+
+cdef inline int rule_truth(const Leaf* leaf, const Value* value, Scratch* scratch) noexcept nogil:
+    cdef int truth = compare(leaf.relation, value, &leaf.constant, leaf.rules, scratch)
+    if truth == TRUE and leaf.second_relation != NO_RELATION:
+        return compare(leaf.second_relation, value, &leaf.second, leaf.rules, scratch)
+    return truth
+
+
+cdef inline int leaf_truth(const Leaf* leaf, const Value* value, Scratch* scratch) noexcept nogil:
+    """Truth of a leaf that reads one slot, given its value."""
+    cdef int java_type = value.type
+    cdef int kind = leaf.kind
+    cdef int64_t key
+    if kind == NUMBER:
+        if BYTE <= java_type <= LONG:
+            return leaf.low <= value.payload.integer and value.payload.integer <= leaf.high
+        if java_type == DOUBLE:
+            key = order_key(value.payload.real)
+            return leaf.real_low <= key and key <= leaf.real_high
+        return rule_truth(leaf, value, scratch)
+    if kind == BY_RULE:
+        return rule_truth(leaf, value, scratch)
+    if java_type == NULL_VALUE:
+        return TRUE if kind == ABSENT else UNKNOWN
+    if kind == TEXT:
+        return java_type == STRING and equal_text(value, &leaf.constant)
+    if kind == TEXTS:
+        if java_type != STRING:
+            return UNKNOWN
+        return is_member(value, leaf.texts, leaf.count) != leaf.negated
+    if kind == PATTERN:
+        return java_type == STRING and pattern_matches(leaf.pattern, value)
+    if kind == FLAG:
+        return java_type == BOOLEAN and value.payload.integer != 0
+    return FALSE

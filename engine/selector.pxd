@@ -1,13 +1,17 @@
 """selector: the public Selector: text in, compiled once, one answer on every shape of message.
 
-Invariant: ``program`` is shared by every Selector of the same text and dialect and never changes.
+Invariant: ``program`` is shared by the Selectors of the same text and dialect and never changes.
 """
 
 from pyengine._engine.program cimport Program
+from pyengine._engine.tree cimport Tree
 
 
 cdef class Selector:
     cdef readonly str text
     cdef readonly str dialect
     cdef Program program
+    cdef Tree tree
     cdef int outcome(self, object message) except -1    # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
+    cdef object batch_truth(self, object batch, object missing, int question)
+    cdef object rows_truth(self, object messages, int question)

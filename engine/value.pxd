@@ -63,6 +63,12 @@ cdef enum Rules:       # how a comparison treats text
     CONVERT_OR_RAISE = 2     # rocketmq: the same; if it cannot: RAISED; text is ordered against text as doubles
 
 
+cdef enum Place:       # where a text is looked for
+    ANYWHERE = 0
+    AT_START = 1
+    AT_END = 2
+
+
 cdef enum Problem:     # why a rule RAISED
     NO_PROBLEM = 0
     DOUBLE_AGAINST_FLOAT
@@ -90,8 +96,10 @@ cdef struct Value:
     Payload payload
 
 
-cdef struct Scratch:   # owns the texts made during an evaluation; zeroed before use, freed by free_scratch
-    void* blocks
+cdef struct Scratch:   # owns what is made during an evaluation; all zero before use, freed by free_scratch
+    void* blocks       # texts
+    void* objects      # list of the Python objects that values borrow from, made on demand
+    void* error        # the Python exception of FUNCTION_FAILED
     int problem        # Problem of the last RAISED
 
 
@@ -184,6 +192,7 @@ cdef object python_value(const Value* value)      # a Python object that read_va
 cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil  # Truth
 cdef int order_text(const Value* left, const Value* right) noexcept nogil       # -1, 0, 1; STRING against STRING
 cdef bint same_text(const Value* left, const Value* right) noexcept nogil
+cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil   # both STRING; by UTF-16 units
 cdef int calculate(
     int calculation, const Value* left, const Value* right, Value* result, Scratch* scratch
 ) noexcept nogil                                                                # TRUE, or RAISED
@@ -191,6 +200,7 @@ cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept no
 cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil       # String.valueOf: TRUE, or RAISED
 
 cdef void* take_scratch(Scratch* scratch, size_t size) noexcept nogil           # NULL without memory
+cdef void keep_object(Scratch* scratch, object kept) except *                   # until free_scratch
 cdef void free_scratch(Scratch* scratch) noexcept nogil
 
 cpdef str java_text(object value)                 # String.valueOf of a property value (or list or map) given as Python object

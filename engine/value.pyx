@@ -3,11 +3,12 @@
 
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8, PyUnicode_FromKindAndData
 from libc.math cimport fmod
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.digits cimport (
     LONGEST_NUMBER,
@@ -75,6 +76,22 @@ cdef void free_scratch(Scratch* scratch) noexcept nogil:
         free(block)
         block = next_block
     scratch.blocks = NULL
+    if scratch.objects is not NULL or scratch.error is not NULL:
+        with gil:
+            Py_XDECREF(<PyObject*>scratch.objects)
+            Py_XDECREF(<PyObject*>scratch.error)
+        scratch.objects = scratch.error = NULL
+
+
+cdef void keep_object(Scratch* scratch, object kept) except *:
+    cdef list objects
+    if scratch.objects is NULL:
+        objects = []
+        Py_INCREF(objects)
+        scratch.objects = <void*>objects
+    else:
+        objects = <list>scratch.objects
+    objects.append(kept)
 
 
 # ---- text
@@ -182,6 +199,33 @@ cdef int order_text(const Value* left, const Value* right) noexcept nogil:
             return 1 if x > y else -1
         if x < 0:
             return 0
+
+
+cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil:
+    cdef Units start, here, wanted
+    cdef uint32_t skipped = 0
+    cdef uint32_t total = count_units(text)
+    cdef uint32_t length = count_units(part)
+    cdef int32_t unit
+    if length > total:
+        return False
+    start_units(&start, text)
+    if place == AT_END:
+        while skipped < total - length:
+            next_unit(&start)
+            skipped += 1
+    while True:
+        here = start
+        start_units(&wanted, part)
+        unit = next_unit(&wanted)
+        while unit >= 0 and unit == next_unit(&here):
+            unit = next_unit(&wanted)
+        if unit < 0:
+            return True
+        if place != ANYWHERE or skipped == total - length:
+            return False
+        next_unit(&start)
+        skipped += 1
 
 
 cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* number) noexcept nogil:
@@ -406,7 +450,7 @@ cpdef str java_text(object value):
     if is_big(value):
         return str(int(value))
     read_value(value, &read, "value", False)
-    scratch.blocks = NULL
+    memset(&scratch, 0, sizeof(Scratch))
     try:
         if text_of(&read, &text, &scratch) == RAISED:
             raise MemoryError()
@@ -439,7 +483,7 @@ cpdef bint java_equal(object left, object right):
         return is_big(left) and is_big(right) and left == right
     read_value(left, &a, "value", False)
     read_value(right, &b, "value", False)
-    scratch.blocks = NULL
+    memset(&scratch, 0, sizeof(Scratch))
     return a.type == b.type and compare(IS_EQUAL, &a, &b, EXACT_TYPES, &scratch) == TRUE
 
 

@@ -1,6 +1,7 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
 from pyengine._engine.message import Message
+from pyengine._engine.selector import Selector
 from pyengine._engine.value import Char
 from pyengine.errors import (
     IllegalStateError,
@@ -26,6 +27,7 @@ __all__ = [
     "MissingExtraError",
     "MissingJavaError",
     "PyengineError",
+    "Selector",
     "SelectorEvaluationError",
     "UnsupportedColumnError",
 ]

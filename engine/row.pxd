@@ -1,0 +1,16 @@
+"""row: one message of any shape, read slot by slot and asked by a program.
+
+Shapes: an exact dict (fastest), a native Message, any other mapping. Only the names a program reads are looked up, in the order the
+program asks. A value that no message can carry raises InvalidMessageError when it is read.
+"""
+
+from cpython.object cimport PyObject
+
+from pyengine._engine.program cimport Program
+from pyengine._engine.value cimport Scratch
+
+
+# As matches() and as evaluate() answer: Truth; RAISED is returned, and scratch says why. -1: a Python exception.
+cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1
+cdef int match_row(Program program, object message, Scratch* scratch) except -1
+cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1

@@ -1,0 +1,259 @@
+# cython: freethreading_compatible=True
+"""See row.pxd."""
+
+from cpython.dict cimport PyDict_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from pyengine._engine.message cimport Message, slot_value
+from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, evaluate_values, general_truth, leaf_truth
+from pyengine._engine.value cimport (
+    NO_MEMORY,
+    NULL_VALUE,
+    RAISED,
+    STRING,
+    Scratch,
+    Value,
+    keep_object,
+    quick_value,
+    read_text,
+    read_value,
+    text_of,
+)
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX < 0x030D0000
+    #define pyengine_look_up(mapping, name, hash) _PyDict_GetItem_KnownHash(mapping, name, hash)
+    #else
+    #define pyengine_look_up(mapping, name, hash) PyDict_GetItemWithError(mapping, name)
+    #endif
+    """
+    PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash)
+    PyObject* PyErr_Occurred()
+
+
+cdef enum:
+    FEW = 12                  # slots that need no memory of their own
+
+
+cdef struct Slots:            # the slots a GENERAL leaf has asked for so far
+    Value* values
+    PyObject** held           # keeps what the values borrow from alive; NULL: not read yet or nothing to keep
+    char* read
+    Value[FEW] few_values
+    PyObject* few_held[FEW]
+    char[FEW] few_read
+
+
+cdef int begin_slots(Slots* slots, int count) except -1:
+    cdef char* block
+    if count <= FEW:
+        slots.values = slots.few_values
+        slots.held = slots.few_held
+        slots.read = slots.few_read
+        memset(slots.held, 0, count * sizeof(PyObject*))
+        memset(slots.read, 0, count)
+        return 0
+    block = <char*>calloc(count, sizeof(Value) + sizeof(PyObject*) + 1)
+    if block is NULL:
+        raise MemoryError()
+    slots.values = <Value*>block
+    slots.held = <PyObject**>(block + count * sizeof(Value))
+    slots.read = block + count * (sizeof(Value) + sizeof(PyObject*))
+    return 0
+
+
+cdef void end_slots(Slots* slots, int count) noexcept:
+    cdef int i
+    if slots.values is NULL:
+        return
+    for i in range(count):
+        Py_XDECREF(slots.held[i])
+    if slots.values != slots.few_values:
+        free(slots.values)
+
+
+cdef int slow_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1:
+    """A found object that quick_value does not know, or that the dialect wants as text."""
+    cdef object source = <object>found
+    if program.every_text:
+        return read_text(source, into, program.names[slot], scratch)
+    return read_value(source, into, program.names[slot], False)
+
+
+cdef int read_dict(
+    Program program, PyObject* message, PyObject* name, Py_hash_t hash_, int slot, Value* into, PyObject** held,
+    Scratch* scratch,
+) except -1:
+    """The value of a slot; ``held`` gets the object the value borrows from, if it is one that could go away."""
+    cdef PyObject* found = pyengine_look_up(message, name, hash_)
+    if found is NULL:
+        if PyErr_Occurred() is not NULL:
+            raise
+        into[0] = program.defaults[slot]
+        return 0
+    if not quick_value(found, into) or (program.every_text and into.type != STRING):
+        slow_value(program, found, slot, into, scratch)
+    if into.type == NULL_VALUE:
+        into[0] = program.defaults[slot]
+    elif held is not NULL and into.type >= STRING:
+        Py_XINCREF(found)
+        held[0] = found
+    return 0
+
+
+cdef int read_mapping(Program program, object message, int slot, Value* into, Scratch* scratch) except -1:
+    cdef object found
+    try:
+        found = message.get(program.names[slot])
+    except AttributeError:
+        if hasattr(message, "get"):
+            raise
+        raise TypeError(
+            f"a message is a mapping or a pyengine.Message, not {type(message).__name__!r}"
+        ) from None
+    if found is None:
+        into[0] = program.defaults[slot]
+        return 0
+    keep_object(scratch, found)
+    return slow_value(program, <PyObject*>found, slot, into, scratch)
+
+
+cdef int read_slot(Program program, object message, int slot, Value* into, PyObject** held, Scratch* scratch) except -1:
+    cdef PyObject* name
+    cdef Value value
+    if PyDict_CheckExact(message):
+        key = program.names[slot]
+        return read_dict(program, <PyObject*>message, <PyObject*>key, hash(key), slot, into, held, scratch)
+    if isinstance(message, Message):
+        name = <PyObject*>program.names[slot]
+        if slot_value(<Message>message, name, program.headers[slot], into):
+            if program.every_text and into.type != STRING:
+                value = into[0]
+                if text_of(&value, into, scratch) == RAISED:
+                    raise MemoryError()
+        return 0
+    return read_mapping(program, message, slot, into, scratch)
+
+
+cdef void* body_of(object message) noexcept:
+    if isinstance(message, Message):
+        return <void*>(<Message>message)._body
+    return NULL
+
+
+cdef int general_row(
+    Program program, const Leaf* leaf, object message, Slots* slots, Scratch* scratch
+) except -1:
+    """Reads what the leaf needs and has not been read, then asks it."""
+    cdef int i, slot
+    cdef int count = <int>len(program.names)
+    if slots.values is NULL:
+        begin_slots(slots, count)
+    for i in range(leaf.count):
+        slot = leaf.slots[i]
+        if not slots.read[slot]:
+            read_slot(program, message, slot, &slots.values[slot], &slots.held[slot], scratch)
+            slots.read[slot] = 1
+    return general_truth(program, leaf, slots.values, body_of(message), scratch)
+
+
+cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1:
+    cdef int at = program.start
+    cdef int truth
+    cdef const Leaf* leaf
+    cdef PyObject* found
+    cdef Value value
+    cdef Slots slots
+    slots.values = NULL
+    try:
+        while at >= 0:
+            leaf = &program.leaves[at]
+            if leaf.kind >= GENERAL:
+                truth = general_row(program, leaf, <object>message, &slots, scratch)
+            else:
+                read_dict(program, message, leaf.name, leaf.hash, leaf.slot, &value, NULL, scratch)
+                truth = leaf_truth(leaf, &value, scratch)
+            if truth == RAISED:
+                return RAISED
+            at = leaf.next[truth]
+        return at == ACCEPT
+    finally:
+        if slots.values is not NULL:
+            end_slots(&slots, <int>len(program.names))
+
+
+cdef int match_message(Program program, Message message, Scratch* scratch) except -1:
+    cdef int at = program.start
+    cdef int truth
+    cdef const Leaf* leaf
+    cdef Value value
+    cdef Slots slots
+    slots.values = NULL
+    try:
+        while at >= 0:
+            leaf = &program.leaves[at]
+            if leaf.kind >= GENERAL:
+                truth = general_row(program, leaf, message, &slots, scratch)
+            else:
+                if program.every_text:
+                    read_slot(program, message, leaf.slot, &value, NULL, scratch)
+                else:
+                    slot_value(message, leaf.name, leaf.header, &value)
+                truth = leaf_truth(leaf, &value, scratch)
+            if truth == RAISED:
+                return RAISED
+            at = leaf.next[truth]
+        return at == ACCEPT
+    finally:
+        if slots.values is not NULL:
+            end_slots(&slots, <int>len(program.names))
+
+
+cdef int match_mapping(Program program, object message, Scratch* scratch) except -1:
+    cdef int at = program.start
+    cdef int truth
+    cdef const Leaf* leaf
+    cdef Value value
+    cdef Slots slots
+    slots.values = NULL
+    try:
+        while at >= 0:
+            leaf = &program.leaves[at]
+            if leaf.kind >= GENERAL:
+                truth = general_row(program, leaf, message, &slots, scratch)
+            else:
+                read_mapping(program, message, leaf.slot, &value, scratch)
+                truth = leaf_truth(leaf, &value, scratch)
+            if truth == RAISED:
+                return RAISED
+            at = leaf.next[truth]
+        return at == ACCEPT
+    finally:
+        if slots.values is not NULL:
+            end_slots(&slots, <int>len(program.names))
+
+
+cdef int match_row(Program program, object message, Scratch* scratch) except -1:
+    if PyDict_CheckExact(message):
+        return match_dict(program, <PyObject*>message, scratch)
+    if isinstance(message, Message):
+        return match_message(program, <Message>message, scratch)
+    return match_mapping(program, message, scratch)
+
+
+cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1:
+    cdef Slots slots
+    cdef int slot
+    cdef int count = <int>len(program.names)
+    slots.values = NULL
+    begin_slots(&slots, count)
+    try:
+        for slot in range(count):
+            read_slot(program, message, slot, &slots.values[slot], &slots.held[slot], scratch)
+        return evaluate_values(program, slots.values, body_of(message), scratch)
+    finally:
+        end_slots(&slots, count)

@@ -1,0 +1,205 @@
+# cython: freethreading_compatible=True, binding=False, always_allow_keywords=False
+"""See selector.pxd."""
+
+from cpython.dict cimport PyDict_CheckExact
+from cpython.object cimport PyObject
+from libc.stdint cimport int8_t
+from libc.string cimport memset
+
+from pyengine._engine.program cimport Program, compile_tree, raised_error
+from pyengine._engine.row cimport evaluate_row, match_dict, match_row
+from pyengine._engine.syntax cimport parse
+from pyengine._engine.tree cimport Tree
+from pyengine._engine.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_scratch
+
+import numpy
+
+from pyengine.errors import SelectorEvaluationError
+
+cdef enum:
+    CACHED = 1024             # compiled selectors kept for reuse, the least recently constructed go first
+
+cdef enum Question:
+    MATCH_OR_RAISE
+    MATCH_OR_REJECT
+    EVALUATE
+
+cdef dict cache = {}          # (text, dialect) -> (Tree, Program), in the order of their last use
+
+
+cdef inline void release(Scratch* scratch) noexcept:
+    if scratch.blocks is not NULL or scratch.objects is not NULL or scratch.error is not NULL:
+        free_scratch(scratch)
+
+
+cdef int check_choice(str argument, object given, tuple choices) except -1:
+    if given not in choices:
+        raise ValueError(f"{argument} is {given!r}; it must be one of {', '.join(map(repr, choices))}")
+    return 0
+
+
+cdef class Selector:
+    """A message selector, compiled once; the same answer on every shape of message.
+
+    text: the selector. dialect: "activemq" (default; the language of ActiveMQ Classic, with XPATH, functions and
+    ``convert_string_expressions:``) or "rocketmq" (SQL92 of RocketMQ; every property is text, there are no headers).
+    Raises InvalidSelectorError where the broker refuses the text, with the position and a hint.
+
+    A message is a mapping or a pyengine.Message. Python values have Java types: bool Boolean, int Integer or Long by its
+    size, float Double, str String, numpy scalars by their width, pyengine.Char Character; None is absent. A header that
+    is never null (JMSPriority, ...) has the value of a fresh JMS message unless the mapping has a key of that name.
+    Rules: ActiveMQ's org.apache.activemq.filter, RocketMQ's org.apache.rocketmq.filter.
+    """
+
+    def __cinit__(self, text, dialect="activemq"):
+        cdef tuple key = (text, dialect)
+        cdef object found = cache.pop(key, None)
+        if found is None:
+            if not isinstance(text, str) or not isinstance(dialect, str):
+                raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
+            check_choice("dialect", dialect, ("activemq", "rocketmq"))
+            tree = parse(text, dialect)
+            found = (tree, compile_tree(tree))
+            while len(cache) >= CACHED:
+                cache.pop(next(iter(cache)), None)
+        cache[key] = found
+        self.text = text
+        self.dialect = dialect
+        self.tree = <Tree>(<tuple>found)[0]
+        self.program = <Program>(<tuple>found)[1]
+
+    cdef int outcome(self, object message) except -1:
+        cdef Scratch scratch
+        memset(&scratch, 0, sizeof(Scratch))
+        try:
+            return match_row(self.program, message, &scratch)
+        finally:
+            release(&scratch)
+
+    def matches(self, message, /):
+        """True if a consumer with this selector would get the message: the selector is TRUE; FALSE and unknown are not.
+
+        Raises SelectorEvaluationError where the broker's matches() throws, InvalidMessageError for a property value that no
+        message can carry.
+        """
+        cdef Scratch scratch
+        cdef int truth
+        memset(&scratch, 0, sizeof(Scratch))
+        try:
+            if PyDict_CheckExact(message):
+                truth = match_dict(self.program, <PyObject*>message, &scratch)
+            else:
+                truth = match_row(self.program, message, &scratch)
+            if truth == RAISED:
+                raise raised_error(self.program, &scratch, None)
+            return truth == TRUE
+        finally:
+            release(&scratch)
+
+    def evaluate(self, message, /):
+        """The selector's three-valued answer: True, False, or None for unknown. Raises as ``matches`` does.
+
+        It may raise where ``matches`` does not: the broker's matches() leaves an AND at the first operand that is unknown.
+        """
+        cdef Scratch scratch
+        cdef int truth
+        memset(&scratch, 0, sizeof(Scratch))
+        try:
+            truth = evaluate_row(self.program, message, &scratch)
+            if truth == RAISED:
+                raise raised_error(self.program, &scratch, None)
+            return None if truth == UNKNOWN else truth == TRUE
+        finally:
+            release(&scratch)
+
+    def mask(self, batch, on_error="raise", missing="raise"):
+        """``matches`` of every message of a batch: a numpy bool array.
+
+        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or any
+        object with the Arrow PyCapsule interface (a record batch, table, data frame).
+        on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
+        missing: of columns, "raise" MissingColumnError or take them for "null".
+        """
+        check_choice("on_error", on_error, ("raise", "reject"))
+        answer = self.batch_truth(batch, missing, MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT)
+        return answer.view(numpy.bool_)
+
+    def truth(self, batch, missing="raise"):
+        """``evaluate`` of every message of a batch, as for ``mask``: numpy int8, 1 true, 0 false, -1 unknown, -2 raises."""
+        return self.batch_truth(batch, missing, EVALUATE)
+
+    cdef object batch_truth(self, object batch, object missing, int question):
+        check_choice("missing", missing, ("raise", "null"))
+        if isinstance(batch, (list, tuple)):
+            return self.rows_truth(batch, question)
+        raise TypeError(
+            f"a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays or an Arrow object, "
+            f"not {type(batch).__name__!r}"
+        )
+
+    cdef object rows_truth(self, object messages, int question):
+        cdef Py_ssize_t count = len(messages)
+        cdef object answer = numpy.empty(count, numpy.int8)
+        cdef int8_t[::1] truths = answer
+        cdef Scratch scratch
+        cdef Py_ssize_t i = 0
+        cdef int truth
+        cdef Program program = self.program
+        memset(&scratch, 0, sizeof(Scratch))
+        try:
+            for message in messages:
+                if i == count:
+                    break
+                if question == EVALUATE:
+                    truth = evaluate_row(program, message, &scratch)
+                elif PyDict_CheckExact(message):
+                    truth = match_dict(program, <PyObject*>message, &scratch)
+                else:
+                    truth = match_row(program, message, &scratch)
+                if truth == RAISED:
+                    error = raised_error(program, &scratch, i)
+                    if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
+                        raise error
+                    truths[i] = 0 if question == MATCH_OR_REJECT else -2
+                else:
+                    truths[i] = -1 if truth == UNKNOWN else truth
+                i += 1
+                release(&scratch)
+        finally:
+            release(&scratch)
+        if i != count or count != len(messages):
+            raise RuntimeError("the list of messages changed its length while it was read")
+        return answer
+
+    @property
+    def names(self):
+        """The properties and headers the selector reads, in the order in which it names them: a tuple of str."""
+        return self.program.names
+
+    def __repr__(self):
+        if self.dialect == "activemq":
+            return f"Selector({self.text!r})"
+        return f"Selector({self.text!r}, dialect={self.dialect!r})"
+
+    def __eq__(self, other):
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return self.text == (<Selector>other).text and self.dialect == (<Selector>other).dialect
+
+    def __hash__(self):
+        return hash((self.text, self.dialect))
+
+    def __reduce__(self):
+        return Selector, (self.text, self.dialect)
+
+    def _check(self):
+        """The invariants of the compiled program; AssertionError where one is broken."""
+        self.program._check()
+
+    @property
+    def _program(self):
+        return self.program
+
+    @property
+    def _tree(self):
+        return self.tree
