@@ -168,6 +168,20 @@ class AllocationError(PyengineError, ValueError):
         return self.problem
 
 
+class InvalidSourceError(PyengineError, ValueError):
+    """Data that cannot be found or read. source: the file, folder, glob or package. hint: what to do."""
+
+    def __init__(self, source: str, problem: str, hint: str = "") -> None:
+        self.source = source
+        self.problem = problem
+        self.hint = hint
+        super().__init__(source, problem, hint)
+
+    def __str__(self) -> str:
+        text = f"{self.source}: {self.problem}" if self.source else self.problem
+        return f"{text}; {self.hint}" if self.hint else text
+
+
 class IllegalStateError(PyengineError, RuntimeError):
     """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
 
@@ -185,7 +199,7 @@ class MissingExtraError(PyengineError, ImportError):
 
 
 class MissingJavaError(PyengineError, RuntimeError):
-    """Spark cannot start without Java. oldest: the major version it needs. seen: what was found instead, one line each."""
+    """Spark cannot start without Java. oldest: the major version needed. seen: what was found instead, one line each."""
 
     def __init__(self, oldest: int, seen: Iterable[str] = ()) -> None:
         self.oldest = oldest
