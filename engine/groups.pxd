@@ -47,7 +47,7 @@ cdef class GroupMap:
     cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
-    cdef bint full(self) noexcept nogil                                     # the next new group forgets the eldest
+    cdef bint accesses_count(self) noexcept nogil      # who was looked up last may soon decide who is forgotten
 
     cdef void unlist(self, int32_t handle) noexcept nogil
     cdef void enlist(self, int32_t handle) noexcept nogil

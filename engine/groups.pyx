@@ -215,8 +215,9 @@ cdef class GroupMap:
                 self.counts[index] = 0
         return 0
 
-    cdef bint full(self) noexcept nogil:
-        return self.form == CACHED and self.listed >= self.capacity
+    cdef bint accesses_count(self) noexcept nogil:
+        # With few groups nothing will be forgotten for long; a small map is watched from the start.
+        return self.form == CACHED and (self.capacity <= 64 or 2 * <int64_t> self.size > self.capacity)
 
     def _slot(self, int consumer):
         if not 0 <= consumer < 2**24:

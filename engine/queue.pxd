@@ -123,6 +123,7 @@ cdef class Queue:
     cdef int reopen(self) except -1
     cdef int refresh(self, int32_t slot) except -1
     cdef int32_t slot_of(self, object consumer) except -1
+    cdef int32_t find(self, object handle) except -2
     cdef int32_t message_of(self, object handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef int accept(self, int32_t message) except -1

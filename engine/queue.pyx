@@ -212,12 +212,18 @@ cdef class Queue:
             raise IllegalStateError(f"consumer {consumer!r} is not on this queue; it was closed or never added")
         return found
 
-    cdef int32_t message_of(self, object handle) except -1:
+    cdef int32_t find(self, object handle) except -2:
         cdef int64_t number = handle
         cdef int32_t message = <int32_t> (number & 0xFFFFFFFF)
         if (number < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
                 or self.pending.at[message].generation != number >> 32):
-            raise IllegalStateError(f"message {handle!r} is not on this queue; it was acknowledged, removed or never sent")
+            return -1
+        return message
+
+    cdef int32_t message_of(self, object handle) except -1:
+        cdef int32_t message = self.find(handle)
+        if message < 0:
+            raise IllegalStateError(f"message {handle!r} is not here; it was acknowledged, removed or never sent")
         return message
 
     cdef object handle_of(self, int32_t message):
@@ -236,9 +242,8 @@ cdef class Queue:
         cdef Message* at = self.pending.at
         if last_delivered is not None:
             # A message that is acknowledged by now counts for nothing, and its handle may be stale.
-            message = <int32_t> (<int64_t> last_delivered & 0xFFFFFFFF)
-            if (message < self.pending.slots and at[message].generation == <int64_t> last_delivered >> 32
-                    and at[message].consumer == slot):
+            message = self.find(last_delivered)
+            if message >= 0 and at[message].consumer == slot:
                 mark = message
                 counting = True
         self.consumers.withdraw(slot)
@@ -464,7 +469,7 @@ cdef class Queue:
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
         if self.pending.waiting:
-            if self.page_size >= 0 and self.groups.full():
+            if self.page_size >= 0 and self.groups.accesses_count():
                 self.walk(now)
             else:
                 self.hop(now)
@@ -546,7 +551,7 @@ cdef class Queue:
                         changed[0] = self.groups.key[it.group]
                         self.groups.close(it.group, owner)
                     return owner
-                if consumers.class_open(it.match):
+                if self.page_size >= 0 and consumers.class_open(it.match):
                     self.groups.touch(it.group)
                 return -1
         for index in range(consumers.size):
@@ -696,13 +701,13 @@ cdef class Queue:
         """Acknowledge for good what was acknowledged in a transaction; two wakeups a message."""
         cdef int32_t message, slot
         for handle, consumer in self.transactions.pop(transaction, ()):
-            message = self.message_of(handle)
+            message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
-            if self.pending.at[message].whereabouts == IN_DOUBT:
+            if message >= 0 and self.pending.at[message].whereabouts == IN_DOUBT:
                 self.pending.withdraw(message)
                 self.totals.dequeues += 1
                 self.pending.discard(message)
-            else:
+            elif message >= 0:
                 self.complete(found, message)
             if found is not None:
                 slot = found
@@ -714,11 +719,12 @@ cdef class Queue:
         """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are."""
         cdef int32_t message, slot
         for handle, consumer in self.transactions.pop(transaction, ()):
-            message = self.message_of(handle)
-            self.pending.at[message].acknowledged = 0
-            if self.pending.at[message].whereabouts == IN_DOUBT:
-                self.pending.at[message].whereabouts = WAITING
-                self.pending.index(message)
+            message = self.find(handle)
+            if message >= 0:
+                self.pending.at[message].acknowledged = 0
+                if self.pending.at[message].whereabouts == IN_DOUBT:
+                    self.pending.at[message].whereabouts = WAITING
+                    self.pending.index(message)
             found = self.consumers.slot_of.get(consumer)
             if found is not None:
                 slot = found
@@ -776,7 +782,7 @@ cdef class Queue:
 
     cdef int take_off(self, int32_t message) except -1:
         cdef int where = self.pending.at[message].whereabouts
-        if where == WAITING:
+        if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:
             self.pending.unlink(
@@ -801,7 +807,7 @@ cdef class Queue:
         cdef int32_t message
         cdef int64_t before = self.totals.dequeues
         for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts in (WAITING, STORED, IN_FLIGHT):
+            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT):
                 self.take_off(message)
         return self.totals.dequeues - before
 
