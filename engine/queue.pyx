@@ -12,6 +12,8 @@ from libc.stdlib cimport free, realloc
 from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.groups cimport GroupMap
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, WAITING, Message, Pending
+from pyengine._engine.selector cimport Selector
+from pyengine._engine.value cimport RAISED, TRUE
 
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SelectorEvaluationError
 
@@ -179,11 +181,18 @@ cdef class Queue:
 
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1:
         cdef Message* it = &self.pending.at[message]
+        cdef int outcome
         if connection >= 0 and it.connection == connection:
             return False
         if selector is None:
             return True
         body = <object> it.body if it.body != NULL else None
+        if isinstance(selector, Selector):
+            outcome = (<Selector> selector).outcome(body)
+            if outcome == RAISED:
+                self.totals.selector_errors += 1
+                self.pending.at[message].errors = 1
+            return outcome == TRUE
         try:
             if callable(selector):
                 return bool(selector(body))
