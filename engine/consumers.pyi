@@ -1,6 +1,6 @@
-from typing import Any
+from typing import Any, Self
 
-from typing_extensions import Self, disjoint_base
+from typing_extensions import disjoint_base
 
 @disjoint_base
 class ConsumerList:

@@ -1,6 +1,6 @@
-from typing import Any
+from typing import Any, Self
 
-from typing_extensions import Self, disjoint_base
+from typing_extensions import disjoint_base
 
 def java_hash(text: str) -> int: ...
 

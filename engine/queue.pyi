@@ -1,10 +1,10 @@
 from collections.abc import Callable, Hashable, Iterable
 from enum import IntEnum
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import Self, disjoint_base
+from typing_extensions import disjoint_base
 
 class HoldReason(IntEnum):
     NOT_HELD = 0

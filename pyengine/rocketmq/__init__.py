@@ -1,6 +1,7 @@
-"""RocketMQ's client side: which client of a group owns which message queue."""
+"""RocketMQ's client side: which client owns which message queue, and which offset is safe to commit."""
 
-from pyengine.errors import AllocationError
+from pyengine._engine.process_queue import FlowControl, ProcessQueue
+from pyengine.errors import AllocationError, IllegalStateError
 from pyengine.rocketmq.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
@@ -24,8 +25,11 @@ __all__ = [
     "AllocateMessageQueueByMachineRoom",
     "AllocateMessageQueueConsistentHash",
     "AllocationError",
+    "FlowControl",
+    "IllegalStateError",
     "MachineRoomResolver",
     "MessageQueue",
+    "ProcessQueue",
     "allocate",
     "allocate_all",
     "sort_client_ids",

@@ -159,5 +159,3 @@ def replay(case: Mapping[str, Any]) -> Verdict:
         if not all(got[2:]):
             return compare(f"{shape}: {text}: mask(on_error='reject')", case["expected"], "differs")
     return Verdict("agree")
-
-

@@ -1,0 +1,26 @@
+"""process_queue: RocketMQ's ProcessQueue (spec rocketmq 1): what is cached, what is being consumed in order, and the
+offset that is safe to commit.
+
+Invariants: message_count counts new puts less removals and commits, so an offset that was re-pulled while it was taken
+counts twice, as in the real class; message_size follows the real class's arithmetic and may be negative.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.window cimport Window
+
+
+cdef class ProcessQueue:
+    cdef Window cached                      # not yet consumed ("tree")
+    cdef Window taken                       # taken in order, not committed ("consumingTree")
+    cdef readonly int64_t message_count
+    cdef readonly int64_t message_size      # bytes of bodies
+    cdef readonly int64_t queue_offset_max  # the last new offset, not the largest
+    cdef readonly int64_t accumulated       # how far the queue's end was ahead of the last pull ("msgAccCnt")
+    cdef readonly bint consuming
+    cdef public bint dropped
+    cdef public bint locked
+    cdef public int64_t last_pull_timestamp      # ms
+    cdef public int64_t last_consume_timestamp   # ms
+    cdef public int64_t last_lock_timestamp      # ms
+    cdef public int64_t try_unlock_times

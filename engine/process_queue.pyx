@@ -1,0 +1,237 @@
+"""RocketMQ's process queue and its flow-control verdict."""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
+
+from pyengine._engine.window cimport Window
+
+from pyengine.errors import IllegalStateError, InvalidMessageError
+
+cdef int64_t MIB = 1048576
+
+
+cpdef enum FlowControl:
+    PULL = 0                # nothing holds the pull back
+    COUNT = 1               # cached message count exceeds the threshold
+    SIZE = 2                # cached message size exceeds the threshold
+    SPAN = 3                # span between the smallest and the largest offset is too long
+
+
+cdef int64_t body_size(object message) except -1:
+    body = message.body
+    return 0 if body is None else len(body)
+
+
+cdef int64_t offset_of(object message) except? -1:
+    offset = message.queue_offset
+    if not isinstance(offset, int) or not INT64_MIN <= offset <= INT64_MAX:
+        raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
+    return offset
+
+
+cdef int64_t wrapped_next(int64_t offset) noexcept:
+    """offset + 1 as Java's long computes it."""
+    return <int64_t>(<uint64_t>offset + 1)
+
+
+cdef class ProcessQueue:
+    """The messages of one queue that this client has pulled and not finished.
+
+    now: milliseconds, the creation time that the real class reads from the clock. A message is anything with
+    ``queue_offset`` (int) and ``body`` (bytes, str or None); ``properties`` (mapping) is read where present. Not
+    thread-safe: whoever drives it holds its lock. Source: org.apache.rocketmq...consumer.ProcessQueue.
+    """
+
+    def __cinit__(self, *, int64_t now=0):
+        self.cached = Window()
+        self.taken = Window()
+        self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = now
+
+    def put_messages(self, messages):
+        """Cache pulled messages, in list order. Returns True if consumption should be started (spec 1.1).
+
+        A known offset replaces the message and counts nothing. Raises InvalidMessageError for an offset that is no
+        signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no number (all are stored).
+        """
+        cdef list batch = list(messages)
+        cdef list offsets = [offset_of(message) for message in batch]
+        cdef int64_t offset, ahead
+        for offset, message in zip(offsets, batch):
+            if self.cached.put(offset, message):
+                self.message_count += 1
+                self.queue_offset_max = offset
+                self.message_size += body_size(message)
+        start = self.cached.count > 0 and not self.consuming
+        if start:
+            self.consuming = True
+        if batch:
+            end = (getattr(batch[len(batch) - 1], "properties", None) or {}).get("MAX_OFFSET")
+            if end is not None:
+                if not INT64_MIN <= int(end) <= INT64_MAX:
+                    raise ValueError(f"MAX_OFFSET = {end!r} is no signed 64-bit integer")
+                offset = offsets[len(batch) - 1]
+                ahead = <int64_t>(<uint64_t><int64_t>int(end) - <uint64_t>offset)
+                if ahead > 0:
+                    self.accumulated = ahead
+        return start
+
+    def remove_messages(self, messages, *, int64_t now=0):
+        """Finish messages. Returns the offset that is safe to commit, or -1 if nothing was cached (spec 1.2).
+
+        now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
+        """
+        cdef list batch = list(messages)
+        cdef list offsets = [offset_of(message) for message in batch]
+        cdef int64_t offset
+        self.last_consume_timestamp = now
+        if self.cached.count == 0:
+            return -1
+        cdef int64_t answer = wrapped_next(self.queue_offset_max)
+        for offset, message in zip(offsets, batch):
+            if self.cached.pop(offset) is not None:
+                self.message_count -= 1
+                self.message_size -= body_size(message)
+                if self.message_count == 0:
+                    self.message_size = 0
+        if self.cached.count:
+            answer = self.cached.smallest()
+        return answer
+
+    def take_messages(self, int64_t size, *, int64_t now=0):
+        """Move up to ``size`` of the smallest offsets to the taken ones; return their messages in order (spec 1.3).
+
+        An empty answer ends consumption: the next put asks to start it again. Raises ValueError for a negative size.
+        """
+        if size < 0:
+            raise ValueError(f"size = {size}: take none or more messages")
+        self.last_consume_timestamp = now
+        cdef list batch = []
+        cdef int64_t offset
+        while self.cached.count and len(batch) < size:
+            offset = self.cached.smallest()
+            message = self.cached.pop(offset)
+            self.taken.put(offset, message)
+            batch.append(message)
+        if not batch:
+            self.consuming = False
+        return batch
+
+    def commit(self):
+        """Finish all taken messages. Returns the offset to commit (spec 1.4).
+
+        Raises IllegalStateError if none is taken.
+        """
+        if self.taken.count == 0:
+            raise IllegalStateError("commit: no message is taken; take_messages comes first")
+        cdef int64_t answer = wrapped_next(self.taken.largest())
+        self.message_count -= self.taken.count
+        if self.message_count == 0:
+            self.message_size = 0
+        else:
+            for offset in self.taken:
+                self.message_size -= body_size(self.taken.get(offset))
+        self.taken.clear()
+        return answer
+
+    def rollback(self):
+        """Put all taken messages back among the cached ones (spec 1.5)."""
+        for offset in self.taken:
+            self.cached.put(offset, self.taken.get(offset))
+        self.taken.clear()
+
+    def make_message_to_consume_again(self, messages):
+        """Put these messages back, taken or not; counters stay (spec 1.6)."""
+        for message in messages:
+            offset = offset_of(message)
+            self.taken.pop(offset)
+            self.cached.put(offset, message)
+
+    def clear(self):
+        """Forget all messages and counters; accumulated, consuming, dropped and locked stay (spec 1.7)."""
+        self.cached.clear()
+        self.taken.clear()
+        self.message_count = self.message_size = self.queue_offset_max = 0
+
+    @property
+    def max_span(self):
+        """Largest less smallest cached offset, as Java's long; 0 for none or one (spec 1.8)."""
+        if self.cached.count == 0:
+            return 0
+        return <int64_t>(<uint64_t>self.cached.largest() - <uint64_t>self.cached.smallest())
+
+    def contains_message(self, message):
+        """True if the message's offset is cached; None never is."""
+        return message is not None and self.cached.has(offset_of(message))
+
+    @property
+    def has_temp_message(self):
+        """True if any message is cached."""
+        return self.cached.count > 0
+
+    @property
+    def cached_offsets(self):
+        """Offsets cached and not taken, ascending."""
+        return list(self.cached)
+
+    @property
+    def taken_offsets(self):
+        """Offsets taken in order and not committed, ascending."""
+        return list(self.taken)
+
+    def expired(self, int64_t now, int64_t consume_timeout):
+        """The first cached message if it is being consumed for longer than ``consume_timeout`` minutes, else None.
+
+        Started: its property CONSUME_START_TIME (ms, set before the listener is called) is not empty. The caller sends
+        it back and removes it, at most 16 times a run (spec 1.9). Raises ValueError for a stamp that is no number.
+        """
+        if self.cached.count == 0:
+            return None
+        message = self.cached.get(self.cached.smallest())
+        started = (getattr(message, "properties", None) or {}).get("CONSUME_START_TIME")
+        if not started or now - int(started) <= consume_timeout * 60000:
+            return None
+        return message
+
+    def flow_control(self, *, int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
+                     int64_t consume_concurrently_max_span=2000, bint orderly=False):
+        """What holds the next pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2)."""
+        cdef int64_t mebibytes = abs(self.message_size) // MIB
+        if self.message_count > pull_threshold_for_queue:
+            return FlowControl.COUNT
+        if (mebibytes if self.message_size >= 0 else -mebibytes) > pull_threshold_size_for_queue:
+            return FlowControl.SIZE
+        if not orderly and self.max_span > consume_concurrently_max_span:
+            return FlowControl.SPAN
+        return FlowControl.PULL
+
+    def info(self):
+        """The real ProcessQueueInfo by its own field names (spec 1.11); commitOffset is the offset store's to fill."""
+        cdef int64_t mebibytes = abs(self.message_size) // MIB
+        return {
+            "commitOffset": 0,
+            "cachedMsgMinOffset": self.cached.smallest() if self.cached.count else 0,
+            "cachedMsgMaxOffset": self.cached.largest() if self.cached.count else 0,
+            "cachedMsgCount": self.cached.count,
+            "cachedMsgSizeInMiB": mebibytes if self.message_size >= 0 else -mebibytes,
+            "transactionMsgMinOffset": self.taken.smallest() if self.taken.count else 0,
+            "transactionMsgMaxOffset": self.taken.largest() if self.taken.count else 0,
+            "transactionMsgCount": self.taken.count,
+            "locked": self.locked,
+            "tryUnlockTimes": self.try_unlock_times,
+            "lastLockTimestamp": self.last_lock_timestamp,
+            "droped": self.dropped,
+            "lastPullTimestamp": self.last_pull_timestamp,
+            "lastConsumeTimestamp": self.last_consume_timestamp,
+        }
+
+    def is_lock_expired(self, int64_t now):
+        """True if the broker lock is older than 30 s (spec 1.10)."""
+        return now - self.last_lock_timestamp > 30000
+
+    def is_pull_expired(self, int64_t now):
+        """True if the last pull is older than 120 s (spec 1.10)."""
+        return now - self.last_pull_timestamp > 120000
+
+    def _check(self):
+        """Raise AssertionError unless both windows hold their invariants."""
+        self.cached._check()
+        self.taken._check()

@@ -1,0 +1,78 @@
+"""ProcessQueue as its users meet it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyengine import InvalidMessageError, rocketmq
+from pyengine._engine.window import Window
+from tests.conformance.__main__ import replay_file
+from tests.model.process_queue_model import Record
+
+DATA = Path(__file__).parents[1] / "conformance" / "data" / "rocketmq"
+
+
+def records(*offsets: int, size: int = 1) -> list[Record]:
+    return [Record(offset, bytes(size)) for offset in offsets]
+
+
+def test_the_real_class_agrees() -> None:
+    counts = replay_file("rocketmq/process_queue", DATA / "process_queue.jsonl", show=5)
+    assert counts["agree"] == sum(counts.values()) == 96
+
+
+def test_a_message_finished_early_does_not_move_the_offset() -> None:
+    queue = rocketmq.ProcessQueue()
+    assert queue.put_messages(records(0, 1, 2, 3, 4))
+    safe = [queue.remove_messages(records(offset)) for offset in (3, 0, 1, 2, 4)]
+    assert safe == [0, 1, 2, 4, 5]
+
+
+def test_an_empty_queue_has_nothing_to_commit() -> None:
+    assert rocketmq.ProcessQueue().remove_messages(records(7)) == -1
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size", "orderly", "verdict"),
+    [
+        (range(1000), 1, False, rocketmq.FlowControl.PULL),
+        (range(1001), 1, False, rocketmq.FlowControl.COUNT),
+        ([0, 2000], 1, False, rocketmq.FlowControl.PULL),
+        ([0, 2001], 1, False, rocketmq.FlowControl.SPAN),
+        ([0, 2001], 1, True, rocketmq.FlowControl.PULL),
+        ([0], 105_906_175, False, rocketmq.FlowControl.PULL),
+        ([0], 105_906_176, False, rocketmq.FlowControl.SIZE),
+    ],
+)
+def test_flow_control_is_strict_and_counts_whole_mebibytes(
+    offsets: range, size: int, orderly: bool, verdict: rocketmq.FlowControl
+) -> None:
+    queue = rocketmq.ProcessQueue()
+    queue.put_messages(records(*offsets, size=size))
+    assert queue.flow_control(orderly=orderly) is verdict
+
+
+def test_a_commit_with_nothing_taken_is_a_misuse() -> None:
+    with pytest.raises(rocketmq.IllegalStateError, match="take_messages"):
+        rocketmq.ProcessQueue().commit()
+
+
+def test_an_offset_beyond_a_long_is_refused_and_nothing_is_stored() -> None:
+    queue = rocketmq.ProcessQueue()
+    with pytest.raises(InvalidMessageError, match="queue_offset"):
+        queue.put_messages(records(1, 2**63))
+    assert queue.message_count == 0
+
+
+def test_a_stuck_head_and_a_wide_gap_cost_no_memory_for_the_gap() -> None:
+    queue = rocketmq.ProcessQueue()
+    queue.put_messages(records(0, 10**15))
+    assert queue.max_span == 10**15
+    assert queue.remove_messages(records(0)) == 10**15
+
+
+def test_a_window_is_iterated_in_order() -> None:
+    window = Window()
+    assert (len(window), list(window), 5 in window) == (0, [], False)
