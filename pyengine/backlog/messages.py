@@ -1,0 +1,319 @@
+"""Rows become messages: the Source mapping of a topology over Arrow tables. Rows that cannot are returned with the reason.
+
+A table of messages has the properties under their own names, the JMS headers that the source fills under theirs, and four
+columns that no selector reads: ``__row`` (int64, the row's number in the source), ``__destination`` (string), ``__connection``
+(string, only if the source names one) and ``__bytes`` (int64, length of the body, 0 without one). Null means absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyengine.errors import MissingColumnError, UnsupportedColumnError
+from pyengine.topology import Source, Steps, TimeColumn
+
+ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", "__bytes"
+OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
+
+REJECT_SCHEMA = pa.schema(
+    [("file", pa.string()), ("row", pa.int64()), ("field", pa.string()), ("value", pa.string()), ("reason", pa.string())]
+)
+
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+}
+_UNITS = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}
+_HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that is not a message. row: its number in its file, from 0. field: the column, or empty for the whole row."""
+
+    row: int
+    field: str
+    value: str
+    reason: str
+
+
+def stored_type(name: str, type: pa.DataType) -> pa.DataType:
+    """The Arrow type in which a property column of this type is kept; raises UnsupportedColumnError.
+
+    Unsigned numbers widen to the next signed type, moments become epoch milliseconds (long), dictionaries their values.
+    """
+    if pa.types.is_dictionary(type):
+        return stored_type(name, type.value_type)
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return pa.string()
+    if pa.types.is_null(type):
+        return pa.string()
+    if type in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_()):
+        return type
+    widened = {
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
+        pa.uint64(): pa.int64(),
+        pa.float16(): pa.float32(),
+    }
+    if type in widened:
+        return widened[type]
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+        return pa.int64()
+    raise UnsupportedColumnError(
+        name, str(type), 'leave it out of the source\'s properties, or give it a type: types = { ... = "double" }'
+    )
+
+
+def message_schema(columns: pa.Schema, source: Source, where: str = "the source") -> pa.Schema:
+    """The schema of the messages that rows of ``columns`` become.
+
+    Raises MissingColumnError for a column that the source names and the rows lack, UnsupportedColumnError for a property
+    whose type no message can carry.
+    """
+    names = columns.names
+    properties = names if source.properties is None else list(source.properties)
+    for name in (*source.columns, *properties, *(column for column, _ in source.types)):
+        if name not in names:
+            raise MissingColumnError(name, names, where)
+    fields = [pa.field(ROW, pa.int64()), pa.field(DESTINATION, pa.string())]
+    if source.connection:
+        fields.append(pa.field(CONNECTION, pa.string()))
+    fields.append(pa.field(BYTES, pa.int64()))
+    if source.id:
+        fields.append(pa.field("JMSMessageID", pa.string()))
+    if source.group:
+        fields.append(pa.field("JMSXGroupID", pa.string()))
+    if source.group_sequence:
+        fields.append(pa.field("JMSXGroupSeq", pa.int32()))
+    if source.priority is not None:
+        fields.append(pa.field("JMSPriority", pa.int32()))
+    if source.timestamp is not None:
+        fields.append(pa.field("JMSTimestamp", pa.int64()))
+    if source.expiration is not None:
+        fields.append(pa.field("JMSExpiration", pa.int64()))
+    taken = {field.name for field in fields}
+    declared = dict(source.types)
+    for name in properties:
+        if name not in taken:
+            type = ARROW_TYPES[declared[name]] if name in declared else stored_type(name, columns.field(name).type)
+            fields.append(pa.field(name, type))
+    return pa.schema(fields)
+
+
+def to_messages(rows: pa.Table, numbers: np.ndarray[Any, Any], source: Source) -> tuple[pa.Table, list[Reject]]:
+    """Rows of a source as messages, and the rows that cannot be one.
+
+    numbers: int64, the number of each row, kept in ``__row`` and in the rejects. Raises as message_schema does.
+    """
+    rows = rows.combine_chunks()
+    schema = message_schema(rows.schema, source)
+    reading = _Reading(rows, numbers)
+    columns: dict[str, Any] = {ROW: pa.array(numbers, pa.int64()), DESTINATION: _destination(reading, source)}
+    if source.connection:
+        columns[CONNECTION] = reading.cast(source.connection, pa.string())
+    if source.body:
+        body = reading.column(source.body)
+        length = pc.binary_length(reading.cast(source.body, pa.string()) if not pa.types.is_binary(body.type) else body)
+        columns[BYTES] = pc.fill_null(length.cast(pa.int64()), 0)
+    else:
+        columns[BYTES] = pa.array(np.zeros(len(numbers), np.int64))
+    if source.id:
+        columns["JMSMessageID"] = reading.cast(source.id, pa.string(), required="the id of a message")
+    if source.group:
+        columns["JMSXGroupID"] = reading.cast(source.group, pa.string())
+    if source.group_sequence:
+        columns["JMSXGroupSeq"] = reading.cast(source.group_sequence, pa.int32())
+    if source.priority is not None:
+        columns["JMSPriority"] = _priority(reading, source.priority)
+    if source.timestamp is not None:
+        columns["JMSTimestamp"] = _moment(reading, source.timestamp)
+    if source.expiration is not None:
+        columns["JMSExpiration"] = _moment(reading, source.expiration)
+    for field in schema:
+        if field.name not in columns:
+            columns[field.name] = reading.cast(field.name, field.type)
+    table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+    if not reading.rejects:
+        return table, []
+    keep = np.ones(len(numbers), bool)
+    keep[list(reading.rejects)] = False
+    return table.filter(pa.array(keep)), [reading.rejects[index] for index in sorted(reading.rejects)]
+
+
+class _Reading:
+    """Columns of one table of rows, and what went wrong with which row (the first problem counts)."""
+
+    def __init__(self, rows: pa.Table, numbers: np.ndarray[Any, Any]) -> None:
+        self.rows = rows
+        self.numbers = numbers
+        self.rejects: dict[int, Reject] = {}
+
+    def reject(self, index: int, field: str, value: object, reason: str) -> None:
+        self.rejects.setdefault(index, Reject(int(self.numbers[index]), field, _short(value), reason))
+
+    def column(self, name: str) -> Any:
+        column = self.rows.column(name)
+        array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+    def cast(self, name: str, type: pa.DataType, required: str = "") -> Any:
+        """The column in another type; a row whose value has no exact counterpart is rejected."""
+        array = self.column(name)
+        if required:
+            for index in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)):
+                self.reject(int(index), name, None, f"{required} is missing")
+        if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+            if type == pa.int64():
+                return array.cast(pa.timestamp("ms", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
+        try:
+            return _converted(array, type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return self.each(name, array, type, lambda value: _converted(pa.array([value], array.type), type)[0].as_py())
+
+    def each(self, name: str, array: Any, type: pa.DataType, convert: Callable[[Any], Any]) -> Any:
+        """The slow way, one value at a time, to find the rows that do not convert."""
+        found: list[Any] = []
+        for index, value in enumerate(array.to_pylist()):
+            try:
+                found.append(None if value is None else convert(value))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OverflowError):
+                found.append(None)
+                self.reject(index, name, value, f"not a {_java_name(type)}")
+        return pa.array(found, type)
+
+
+def _converted(array: Any, type: pa.DataType) -> Any:
+    if pa.types.is_boolean(type) and not pa.types.is_boolean(array.type) and not _is_text(array.type):
+        raise pa.ArrowInvalid("only text and booleans become booleans")
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), type)
+    return pc.cast(array, type)
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
+
+
+def _java_name(type: pa.DataType) -> str:
+    return next((name for name, arrow in ARROW_TYPES.items() if arrow == type), str(type))
+
+
+def _short(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _destination(reading: _Reading, source: Source) -> Any:
+    parts = source.destination_parts
+    size = len(reading.numbers)
+    if len(parts) == 1:
+        return pa.array([parts[0]]).take(pa.array(np.zeros(size, np.int64)))
+    pieces: list[Any] = []
+    for position, part in enumerate(parts):
+        if position % 2 == 0:
+            pieces.append(pa.scalar(part))
+        else:
+            name = part.strip()
+            text = reading.cast(name, pa.string())
+            missing = pc.or_kleene(text.is_null(), pc.equal(text, "")).to_numpy(zero_copy_only=False)
+            for index in np.flatnonzero(missing.astype(bool)):
+                reading.reject(int(index), name, None, "the column that names the destination is empty")
+            pieces.append(text)
+    return pc.binary_join_element_wise(*pieces, "")
+
+
+def _priority(reading: _Reading, priority: str | Steps) -> Any:
+    if isinstance(priority, str):
+        array = pc.fill_null(reading.cast(priority, pa.int32()), 4)
+        values = array.to_numpy(zero_copy_only=False)
+        for index in np.flatnonzero((values < 0) | (values > 9)):
+            reading.reject(int(index), priority, int(values[index]), "a priority is 0 to 9")
+        return array
+    numbers = reading.cast(priority.column, pa.float64()).to_numpy(zero_copy_only=False)
+    thresholds = np.array([threshold for threshold, _ in priority.steps], np.float64)
+    ladder = np.array([priority.below, *(step for _, step in priority.steps)], np.int32)
+    found = ladder[np.searchsorted(thresholds, numbers, side="right")]
+    return pa.array(np.where(np.isnan(numbers), np.int32(priority.missing), found), pa.int32())
+
+
+def _moment(reading: _Reading, moment: TimeColumn) -> Any:
+    """Epoch milliseconds; a null is 0, as on a message that was not given the header."""
+    array = reading.column(moment.column)
+    if pa.types.is_integer(array.type):
+        factor = _UNITS[moment.unit]
+        whole = array.cast(pa.int64())
+        found = pc.multiply(whole, factor) if factor > 0 else pc.floor(pc.divide(whole, -factor)).cast(pa.int64())
+    elif pa.types.is_timestamp(array.type):
+        found = _zoned(array, moment.timezone).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    elif pa.types.is_date(array.type):
+        found = _zoned(array.cast(pa.timestamp("ms")), moment.timezone).cast(pa.int64())
+    elif _is_text(array.type):
+        found = _parsed(reading, moment, array.cast(pa.string()))
+    elif pa.types.is_null(array.type):
+        found = pa.nulls(len(array), pa.int64())
+    else:
+        raise UnsupportedColumnError(moment.column, str(array.type), "a moment is a whole number, a timestamp or ISO 8601 text")
+    if moment.plus_minutes:
+        found = pc.add(found, pc.multiply(reading.cast(moment.plus_minutes, pa.int64()), 60_000))
+    return pc.fill_null(found, 0)
+
+
+def _zoned(array: Any, timezone: str) -> Any:
+    if array.type.tz is not None:
+        return array
+    return pc.assume_timezone(array, timezone, ambiguous="earliest", nonexistent="earliest")
+
+
+def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
+    offsets = pc.fill_null(pc.match_substring_regex(array, _HAS_OFFSET), True)
+    try:
+        if pc.all(offsets).as_py():
+            return array.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+        if not pc.any(offsets).as_py():
+            naive = array.cast(pa.timestamp("ms"))
+            return _zoned(naive, moment.timezone).cast(pa.int64())
+    except pa.ArrowInvalid:
+        pass  # some row is no moment, or finer than a millisecond: found one by one below
+    zone = ZoneInfo(moment.timezone)
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text, zone))
+
+
+def _milliseconds(text: str, zone: ZoneInfo) -> int:
+    if re.fullmatch(r"\s*\d{1,4}\s*", text):
+        raise ValueError(text)
+    found = datetime.fromisoformat(text.strip())
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=zone)
+    return int((found - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000 // 1)
+
+
+def rejects_table(file: str, rejects: Iterable[Reject]) -> pa.Table:
+    """Rejects as a table of REJECT_SCHEMA."""
+    found: Sequence[Reject] = list(rejects)
+    return pa.Table.from_pydict(
+        {
+            "file": [file] * len(found),
+            "row": [reject.row for reject in found],
+            "field": [reject.field for reject in found],
+            "value": [reject.value for reject in found],
+            "reason": [reject.reason for reject in found],
+        },
+        schema=REJECT_SCHEMA,
+    )
