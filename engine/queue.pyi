@@ -163,6 +163,6 @@ class Queue:
         expirations: ArrayLike | None = None,
         matches: ArrayLike | None = None,
         arrivals: ArrayLike | None = None,
-        acknowledge: Literal["at_once", "never"] = "at_once",
+        acknowledge: Literal["at_once", "never"] | Iterable[int] = "at_once",
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
     def _check(self) -> None: ...

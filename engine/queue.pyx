@@ -1047,29 +1047,30 @@ cdef class Queue:
         return self.consumers.at[self.slot_of(consumer)].predicate
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,
-                    matches=None, arrivals=None, str acknowledge not None="at_once"):
+                    matches=None, arrivals=None, object acknowledge not None="at_once"):
         """Send ``size`` messages one after another, with the rounds each asks for; what is left stays for later batches.
 
         groups: int32 handles of ``intern_groups``, -1 none. group_sequences int32 (0). priorities (4). expirations int64 ms
         (0 never). matches: uint64, shape (size,) or (size, words): bit ``predicate_of(consumer)`` says that the selector
         matches; needed once a consumer has a selector. arrivals: int64 ms, ``now`` of each message (0). acknowledge: "at_once"
-        (after the round that hands it out) or "never" (prefetch holds). Returns ``(consumers, sequences, order)``: int64
+        (after the round that hands it out), "never" (prefetch holds), or the ids of the consumers that do it at once. Returns ``(consumers, sequences, order)``: int64
         consumer id of each message of this batch (-1 held), and every delivery made, older messages included, as int64
         arrival number and consumer id in order of dispatch.
         """
         cdef int64_t row, index, first = self.next_sequence, now = 0, after
         cdef int32_t number, words = 0, slot
-        cdef bint at_once = acknowledge == "at_once"
-        cdef int32_t[::1] group = None if groups is None else column("groups", groups, size, np.int32)
-        cdef int32_t[::1] part = None if group_sequences is None else column("group_sequences", group_sequences, size, np.int32)
-        cdef int32_t[::1] urgency = None if priorities is None else column("priorities", priorities, size, np.int32)
-        cdef int64_t[::1] until = None if expirations is None else column("expirations", expirations, size, np.int64)
-        cdef int64_t[::1] at_time = None if arrivals is None else column("arrivals", arrivals, size, np.int64)
-        cdef uint64_t[:, ::1] bits = None
+        cdef set prompt = None if isinstance(acknowledge, str) else set(acknowledge)
+        cdef bint at_once = prompt is not None or acknowledge == "at_once"
+        cdef const int32_t[::1] group = None if groups is None else column("groups", groups, size, np.int32)
+        cdef const int32_t[::1] part = None if group_sequences is None else column("group_sequences", group_sequences, size, np.int32)
+        cdef const int32_t[::1] urgency = None if priorities is None else column("priorities", priorities, size, np.int32)
+        cdef const int64_t[::1] until = None if expirations is None else column("expirations", expirations, size, np.int64)
+        cdef const int64_t[::1] at_time = None if arrivals is None else column("arrivals", arrivals, size, np.int64)
+        cdef const uint64_t[:, ::1] bits = None
         cdef uint64_t none = 1
         cdef Message* it
-        if acknowledge not in ("at_once", "never"):
-            raise InvalidTopologyError("must be 'at_once' or 'never'", key="acknowledge", value=acknowledge)
+        if prompt is None and acknowledge not in ("at_once", "never"):
+            raise InvalidTopologyError("must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
         if matches is not None:
             matches = np.asarray(matches)
             matches = matches.reshape(size, -1) if matches.ndim == 1 else matches
@@ -1109,7 +1110,8 @@ cdef class Queue:
                 if at_once:
                     for index in range(index, self.out_size):
                         given = &self.out[index]
-                        if given.handle >= 0 and not self.consumers.at[given.slot].browser:
+                        if given.handle >= 0 and not self.consumers.at[given.slot].browser and (
+                                prompt is None or given.consumer in prompt):
                             slot = given.slot
                             self.complete(slot, given.message)
                             self.consumers.contract(slot, 1)
