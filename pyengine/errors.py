@@ -199,7 +199,7 @@ class MissingExtraError(PyengineError, ImportError):
 
 
 class MissingJavaError(PyengineError, RuntimeError):
-    """Spark cannot start without Java. oldest: the major version needed. seen: what was found instead, one line each."""
+    """Spark cannot start without Java. oldest: the major version needed. seen: what was found, one line each."""
 
     def __init__(self, oldest: int, seen: Iterable[str] = ()) -> None:
         self.oldest = oldest

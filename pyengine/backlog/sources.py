@@ -13,11 +13,12 @@ import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pyengine.errors import InvalidSourceError, MissingColumnError, MissingExtraError, UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source
 
+FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 
 
@@ -87,6 +88,11 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
+
+
+def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
+    """The rows of an open binary stream, read to its end. name: for errors. Raises as read_source."""
+    return _read(name, io.BytesIO(stream.read()), format, {})
 
 
 def _arrow() -> Any:

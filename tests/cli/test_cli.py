@@ -1,0 +1,139 @@
+"""The command in a process of its own: output, exit codes, and one clear message for every mistake."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pyengine.cli.run import show
+from pyengine.topology import Topology
+from tests.backlog import summaries
+
+ROOT = Path(__file__).parents[2]
+FLIGHTS = ROOT / "examples" / "flights" / "flights.toml"
+needs_columns = pytest.mark.skipif(
+    importlib.util.find_spec("pyengine._engine.columns") is None, reason="the room columns is not built"
+)
+
+
+def pyengine(
+    *arguments: str | Path, stdin: str = "", python: tuple[str, ...] = ("-m", "pyengine")
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *python, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_version() -> None:
+    done = pyengine("--version")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "pyengine")
+
+
+def test_without_the_extra_one_sentence_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\nfrom pyengine.__main__ import main\nmain()"
+    done = pyengine("--version", python=("-c", code))
+    expected = "pyengine: this needs typer and rich: pip install 'pyengine-dispatch[cli]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("match", "a ="), "invalid selector at position 3"),
+        (("match", "a = 1", "nowhere.csv"), "nowhere.csv: cannot be read"),
+        (("match", "a = 1", "README.md"), "README.md: has no known suffix; name it .parquet, .jsonl or .csv"),
+        (("match", "a = 1", "--format", "xls"), "--format: 'xls' is unknown; known: csv, jsonl, parquet"),
+        (("match", "a = 1", "--dialect", "kafka"), "known: activemq, rocketmq"),
+        (("match", "a = 1", "README.md", "--format", "parquet"), "README.md: is not valid parquet"),
+        (("run", "nowhere.toml"), "nowhere.toml: cannot be read"),
+        (("run", "pyproject.toml"), "unknown key"),
+        (("run", FLIGHTS, "--out", "README.md/x/y"), "cannot be written: Not a directory"),
+        (("run", FLIGHTS, "--partitions", "0"), "Invalid value for '--partitions'"),
+        (("run",), "Missing argument"),
+        (("rum",), "No such command 'rum'"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_2(arguments: tuple[str | Path, ...], words: str) -> None:
+    done = pyengine(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+@needs_columns
+def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
+    lines = '{"a": 1}\n{"a": 2, "b": null}\n\n[1]\nnonsense\n'
+    done = pyengine("match", "a > 1", stdin=lines)
+    assert (done.returncode, done.stdout) == (1, '{"a": 2}\n')
+    assert "row 2: '[1]' is not a JSON object" in done.stderr
+    assert "row 3: 'nonsense' is not JSON" in done.stderr
+
+
+@needs_columns
+def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"city": ["Oslo", None, "Rome"], "n": [1, 2, 3]}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("city,n\nOslo,1\n,5\nRome\n")
+    (tmp_path / "c.jsonl").write_text('{"city": "Oslo", "n": 7}\n')
+    files = sorted(tmp_path.iterdir())
+    done = pyengine("match", "--count", "city LIKE 'O%'", *files)
+    assert (done.returncode, done.stdout) == (1, "3\n")
+    assert "b.csv: row 2" in done.stderr
+    assert pyengine("match", "-c", "city IS NULL", files[0]).stdout == "1\n"
+    done = pyengine("match", "town = 'Oslo'", files[0])
+    assert done.returncode == 2
+    assert "no column 'town'" in done.stderr
+    assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
+
+
+def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:
+    with (tmp_path / "table.txt").open("w") as file:
+        show(summaries.flights(Topology.load(FLIGHTS)), Console(file=file, width=80))
+    text = (tmp_path / "table.txt").read_text()
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    words = " ".join(text.split())
+    assert "united carrier = 'UA' 46,087 38.1% 1,152" in words
+    assert "why 104,591 of 104,662 wait on flights.LGA" in words
+    assert "'delta' is exclusive and its selector refuses them: it takes only carrier = 'DL'" in words
+    assert "rejected 2: flight is not a int (rows 17, 99)" in words
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
+    topology = Topology.from_text(
+        '[source]\npath = "a.csv"\ndestination = "a"\n[[consumer]]\nname = "[red]x[/red]"\ndestination = "flights.>"\n'
+    )
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    summary["destinations"] = {
+        "[b]q": summaries.destination(topology, "flights.q", {"[red]x[/red]": 1}, {("selector", ""): 1})
+    }
+    summary["title"] = "[bold]t"
+    with (tmp_path / "table.txt").open("w") as file:
+        show(summary, Console(file=file, width=80))
+    text = (tmp_path / "table.txt").read_text()
+    assert "[bold]t" in text
+    assert "[b]q" in text
+    assert "[red]x[/red]" in text
+
+
+def test_what_others_print_meanwhile_stays_off_standard_output() -> None:
+    code = (
+        "import subprocess\nfrom pyengine.cli.run import stdout_to_stderr\n"
+        "with stdout_to_stderr():\n    subprocess.run(['echo', 'noise'], check=True)\n    print('more noise')\n"
+        "print('result')"
+    )
+    done = pyengine(python=("-c", code))
+    assert (done.stdout, sorted(done.stderr.split("\n"))) == ("result\n", ["", "more noise", "noise"])
