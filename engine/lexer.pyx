@@ -229,6 +229,7 @@ cdef class Lexer:
 
     cdef int _quoted(self, Token* token) except -1:
         cdef int end = token.start + 1
+        cdef int closable = 0       # where the text ends if its last doubled quote is two single ones
         cdef uint32_t character
         while end < self.length:
             character = <uint32_t>PyUnicode_READ(self.width, <void*>self.data, end)
@@ -240,9 +241,16 @@ cdef class Lexer:
                     self.position = end
                     return 0
                 token.awkward = True
+                closable = end
                 end += 1
             elif 0xD800 <= character <= 0xDFFF:
                 token.awkward = True
+        if closable and not self.activemq:
+            # What matters only in RocketMQ's ignored rest: there the text that never ends is one token further.
+            token.kind = QUOTED
+            token.end = closable
+            self.position = closable
+            return 0
         raise InvalidSelectorError(
             self.text, token.start, "this text never ends", expected="a closing '",
             hint="a quote inside a text is written twice: 'it''s'",
@@ -329,7 +337,7 @@ cdef class Lexer:
             return "a name cannot hold a dot; names are letters, digits, _ and $"
         if kind == WORD and self.activemq and word.upper() in ("CONTAINS", "STARTSWITH", "ENDSWITH"):
             return f"{word.upper()} belongs to the rocketmq dialect; write LIKE '%...%'"
-        if kind == WORD and before.isdigit():
+        if kind == WORD and before.isalnum():
             return "a number ends before its letters; only an L may follow a decimal integer other than 0"
         if kind == WORD:
             return "text stands in single quotes: 'two words'; names hold neither blanks nor dashes"
@@ -337,7 +345,7 @@ cdef class Lexer:
             return "a quote inside a text is written twice: 'it''s'"
         if kind == DECIMAL and before.isdigit():
             return "a number that starts with 0 is octal and holds only the digits 0 to 7"
-        if kind >= WORD_NOT:
+        if kind == WORD_BETWEEN or kind == WORD_IN or kind == WORD_IS or kind >= WORD_LIKE:
             return f"{word.upper()} is a reserved word and cannot be a property name"
         if kind == CLOSE:
             return "check that every bracket that is closed was opened"

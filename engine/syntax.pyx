@@ -66,6 +66,7 @@ cdef class Parser:
     cdef Frame* frames
     cdef int depth          # frames in use
     cdef int room           # frames allocated
+    cdef int ceiling        # the tightest operator that may follow what was just completed
     cdef int open           # brackets, signs and NOTs among them
 
     def __cinit__(self):
@@ -432,6 +433,7 @@ cdef class Parser:
                 "LIKE, IN or BETWEEN" if self.lexer.activemq else "IN, BETWEEN, CONTAINS, STARTSWITH or ENDSWITH",
                 "write <> for 'differs from'; NOT stands before a condition" if kind == EQUALS else "",
             )
+        self.ceiling = BY_COMPARISON
         return 0
 
     cdef int _binary(self, int precedence, int term) except -1:
@@ -485,7 +487,9 @@ cdef class Parser:
                 if self.token.kind == WORD_TRUE or self.token.kind == WORD_FALSE else "",
             )
         self._next()
-        return self._place(unary(kind, subject.position, None, subject))
+        self._place(unary(kind, subject.position, None, subject))
+        self.ceiling = BY_EQUALITY
+        return 0
 
     cdef int _close(self) except -1:
         """A closing bracket after an operand. 0: it closed one, 2: none was open."""
@@ -500,6 +504,7 @@ cdef class Parser:
             frame.count += 1
             self._call(frame)
         self._next()
+        self.ceiling = BY_PREFIX
         return 0
 
     cdef int _operator(self) except -1:
@@ -520,10 +525,17 @@ cdef class Parser:
             return self._logic(BY_AND, AND)
         if kind == WORD_OR:
             return self._logic(BY_OR, OR)
+        if kind == CLOSE:
+            return self._close()
         if kind == EQUALS:
             return self._binary(BY_EQUALITY, EQUAL)
         if kind == DIFFERS:
             return self._binary(BY_EQUALITY, NOT_EQUAL)
+        if kind == WORD_IS:
+            return self._null_test()
+        # After IS NULL nothing tighter than it may follow, after LIKE and its like no arithmetic.
+        if self.ceiling < BY_COMPARISON:
+            return 2
         if kind == BELOW:
             return self._binary(BY_COMPARISON, LESS)
         if kind == AT_MOST:
@@ -532,17 +544,13 @@ cdef class Parser:
             return self._binary(BY_COMPARISON, GREATER)
         if kind == AT_LEAST:
             return self._binary(BY_COMPARISON, GREATER_EQUAL)
-        if kind == CLOSE:
-            return self._close()
-        if kind == WORD_IS:
-            return self._null_test()
         if kind == WORD_NOT:
             self._reduce(BY_COMPARISON)
             self._next()
             return self._comparison(True)
         if kind == WORD_IN or kind == WORD_LIKE or kind == WORD_BETWEEN or kind >= WORD_CONTAINS:
             return self._comparison(False)
-        if self.lexer.activemq:
+        if self.lexer.activemq and self.ceiling > BY_COMPARISON:
             if kind == PLUS:
                 return self._binary(BY_SUM, ADD)
             if kind == DASH:
@@ -561,6 +569,7 @@ cdef class Parser:
         while step != 2:
             if step == 1:
                 self._operand()
+                self.ceiling = BY_PREFIX
             step = self._operator()
         # RocketMQ does not ask for the end of the text: whatever could not follow is ignored.
         if self.token.kind != END and self.lexer.activemq:

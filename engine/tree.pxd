@@ -5,8 +5,9 @@ AND and OR are n-ary as in the broker: ``(a OR b) OR c`` and ``a OR b OR c`` are
 not.
 
 Depth: a Term's ``height`` is at most HEIGHT_LIMIT, counted as after lowering: ``<>``, BETWEEN, NOT BETWEEN, NOT LIKE
-and IS NOT NULL count two, everything else one. Each step of ``a + b + c ..`` or ``a = b = c ..`` deepens by one; AND and OR
-chains do not. A recursion over a Tree or its lowered form may rely on it: 512 bytes a level fit on a stack of 256 KiB.
+and IS NOT NULL count two, everything else one. Each step of ``a + b + c ..`` or ``a = b = c ..`` deepens by one; AND
+and OR chains do not. A recursion over a Tree or its lowered form may rely on it: 512 bytes a level fit on a stack of
+256 KiB.
 """
 
 

@@ -1,0 +1,3 @@
+from pyengine._engine.tree import Tree
+
+def surprises(tree: Tree) -> list[tuple[int, str]]: ...
