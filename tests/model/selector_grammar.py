@@ -28,7 +28,9 @@ NUMBERS = {
     "rocketmq": {"DECIMAL": r"0|[1-9][0-9]*[lL]?", "FLOAT": FLOAT},
 }
 SYMBOLS = {"=": "EQ", "<>": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE", "+": "PLUS", "-": "MINUS"} | {
-    "(": "LPAR", ")": "RPAR", ",": "COMMA"
+    "(": "LPAR",
+    ")": "RPAR",
+    ",": "COMMA",
 }
 ARITHMETIC = {"*": "STAR", "/": "SLASH", "%": "PERCENT"}
 SKIPPED = {
