@@ -1,15 +1,15 @@
-"""Rows become messages: the Source mapping of a topology over Arrow tables. Rows that cannot are returned with the reason.
+"""Rows become messages: the Source mapping of a topology over Arrow tables. Rows that cannot come back with the reason.
 
-A table of messages has the properties under their own names, the JMS headers that the source fills under theirs, and four
-columns that no selector reads: ``__row`` (int64, the row's number in the source), ``__destination`` (string), ``__connection``
-(string, only if the source names one) and ``__bytes`` (int64, length of the body, 0 without one). Null means absent.
+A table of messages has the properties under their own names, the JMS headers that the source fills under theirs, and
+four columns that no selector reads: ``__row`` (int64, the row's number in the source), ``__destination`` (string),
+``__connection`` (string, only if the source names one) and ``__bytes`` (int64, size of body and properties). Null means
+absent.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyengine.backlog.sources import Reject
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Steps, TimeColumn
 
@@ -25,7 +26,7 @@ ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", 
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
 
 REJECT_SCHEMA = pa.schema(
-    [("file", pa.string()), ("row", pa.int64()), ("field", pa.string()), ("value", pa.string()), ("reason", pa.string())]
+    [("row", pa.int64()), ("column", pa.string()), ("value", pa.string()), ("reason", pa.string())]
 )
 
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -40,16 +41,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 }
 _UNITS = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}
 _HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """A row that is not a message. row: its number in its file, from 0. field: the column, or empty for the whole row."""
-
-    row: int
-    field: str
-    value: str
-    reason: str
 
 
 def stored_type(name: str, type: pa.DataType) -> pa.DataType:
@@ -84,8 +75,8 @@ def stored_type(name: str, type: pa.DataType) -> pa.DataType:
 def message_schema(columns: pa.Schema, source: Source, where: str = "the source") -> pa.Schema:
     """The schema of the messages that rows of ``columns`` become.
 
-    Raises MissingColumnError for a column that the source names and the rows lack, UnsupportedColumnError for a property
-    whose type no message can carry.
+    Raises MissingColumnError for a column that the source names and the rows lack, UnsupportedColumnError for a
+    property whose type no message can carry.
     """
     names = columns.names
     properties = names if source.properties is None else list(source.properties)
@@ -117,23 +108,18 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     return pa.schema(fields)
 
 
-def to_messages(rows: pa.Table, numbers: np.ndarray[Any, Any], source: Source) -> tuple[pa.Table, list[Reject]]:
+def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table, list[Reject]]:
     """Rows of a source as messages, and the rows that cannot be one.
 
-    numbers: int64, the number of each row, kept in ``__row`` and in the rejects. Raises as message_schema does.
+    numbers: int64 array, the number of each row, kept in ``__row`` and in the rejects. Raises as message_schema does.
     """
+    numbers = np.asarray(numbers, np.int64)
     rows = rows.combine_chunks()
     schema = message_schema(rows.schema, source)
     reading = _Reading(rows, numbers)
     columns: dict[str, Any] = {ROW: pa.array(numbers, pa.int64()), DESTINATION: _destination(reading, source)}
     if source.connection:
         columns[CONNECTION] = reading.cast(source.connection, pa.string())
-    if source.body:
-        body = reading.column(source.body)
-        length = pc.binary_length(reading.cast(source.body, pa.string()) if not pa.types.is_binary(body.type) else body)
-        columns[BYTES] = pc.fill_null(length.cast(pa.int64()), 0)
-    else:
-        columns[BYTES] = pa.array(np.zeros(len(numbers), np.int64))
     if source.id:
         columns["JMSMessageID"] = reading.cast(source.id, pa.string(), required="the id of a message")
     if source.group:
@@ -147,8 +133,9 @@ def to_messages(rows: pa.Table, numbers: np.ndarray[Any, Any], source: Source) -
     if source.expiration is not None:
         columns["JMSExpiration"] = _moment(reading, source.expiration)
     for field in schema:
-        if field.name not in columns:
+        if field.name not in columns and field.name != BYTES:
             columns[field.name] = reading.cast(field.name, field.type)
+    columns[BYTES] = _bytes(reading, source, columns, schema)
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
     if not reading.rejects:
         return table, []
@@ -170,7 +157,11 @@ class _Reading:
 
     def column(self, name: str) -> Any:
         column = self.rows.column(name)
-        array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        array = (
+            column.chunk(0)
+            if column.num_chunks == 1
+            else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        )
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
     def cast(self, name: str, type: pa.DataType, required: str = "") -> Any:
@@ -179,13 +170,15 @@ class _Reading:
         if required:
             for index in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)):
                 self.reject(int(index), name, None, f"{required} is missing")
-        if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
-            if type == pa.int64():
-                return array.cast(pa.timestamp("ms", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
+        moment = pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)
+        if moment and type == pa.int64():
+            return array.cast(pa.timestamp("ms", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
         try:
             return _converted(array, type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return self.each(name, array, type, lambda value: _converted(pa.array([value], array.type), type)[0].as_py())
+            return self.each(
+                name, array, type, lambda value: _converted(pa.array([value], array.type), type)[0].as_py()
+            )
 
     def each(self, name: str, array: Any, type: pa.DataType, convert: Callable[[Any], Any]) -> Any:
         """The slow way, one value at a time, to find the rows that do not convert."""
@@ -239,6 +232,24 @@ def _destination(reading: _Reading, source: Source) -> Any:
     return pc.binary_join_element_wise(*pieces, "")
 
 
+def _bytes(reading: _Reading, source: Source, columns: dict[str, Any], schema: pa.Schema) -> Any:
+    """The size of each message: body and properties, texts in UTF-8, numbers by their width, a null nothing."""
+    total = np.zeros(len(reading.numbers), np.int64)
+    if source.body:
+        body = reading.column(source.body)
+        text = body if pa.types.is_binary(body.type) or _is_text(body.type) else reading.cast(source.body, pa.string())
+        total += pc.fill_null(pc.binary_length(text), 0).to_numpy(zero_copy_only=False)
+    for name in schema.names:
+        if name in OWN_COLUMNS or name.startswith("JMS"):
+            continue
+        values = columns[name]
+        if pa.types.is_string(values.type):
+            total += pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
+        else:
+            total += pc.is_valid(values).to_numpy(zero_copy_only=False) * max(1, values.type.bit_width // 8)
+    return pa.array(total)
+
+
 def _priority(reading: _Reading, priority: str | Steps) -> Any:
     if isinstance(priority, str):
         array = pc.fill_null(reading.cast(priority, pa.int32()), 4)
@@ -269,7 +280,9 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
     elif pa.types.is_null(array.type):
         found = pa.nulls(len(array), pa.int64())
     else:
-        raise UnsupportedColumnError(moment.column, str(array.type), "a moment is a whole number, a timestamp or ISO 8601 text")
+        raise UnsupportedColumnError(
+            moment.column, str(array.type), "a moment is a whole number, a timestamp or ISO 8601 text"
+        )
     if moment.plus_minutes:
         found = pc.add(found, pc.multiply(reading.cast(moment.plus_minutes, pa.int64()), 60_000))
     return pc.fill_null(found, 0)
@@ -304,14 +317,13 @@ def _milliseconds(text: str, zone: ZoneInfo) -> int:
     return int((found - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000 // 1)
 
 
-def rejects_table(file: str, rejects: Iterable[Reject]) -> pa.Table:
-    """Rejects as a table of REJECT_SCHEMA."""
-    found: Sequence[Reject] = list(rejects)
+def rejects_table(rejects: Iterable[Reject]) -> pa.Table:
+    """Rejects as a table of REJECT_SCHEMA, by row."""
+    found: Sequence[Reject] = sorted(rejects, key=lambda reject: (reject.row, reject.column))
     return pa.Table.from_pydict(
         {
-            "file": [file] * len(found),
             "row": [reject.row for reject in found],
-            "field": [reject.field for reject in found],
+            "column": [reject.column for reject in found],
             "value": [reject.value for reject in found],
             "reason": [reject.reason for reject in found],
         },

@@ -1,7 +1,7 @@
 """The shape of a run's summary: what ``pyengine run --json`` prints and what the table and the page are made from.
 
 Timestamps are milliseconds since 1970 UTC, None where there is no message. Counts are messages. bytes: body and
-properties as they lie in the packed messages.
+properties, texts in UTF-8, numbers by their width.
 """
 
 from __future__ import annotations

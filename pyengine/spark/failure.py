@@ -1,0 +1,43 @@
+"""An error of ours inside a worker, carried to the driver as itself and not as Spark's report about it."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyengine.errors import PyengineError
+
+_MARK = "pyengine-error:"
+
+
+class WorkerError(Exception):
+    """What a worker raises: Spark brings only its text to the driver, so the text carries the error."""
+
+    def __init__(self, error: PyengineError) -> None:
+        packed = base64.b64encode(pickle.dumps(error)).decode("ascii")
+        super().__init__(f"{type(error).__name__}: {error}\n{_MARK}{packed}:")
+
+
+@contextmanager
+def sent_to_driver() -> Iterator[None]:
+    """Around the work of a worker: a PyengineError leaves as a WorkerError."""
+    try:
+        yield
+    except PyengineError as error:
+        raise WorkerError(error) from None
+
+
+@contextmanager
+def raised_on_driver() -> Iterator[None]:
+    """Around a Spark action: the error that a worker sent is raised here."""
+    try:
+        yield
+    except Exception as error:
+        found = re.search(re.escape(_MARK) + r"([A-Za-z0-9+/=]+):", str(error))
+        if found is None:
+            raise
+        original = pickle.loads(base64.b64decode(found.group(1)))
+        raise original from None

@@ -1,0 +1,221 @@
+"""Functions from a DataFrame to a DataFrame, for ``df.transform(f, ...)``. Both are lazy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyengine import Selector
+from pyengine.errors import MissingColumnError
+from pyengine.spark.failure import sent_to_driver
+from pyengine.spark.functions import OnError, quoted
+from pyengine.spark.session import require_spark
+from pyengine.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+REJECT = "__reject"  # why a row is no message, on its way to the assignments
+
+
+def match(
+    df: DataFrame,
+    subscriptions: Mapping[str, str],
+    *,
+    into: str = "subscriptions",
+    explode: bool = False,
+    dialect: Literal["activemq", "rocketmq"] = "activemq",
+    on_error: OnError = "raise",
+) -> DataFrame:
+    """Which subscriptions want each row.
+
+    subscriptions: name -> selector text. into: the column that is added: an array of names in the order of the mapping,
+    empty where nobody wants the row; with explode=True one name, and a row for each. Headers are columns of their name
+    where df has them, else a freshly made message's. on_error: as in ``matches``.
+
+    Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is no column), ValueError when df
+    has a column called ``into`` already.
+    """
+    require_spark()
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    if into in df.columns:
+        raise ValueError(f"the DataFrame has a column {into!r} already: name another one with into=")
+    read: dict[str, None] = {}
+    for name, text in subscriptions.items():
+        for wanted in Selector(text, dialect).names:
+            if wanted in df.columns:
+                read[wanted] = None
+            elif not wanted.startswith("JMS"):
+                raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
+    work = Subscribers(dict(subscriptions), tuple(read), dialect, on_error)
+    made: Any = arrow_udf
+    inputs = [F.col(quoted(name)) for name in read] or [F.lit(1)]
+    found = made(work, "array<string>")(*inputs)
+    return df.withColumn(into, F.explode(found) if explode else found)
+
+
+class Subscribers:
+    """What a worker runs for ``match``."""
+
+    def __init__(self, subscriptions: dict[str, str], names: tuple[str, ...], dialect: str, on_error: OnError) -> None:
+        self.subscriptions = subscriptions
+        self.names = names
+        self.dialect = dialect
+        self.on_error = on_error
+
+    # Without annotations: Spark would read them as the shape of the function.
+    def __call__(self, *arrays):  # type: ignore[no-untyped-def]
+        import numpy as np
+        import pyarrow as pa
+
+        from pyengine.activemq.dispatch import compiled
+
+        batch = pa.RecordBatch.from_arrays(list(arrays), names=list(self.names or ("",)))
+        wanted = np.zeros((batch.num_rows, len(self.subscriptions)), bool)
+        for index, text in enumerate(self.subscriptions.values()):
+            selector = compiled(text, self.dialect)
+            there = [name for name in selector.names if name in self.names]
+            wanted[:, index] = selector.mask(batch.select(there) if there else batch, self.on_error)
+        offsets = np.concatenate([[0], np.cumsum(wanted.sum(axis=1))]).astype(np.int32)
+        names = pa.array(list(self.subscriptions), pa.string()).take(pa.array(np.nonzero(wanted)[1]))
+        return pa.ListArray.from_arrays(pa.array(offsets), names)
+
+
+def dispatch(
+    df: DataFrame, topology: Topology, *, row: Column | str | None = None, partitions: int | None = None
+) -> DataFrame:
+    """Who gets each row as a message, or why nobody does.
+
+    df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
+    column of whole numbers, each once, that gives the order in which rows were sent; without it the rows are taken in
+    the order in which Spark numbers them, which is the order of the files only while one job reads them the same way.
+    partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
+
+    The answer has one line for each row and is the same for every number of partitions. Its columns:
+
+    - row (bigint): ``row``, or the number given to it. message_id (string): the source's id column, null without one.
+    - destination (string): the queue; null for a row that is no message.
+    - consumer (string): who got it; null if it is held. delivery (bigint): its place in its queue, from 0.
+    - reason (string): null if it was delivered, else a HoldReason in lower case, or "expired", "evaluation_error",
+      "rejected" (the row is no message).
+    - blocked_by (string): the consumer that the reason is about; of a rejected row what is wrong with it.
+    - group (string), timestamp (bigint, ms): of the message. bytes (bigint): of the properties that selectors read.
+
+    Raises MissingColumnError, UnsupportedColumnError before anything runs.
+    """
+    require_spark()
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog.messages import ROW, message_schema
+
+    read = {name for consumer in topology.consumers if consumer.selector for name in Selector(consumer.selector).names}
+    offered = df.columns if topology.source.properties is None else topology.source.properties
+    source = replace(
+        topology.source,
+        properties=tuple(name for name in offered if name in read),
+        types=tuple(item for item in topology.source.types if item[0] in read or item[0] in topology.source.columns),
+    )
+    for name in (*source.columns, *(source.properties or ())):
+        if name not in df.columns:
+            raise MissingColumnError(name, df.columns, "the DataFrame")
+    needed = list(dict.fromkeys((*source.columns, *(source.properties or ()))))
+    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
+    rows = df.select(*(F.col(quoted(name)) for name in needed), number.cast("bigint").alias(ROW))
+    arrow = to_arrow_schema(rows.drop(ROW).schema)
+    made = message_schema(arrow, source, "the DataFrame")
+    columns_read(topology, made.names)
+    messages = rows.mapInArrow(
+        Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
+    )
+    return assign(messages, topology, partitions)
+
+
+def assign(messages: DataFrame, topology: Topology, partitions: int | None = None) -> DataFrame:
+    """Dispatch for messages that are already made (pyengine.backlog.messages)."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, DESTINATION, QUEUE, columns_read, order_columns
+
+    names = columns_read(topology, messages.columns)
+    if REJECT in messages.columns:
+        names.append(REJECT)
+    keyed = messages.select(*(F.col(quoted(name)) for name in names), F.xxhash64(DESTINATION).alias(QUEUE))
+    split = keyed.repartition(partitions, QUEUE) if partitions else keyed.repartition(QUEUE)
+    ordered = split.sortWithinPartitions(*order_columns(topology, names))
+    return ordered.mapInArrow(Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))
+
+
+def _with_reject(schema: Any) -> Any:
+    from pyspark.sql.types import StringType
+
+    return schema.add(REJECT, StringType())
+
+
+class Preparation:
+    """What a worker runs to make messages of rows. The topology travels as text and is read once per worker."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        from pyengine.backlog.messages import DESTINATION, ROW, message_schema, to_messages
+
+        with sent_to_driver():
+            source = Topology.from_text(self.text).source
+            for batch in batches:
+                rows = pa.Table.from_batches([batch]).drop_columns([ROW])
+                schema = message_schema(rows.schema, source).append(pa.field(REJECT, pa.string()))
+                made, rejects = to_messages(rows, batch.column(ROW).to_numpy(zero_copy_only=False), source)
+                made = made.append_column(REJECT, pa.nulls(made.num_rows, pa.string()))
+                lost: dict[str, Any] = {name: [None] * len(rejects) for name in schema.names}
+                lost[ROW] = [reject.row for reject in rejects]
+                lost[DESTINATION] = [None] * len(rejects)
+                lost[REJECT] = [f"{reject.column} = {reject.value!r}: {reject.reason}" for reject in rejects]
+                for table in (made, pa.Table.from_pydict(lost, schema)):
+                    yield from table.cast(schema).combine_chunks().to_batches()
+
+
+class Assignment:
+    """What a worker runs to dispatch. The topology travels as text and is read once per task."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyengine.activemq.dispatch import Dispatcher
+
+        with sent_to_driver():
+            dispatcher = Dispatcher(Topology.from_text(self.text))
+            for batch in batches:
+                position = batch.schema.get_field_index(REJECT)
+                if position >= 0:
+                    yield from _rejected(batch, position)
+                    batch = batch.filter(batch.column(position).is_null())
+                yield from dispatcher.feed(batch)
+            yield from dispatcher.finish()
+
+
+def _rejected(batch: Any, position: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, ROW
+
+    lost = batch.filter(batch.column(position).is_valid())
+    if lost.num_rows:
+        given = {
+            "row": lost.column(ROW),
+            "reason": pa.array(["rejected"] * lost.num_rows),
+            "blocked_by": lost.column(position),
+        }
+        columns = [
+            given.get(field.name, pa.nulls(lost.num_rows, field.type)).cast(field.type) for field in ASSIGNMENT_SCHEMA
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)

@@ -1,0 +1,51 @@
+"""One session for all the tests here, made when the first one asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog.messages import to_messages
+from pyengine.backlog.sources import read_source
+from pyengine.spark.session import start_session
+from pyengine.topology import Topology
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    session = start_session(
+        "local[2]",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def flights() -> Topology:
+    return Topology.load(ROOT / "examples" / "flights" / "flights.toml")
+
+
+@pytest.fixture(scope="session")
+def flight_messages(flights: Topology) -> pa.Table:
+    rows = read_source(flights.source)
+    messages, rejects = to_messages(rows.table, rows.numbers, flights.source)
+    assert not rejects
+    return messages
+
+
+@pytest.fixture(scope="session")
+def flight_answer(flights: Topology, flight_messages: pa.Table) -> pa.Table:
+    """What a single process says, by row."""
+    return dispatch_table(flights, flight_messages).sort_by("row")

@@ -1,0 +1,269 @@
+"""Dispatch on Spark gives the answer of a single process, however the work is cut up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyengine import InvalidSelectorError, MissingColumnError, Selector, UnsupportedColumnError
+from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog.messages import to_messages
+from pyengine.spark.transforms import assign, dispatch
+from pyengine.topology import Consumer, Policy, Source, Topology
+
+
+def by_row(table: pa.Table) -> pa.Table:
+    return table.sort_by("row").combine_chunks()
+
+
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    found = by_row(found.cast(expected.schema))
+    assert found.num_rows == expected.num_rows
+    for name in expected.column_names:
+        assert found.column(name).equals(expected.column(name)), name
+
+
+@pytest.fixture(scope="module")
+def flight_frame(spark: Any, flight_messages: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("flights")
+    for index in range(3):
+        size = flight_messages.num_rows // 3 + 1
+        pq.write_table(flight_messages.slice(index * size, size), folder / f"{index}.parquet")
+    return spark.read.parquet(folder.as_uri())
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_flights_are_the_same_on_any_number_of_partitions(
+    flight_frame: Any, flights: Topology, flight_answer: pa.Table, partitions: int
+) -> None:
+    found = assign(flight_frame, flights, partitions).toArrow()
+    assert found.num_rows == 336_776
+    assert_same(found, flight_answer)
+
+
+@pytest.mark.parametrize("batch_size", [1, 333, 10_000])
+def test_batches_do_not_show(flights: Topology, flight_messages: pa.Table, batch_size: int) -> None:
+    some = flight_messages.slice(5_000, 3_000)
+    assert_same(dispatch_table(flights, some, batch_size), by_row(dispatch_table(flights, some, 1 << 20)))
+
+
+def test_every_flight_is_delivered_or_held_for_a_reason(flight_answer: pa.Table, flight_messages: pa.Table) -> None:
+    assert flight_answer.column("row").equals(flight_messages.sort_by("__row").column("__row"))
+    delivered = pc.is_valid(flight_answer.column("consumer"))
+    assert delivered.equals(pc.is_null(flight_answer.column("reason")))
+    assert delivered.equals(pc.is_valid(flight_answer.column("delivery")))
+    for destination in ("flights.EWR", "flights.JFK", "flights.LGA"):
+        mine = flight_answer.filter(pc.equal(flight_answer.column("destination"), destination))
+        numbers = sorted(mine.column("delivery").drop_null().to_pylist())
+        assert numbers == list(range(len(numbers))), destination
+
+
+def test_what_a_selector_refuses_is_not_delivered(
+    flight_answer: pa.Table, flight_messages: pa.Table, flights: Topology
+) -> None:
+    wanted = {consumer.name: consumer.selector for consumer in flights.consumers}
+    carriers = flight_messages.sort_by("__row").column("carrier")
+    for name, selector in wanted.items():
+        mine = (
+            carriers.filter(pc.fill_null(pc.equal(flight_answer.column("consumer"), name), False)).unique().to_pylist()
+        )
+        assert all(not selector or Selector(selector).matches({"carrier": carrier}) for carrier in mine), name
+
+
+def test_a_kept_group_stays_with_one_consumer(flight_answer: pa.Table) -> None:
+    newark = flight_answer.filter(
+        pc.and_(
+            pc.equal(flight_answer.column("destination"), "flights.EWR"), pc.is_valid(flight_answer.column("consumer"))
+        )
+    )
+    newark = newark.filter(pc.is_valid(newark.column("group")))
+    owners = newark.group_by("group").aggregate([("consumer", "count_distinct")])
+    assert pc.max(owners.column("consumer_count_distinct")).as_py() == 1
+
+
+# Small random topologies: odd names, skewed keys, groups, nulls, consumers that never acknowledge.
+
+QUEUES = ["q.a", "q.\U0001f600", "q.", "übersee"]
+SELECTORS = [
+    "",
+    "n > 2",
+    "color = 'r\U0001f534d'",
+    "n IS NULL",
+    "color LIKE '%\U0001f534%' OR n < 0",
+    "n % 2 = 0",
+    "JMSPriority > 5",
+]
+
+consumers = st.lists(
+    st.builds(
+        Consumer,
+        name=st.uuids().map(str),
+        destination=st.sampled_from(["q.>", "q.a", "q.\U0001f600", "übersee"]),
+        selector=st.sampled_from(SELECTORS),
+        exclusive=st.booleans(),
+        priority=st.integers(-2, 2),
+        prefetch=st.sampled_from([None, 1, 2, 5]),
+        no_local=st.booleans(),
+        connection=st.sampled_from(["c1", "c2"]),
+        acknowledges=st.booleans(),
+    ),
+    max_size=5,
+)
+policies = st.builds(
+    Policy,
+    destination=st.just("q.>"),
+    max_page_size=st.sampled_from([1, 3, 200, None]),
+    prioritized_messages=st.booleans(),
+    strict_order_dispatch=st.booleans(),
+    use_consumer_priority=st.booleans(),
+    message_group_map_factory_type=st.sampled_from(["cached?cacheSize=2", "simple", "bucket?bucketCount=2"]),
+)
+rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "queue": st.sampled_from([QUEUES[0]] * 5 + QUEUES),
+            "n": st.none() | st.integers(-3, 9),
+            "color": st.none() | st.sampled_from(["r\U0001f534d", "blue", ""]),
+            "nothing": st.none(),
+            "who": st.none() | st.sampled_from(["g1", "g2", "", "\U0001f468"]),
+            "seq": st.none() | st.sampled_from([0, 1, 2, -1]),
+            "p": st.none() | st.integers(0, 9),
+            "at": st.none() | st.integers(0, 5),
+            "by": st.none() | st.sampled_from(["c1", "c3"]),
+        }
+    ),
+    max_size=40,
+)
+SCHEMA = pa.schema(
+    [
+        ("queue", pa.string()),
+        ("n", pa.int32()),
+        ("color", pa.string()),
+        ("nothing", pa.string()),
+        ("who", pa.string()),
+        ("seq", pa.int32()),
+        ("p", pa.int32()),
+        ("at", pa.int64()),
+        ("by", pa.string()),
+    ]
+)
+SOURCE = Source(
+    destination="{queue}",
+    path="unused.parquet",
+    group="who",
+    group_sequence="seq",
+    priority="p",
+    connection="by",
+    order="timestamp",
+)
+
+
+def topology_of(consumers: list[Consumer], policy: Policy) -> Topology:
+    from dataclasses import replace
+
+    from pyengine.topology import TimeColumn
+
+    return Topology(source=replace(SOURCE, timestamp=TimeColumn("at")), consumers=tuple(consumers), policies=(policy,))
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(consumers=consumers, policy=policies, rows=rows, partitions=st.sampled_from([1, 3, 7]))
+def test_random_topologies_agree_with_the_single_process(
+    spark: Any, consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]], partitions: int
+) -> None:
+    topology = topology_of(consumers, policy)
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    messages, rejects = to_messages(table, range(table.num_rows), topology.source)
+    assert not rejects
+    expected = by_row(dispatch_table(topology, messages))
+    assert expected.column("row").to_pylist() == list(range(len(rows)))
+    for batch_size in (1, 7):
+        assert_same(dispatch_table(topology, messages, batch_size), expected)
+    numbered = table.append_column("number", pa.array(range(table.num_rows), pa.int64()))
+    frame = spark.createDataFrame(numbered)
+    found = frame.transform(dispatch, topology, row="number", partitions=partitions).toArrow()
+    assert_same(found.drop_columns(["bytes"]), expected.drop_columns(["bytes"]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(consumers=consumers, policy=policies, rows=rows, batch_size=st.integers(1, 9))
+def test_random_topologies_do_not_depend_on_batches(
+    consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]], batch_size: int
+) -> None:
+    topology = topology_of(consumers, policy)
+    messages, _ = to_messages(pa.Table.from_pylist(rows, SCHEMA), range(len(rows)), topology.source)
+    expected = by_row(dispatch_table(topology, messages, 1000))
+    assert_same(dispatch_table(topology, messages, batch_size), expected)
+    assert expected.num_rows == len(rows)
+
+
+def test_expired_messages_are_told(spark: Any) -> None:
+    topology = Topology(source=Source(destination="q", path="x", expiration=_moment("until"), timestamp=_moment("at")))
+    frame = spark.createDataFrame([(0, 10, 5), (1, 20, 30)], "number long, at long, until long")
+    found = {line["row"]: line["reason"] for line in dispatch(frame, topology, row="number").toArrow().to_pylist()}
+    assert found == {0: "no_consumer", 1: "no_consumer"}  # nobody asks for them, so nobody looks at the clock
+    busy = Topology(source=topology.source, consumers=(Consumer("c", "q"),))
+    found = {line["row"]: line["reason"] for line in dispatch(frame, busy, row="number").toArrow().to_pylist()}
+    assert found == {0: "expired", 1: None}
+
+
+def _moment(column: str) -> Any:
+    from pyengine.topology import TimeColumn
+
+    return TimeColumn(column)
+
+
+def test_rows_that_are_no_message_come_out_as_rejected(spark: Any) -> None:
+    topology = Topology(source=Source(destination="{queue}", path="x", priority="p"), consumers=(Consumer("c", ">"),))
+    frame = spark.createDataFrame([(0, "a", 3), (1, None, 3), (2, "a", 12)], "number long, queue string, p int")
+    found = {line["row"]: line for line in dispatch(frame, topology, row="number").toArrow().to_pylist()}
+    assert [found[row]["reason"] for row in range(3)] == [None, "rejected", "rejected"]
+    assert "queue" in found[1]["blocked_by"]
+    assert "12" in found[2]["blocked_by"]
+
+
+def test_a_missing_column_is_told_before_anything_runs(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, "a")], "regio int, queue string")
+    topology = Topology(
+        source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector="region = 1"),)
+    )
+    with pytest.raises(MissingColumnError, match="did you mean 'regio'"):
+        dispatch(frame, topology)
+    with pytest.raises(MissingColumnError, match="queues"):
+        dispatch(frame, Topology(source=Source(destination="{queues}", path="x")))
+
+
+def test_an_unusable_type_is_told_before_anything_runs(spark: Any) -> None:
+    frame = spark.sql("SELECT CAST(1.5 AS DECIMAL(5, 2)) AS price, 'a' AS queue")
+    topology = Topology(
+        source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector="price > 1"),)
+    )
+    with pytest.raises(UnsupportedColumnError, match="price"):
+        dispatch(frame, topology)
+
+
+def test_a_bad_selector_is_told_with_its_position(spark: Any) -> None:
+    frame = spark.createDataFrame([("a",)], "queue string")
+    topology = Topology(
+        source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector="n >< 1"),)
+    )
+    with pytest.raises(InvalidSelectorError, match="position 3"):
+        dispatch(frame, topology)
+
+
+def test_a_worker_runs_the_installed_package_by_reference() -> None:
+    from pyspark import cloudpickle
+
+    from pyengine.spark.functions import SelectorMask
+
+    packed = cloudpickle.dumps(SelectorMask("price > 1", "activemq", ("price",), "raise", "arrow"))
+    assert b"pyengine.spark.functions" in packed
+    assert len(packed) < 300
+    assert Path(__file__).name.encode() not in packed

@@ -1,0 +1,101 @@
+"""Columns from Columns: matches, and the transform match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyengine import InvalidSelectorError, MissingColumnError
+from pyengine import spark as ps
+
+ROWS = [
+    (1, "EU", 250.0, 7),
+    (2, "EU", 50.0, 4),
+    (3, "US", 250.0, 9),
+    (4, None, None, None),
+    (5, "\U0001f600", 101.0, 5),
+]
+
+
+@pytest.fixture(scope="module")
+def orders(spark: Any) -> Any:
+    return spark.createDataFrame(ROWS, "id long, region string, price double, JMSPriority int").repartition(2)
+
+
+def ids(frame: Any) -> list[int]:
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+@pytest.mark.parametrize("using", ["arrow", "pandas"])
+def test_matches_filters(orders: Any, using: Any) -> None:
+    assert ids(orders.where(ps.matches("region = 'EU' AND price > 100", using=using))) == [1]
+    assert ids(orders.where(ps.matches("region = '\U0001f600' OR price IS NULL", using=using))) == [4, 5]
+
+
+def test_matches_is_never_null(orders: Any) -> None:
+    found = orders.select("id", ps.matches("region = 'EU'").alias("wanted")).collect()
+    assert {row.id: row.wanted for row in found} == {1: True, 2: True, 3: False, 4: False, 5: False}
+
+
+def test_headers_are_columns_unless_said_otherwise(orders: Any) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    assert ids(orders.where(ps.matches("JMSPriority > 4"))) == [1, 3, 5]
+    assert ids(orders.where(ps.matches("JMSPriority > 4", columns={"JMSPriority": None}))) == []
+    assert ids(orders.where(ps.matches("JMSPriority = 9", columns={"JMSPriority": F.lit(9)}))) == [1, 2, 3, 4, 5]
+    assert ids(orders.where(ps.matches("cost > 100", columns={"cost": "price"}))) == [1, 3, 5]
+    assert ids(orders.where(ps.matches("cost IS NULL", columns={"cost": None}))) == [1, 2, 3, 4, 5]
+
+
+def test_a_selector_that_reads_nothing(orders: Any) -> None:
+    assert ids(orders.where(ps.matches("1 = 1"))) == [1, 2, 3, 4, 5]
+    assert ids(orders.where(ps.matches("1 = 2"))) == []
+
+
+def test_names_with_dots_are_names(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 5)], "id long, `a.b` int")
+    assert ids(frame.where(ps.matches("c = 5", columns={"c": "`a.b`"}))) == [1]
+
+
+def test_a_bad_selector_raises_at_the_call(spark: Any) -> None:
+    with pytest.raises(InvalidSelectorError) as caught:
+        ps.matches("region == 'EU'")
+    assert caught.value.position == 8
+
+
+def test_an_unknown_name_in_columns_raises(spark: Any) -> None:
+    with pytest.raises(ValueError, match="does not read"):
+        ps.matches("region = 'EU'", columns={"regoin": "x"})
+
+
+def test_an_unknown_column_is_sparks_own_error(orders: Any) -> None:
+    with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.*regio"):
+        orders.where(ps.matches("regio = 'EU'")).collect()
+
+
+def test_rows_that_cannot_be_evaluated(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, "x"), (2, "5")], "id long, text string")
+    selector = "convert_string_expressions:text + 1 > 3"
+    assert ids(frame.where(ps.matches(selector, on_error="reject"))) in ([], [2])
+    with pytest.raises(Exception, match="SelectorEvaluationError"):
+        frame.where(ps.matches("- text > 3")).collect()
+
+
+def test_match_lists_the_subscriptions(orders: Any) -> None:
+    wanted = {"all": "1 = 1", "eu": "region = 'EU'", "dear": "price > 100 AND JMSPriority >= 7"}
+    found = {row.id: row.subscriptions for row in orders.transform(ps.match, wanted).collect()}
+    assert found == {1: ["all", "eu", "dear"], 2: ["all", "eu"], 3: ["all", "dear"], 4: ["all"], 5: ["all"]}
+    exploded = orders.transform(ps.match, wanted, into="who", explode=True).groupBy("who").count().collect()
+    assert {row.who: row["count"] for row in exploded} == {"all": 5, "eu": 2, "dear": 2}
+
+
+def test_match_tells_what_is_missing(orders: Any) -> None:
+    with pytest.raises(MissingColumnError, match="subscription 'eu'"):
+        ps.match(orders, {"eu": "regio = 'EU'"})
+    with pytest.raises(ValueError, match="into="):
+        ps.match(orders, {"eu": "region = 'EU'"}, into="price")
+
+
+def test_nobody_subscribes(orders: Any) -> None:
+    assert [row.subscriptions for row in ps.match(orders, {}).collect()] == [[], [], [], [], []]

