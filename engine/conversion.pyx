@@ -1,4 +1,6 @@
+# cython: boundscheck=True, wraparound=True
 # cython: freethreading_compatible=True
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, int64_t
 
 from pyengine._engine.value cimport (
@@ -17,8 +19,6 @@ from pyengine._engine.value cimport (
     parse_number,
     read_value,
 )
-
-from operator import index
 
 from pyengine.errors import InvalidMessageError
 
@@ -81,7 +81,7 @@ cdef int64_t integer_between(object value, int java_type, str field) except? -1:
         least, most = INT32_MIN, INT32_MAX
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidMessageError(field, value, "not an integer", hint=f"give an int from {least} to {most}")
-    number = PyLong_AsLongLongAndOverflow(index(value), &overflow)
+    number = PyLong_AsLongLongAndOverflow(PyNumber_Index(value), &overflow)
     if overflow or number < least or number > most:
         raise InvalidMessageError(
             field, value, f"out of range for a Java {JAVA_NAMES[java_type]}", hint=f"give an int from {least} to {most}"
@@ -118,7 +118,7 @@ cdef object destination_text(object value, str field):
             break
     name = name.strip(BLANKS).partition("?")[0]
     if not name:
-        raise InvalidMessageError(field, value, "a destination needs a name", hint="write 'queue://NAME' or 'topic://NAME'")
+        raise InvalidMessageError(field, value, "a destination needs a name", hint="write 'queue://NAME'")
     if "," in name:
         parts = []
         for part in name.split(","):

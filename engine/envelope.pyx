@@ -338,7 +338,7 @@ cdef class Envelope:
 
     @property
     def redelivered(self):
-        """JMSRedelivered: ``redelivery_counter`` > 0; setting it makes the counter 1 or 0 only where that changes it."""
+        """JMSRedelivered: ``redelivery_counter`` > 0; setting it changes the counter to 1 or 0 if need be."""
         return self._redelivery_counter > 0
 
     @redelivered.setter
@@ -419,7 +419,7 @@ cdef class Envelope:
 
     @property
     def broker_path(self):
-        """The ids of the brokers it came through, a tuple of str, or None; JMSActiveMQBrokerPath is its text, \"null\" for None."""
+        """Ids of the brokers it came through, a tuple of str, or None; JMSActiveMQBrokerPath is its text."""
         return self._broker_path
 
     @broker_path.setter
@@ -463,9 +463,9 @@ cdef class Envelope:
 
     @property
     def size(self):
-        """Bytes the broker accounts for. Computed unless set: 1024, and two per character of a str body or the length of a
-        bytes body (Message.getSize before a network hop; property bytes count only once they were marshalled). None
-        or 0 computes it again."""
+        """Bytes the broker accounts for. Computed unless set: 1024, and two per character of a str body or the length
+        of a bytes body (Message.getSize before a network hop; property bytes count only once marshalled). None or
+        0 computes it again."""
         return self.size_in_bytes()
 
     @size.setter

@@ -1,7 +1,7 @@
 """header: the JMS headers a selector can name: one table of name, code, and value of a freshly made message.
 
-Source: filter.PropertyExpression and command.ActiveMQMessage (spec activemq 1.7). A header whose fresh value is not NULL_VALUE
-is never null. A reserved name that a property setter turns into a header is ``settable``.
+Source: filter.PropertyExpression and command.ActiveMQMessage (spec activemq 1.7). A header whose fresh value is not
+NULL_VALUE is never null. A reserved name that a property setter turns into a header is ``settable``.
 """
 
 from pyengine._engine.value cimport Value

@@ -1,6 +1,6 @@
-"""message: one message: its envelope and its typed properties, in native slots that a program reads without the GIL.
+"""message: one message: its envelope and its typed properties, in slots a program reads without the GIL.
 
-Invariants: ``names[0 .. count)`` are owned, interned, exact, distinct str, none of them a name that a setter turns into a
+Invariants: ``names[0 .. count)`` are owned, interned, exact, distinct str, none of them one that a setter turns into a
 header; ``values[i]`` borrows from ``owners[i]``, which is owned (NULL for numbers). A property that is None is absent.
 """
 

@@ -117,7 +117,7 @@ cdef class Message(Envelope):
 
     @classmethod
     def from_mapping(cls, mapping):
-        """A message whose selectors answer as they do on the mapping: the key of a header sets it, any other is a property."""
+        """A message on which selectors answer as on the mapping: a header's key sets it, any other is a property."""
         cdef Message message = cls()
         for name, value in mapping.items():
             code = header_code(name)
@@ -239,7 +239,7 @@ cdef class Message(Envelope):
             return None
         if not convert(&given, java_type, &number):
             if given.type == STRING:
-                raise InvalidMessageError(name, value, f"not a Java {JAVA_NAMES[java_type]}", hint="give a whole number")
+                raise InvalidMessageError(name, value, f"not a Java {JAVA_NAMES[java_type]}", hint="give an integer")
             return None
         if number.payload.integer < 0:
             raise InvalidMessageError(name, value, "must not be negative", hint="give 0 or more")

@@ -30,7 +30,7 @@ CORE_MAY = {
     "__future__",
 }
 # One room wraps a library of its own, on first use.
-CORE_ALSO = {"xpath": {"lxml"}, "functions": {"re"}, "regex": {"re"}}
+CORE_ALSO = {"xpath": {"lxml"}, "codepoints": {"unicodedata", "functools"}, "regex": {"re", "functools"}}
 
 # Package of pyengine -> packages of pyengine that it may import.
 FACADE_MAY = {

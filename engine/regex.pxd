@@ -1,0 +1,20 @@
+"""regex: java.util.regex of Java 17 on Python's ``re``: patterns translated construct by construct, never guessed.
+
+Every character class becomes an explicit set of code points, so that no flag of Python's decides an answer. A pattern
+that Java refuses, or one that ``re`` cannot express, raises SelectorEvaluationError (text "": the caller knows it).
+"""
+
+
+cdef class JavaPattern:
+    cdef readonly str text
+    cdef readonly int groups              # capturing groups
+    cdef readonly dict names              # group name -> number
+    cdef object plain                     # compiled, for ASCII subjects
+    cdef object full                      # compiled for every subject; None until needed
+    cdef object compiled(self, str subject)
+
+
+cdef JavaPattern compile_pattern(str text)     # from a cache of 100, as the broker's
+cdef bint finds(JavaPattern pattern, str subject) except -1                         # Matcher.find
+cdef str replace_all(JavaPattern pattern, str subject, object replacement)          # String.replaceAll
+cdef list split(JavaPattern pattern, str subject, int limit)                        # String.split

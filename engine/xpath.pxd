@@ -1,0 +1,10 @@
+"""xpath: ``XPATH '...'`` on a message's body (spec activemq 1.14): XPath 1.0 as a boolean; any problem is FALSE."""
+
+
+cdef class Path:
+    cdef readonly str text
+    cdef object evaluate          # compiled, or None: the expression is not XPath
+    cdef object etree
+
+
+cpdef Path compile_path(str text)
