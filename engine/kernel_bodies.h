@@ -1,0 +1,197 @@
+/* The loops, compiled once per instruction set: KERNEL(name) names the copy, KERNEL_TARGET is its function
+   attribute, PACK64(bytes) turns 64 bytes of 0 or 1 into a word. No include guard: it is included once per copy. */
+
+/* words[i] bit j = outcome of row 64 i + j; BODY computes the byte `m[j]` of row `i`. The last word is padded with 0. */
+#define KERNEL_LOOP(BODY)                                                                                              \
+    uint8_t m[64];                                                                                                     \
+    int64_t base = 0, j;                                                                                               \
+    for (; base + 64 <= n; base += 64) {                                                                               \
+        for (j = 0; j < 64; j++) {                                                                                     \
+            const int64_t i = base + j;                                                                                \
+            m[j] = (uint8_t)(BODY);                                                                                    \
+        }                                                                                                              \
+        words[base >> 6] = PACK64(m);                                                                                  \
+    }                                                                                                                  \
+    if (base < n) {                                                                                                    \
+        memset(m, 0, 64);                                                                                              \
+        for (j = 0; base + j < n; j++) {                                                                               \
+            const int64_t i = base + j;                                                                                \
+            m[j] = (uint8_t)(BODY);                                                                                    \
+        }                                                                                                              \
+        words[base >> 6] = PACK64(m);                                                                                  \
+    }
+
+#define RANGE_INTEGER(name, T)                                                                                         \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const T low = (T)r->low, high = (T)r->high;                                                                    \
+        KERNEL_LOOP((v[i] >= low) & (v[i] <= high))                                                                    \
+    }
+
+/* Bounds by IEEE comparison: right when no bound has to part -0.0 from 0.0 (kernel_range.keyed is 0). */
+#define RANGE_REAL(name, T)                                                                                            \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const T low = (T)r->real_low, high = (T)r->real_high;                                                          \
+        const uint8_t nan = r->nan;                                                                                    \
+        if (nan) {                                                                                                     \
+            KERNEL_LOOP(((v[i] >= low) & (v[i] <= high)) | (v[i] != v[i]))                                             \
+        } else {                                                                                                       \
+            KERNEL_LOOP((v[i] >= low) & (v[i] <= high))                                                                \
+        }                                                                                                              \
+    }
+
+#define RANGE_KEYED(name, T, INT, KEY)                                                                                 \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const INT low = (INT)r->low, high = (INT)r->high;                                                              \
+        KERNEL_LOOP((KEY(v[i]) >= low) & (KEY(v[i]) <= high))                                                          \
+    }
+
+/* wanted: bit 0 when left < right is an outcome, bit 1 for equal, bit 2 for greater */
+#define PAIR(name, T, KEY)                                                                                             \
+    KERNEL_TARGET static void KERNEL(pair_##name)(const void *left, const void *right, int64_t n, int wanted,          \
+                                                  uint64_t *words) {                                                   \
+        const T *a = (const T *)left, *b = (const T *)right;                                                           \
+        const uint8_t less = wanted & 1, same = (wanted >> 1) & 1, more = (wanted >> 2) & 1;                           \
+        KERNEL_LOOP(((KEY(a[i]) < KEY(b[i])) & less) | ((KEY(a[i]) == KEY(b[i])) & same) |                             \
+                    ((KEY(a[i]) > KEY(b[i])) & more))                                                                  \
+    }
+
+/* table: bit c is the outcome of code c; codes from `size` up (rubbish below a null) give 0 or 1, never a read outside. */
+#define CODES(name, T, U)                                                                                              \
+    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, const uint32_t *table, int64_t size, \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        if (size <= 32) {                                                                                              \
+            const uint32_t bits = table[0];                                                                            \
+            KERNEL_LOOP((bits >> ((uint32_t)v[i] & 31)) & 1)                                                           \
+        } else if (size <= 64) {                                                                                       \
+            const uint64_t bits = table[0] | (uint64_t)table[1] << 32;                                                 \
+            KERNEL_LOOP((bits >> ((uint64_t)v[i] & 63)) & 1)                                                           \
+        } else if (size <= 0x7fffffff) {                                                                               \
+            const uint32_t last = (uint32_t)(size - 1);                                                                \
+            uint32_t c;                                                                                                \
+            KERNEL_LOOP((c = (U)v[i] < last ? (uint32_t)v[i] : last, (table[c >> 5] >> (c & 31)) & 1))                 \
+        } else {                                                                                                       \
+            const uint64_t last = (uint64_t)(size - 1);                                                                \
+            uint64_t c;                                                                                                \
+            KERNEL_LOOP((c = (uint64_t)(U)v[i] < last ? (uint64_t)(U)v[i] : last, (table[c >> 5] >> (c & 31)) & 1))    \
+        }                                                                                                              \
+    }
+
+RANGE_INTEGER(int8, int8_t)
+RANGE_INTEGER(int16, int16_t)
+RANGE_INTEGER(int32, int32_t)
+RANGE_INTEGER(int64, int64_t)
+RANGE_INTEGER(uint8, uint8_t)
+RANGE_INTEGER(uint16, uint16_t)
+RANGE_INTEGER(uint32, uint32_t)
+RANGE_INTEGER(uint64, uint64_t)
+RANGE_REAL(float, float)
+RANGE_REAL(double, double)
+RANGE_KEYED(float_key, float, int32_t, kernel_key32)
+RANGE_KEYED(double_key, double, int64_t, kernel_key64)
+
+#define KERNEL_SAME(x) (x)
+PAIR(int8, int8_t, KERNEL_SAME)
+PAIR(int16, int16_t, KERNEL_SAME)
+PAIR(int32, int32_t, KERNEL_SAME)
+PAIR(int64, int64_t, KERNEL_SAME)
+PAIR(uint8, uint8_t, KERNEL_SAME)
+PAIR(uint16, uint16_t, KERNEL_SAME)
+PAIR(uint32, uint32_t, KERNEL_SAME)
+PAIR(uint64, uint64_t, KERNEL_SAME)
+PAIR(float, float, kernel_key32)
+PAIR(double, double, kernel_key64)
+
+CODES(int8, int8_t, uint8_t)
+CODES(int16, int16_t, uint16_t)
+CODES(int32, int32_t, uint32_t)
+CODES(int64, int64_t, uint64_t)
+
+/* Texts of exactly `length` bytes whose first 8 bytes, zero-padded, are `prefix`. */
+KERNEL_TARGET static void KERNEL(text_equal)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
+                                             uint64_t prefix, uint64_t length, uint64_t *words) {
+    KERNEL_LOOP((prefixes[i] == prefix) & (lengths[i] == length))
+}
+
+/* Texts of at least `length` bytes that agree with `prefix` where `mask` is set. */
+KERNEL_TARGET static void KERNEL(text_starts)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
+                                              uint64_t prefix, uint64_t mask, uint64_t length, uint64_t *words) {
+    KERNEL_LOOP(((prefixes[i] & mask) == prefix) & (lengths[i] >= length))
+}
+
+/* First 8 bytes (zero-padded) and length of texts `offsets[i] .. offsets[i + 1]`; `end` bounds what may be read. */
+#define PREFIXES(name, T)                                                                                              \
+    KERNEL_TARGET static void KERNEL(prefixes_##name)(const void *column, const uint8_t *data, int64_t end, int64_t n, \
+                                                      uint64_t *prefixes, uint64_t *lengths) {                         \
+        const T *offsets = (const T *)column;                                                                          \
+        int64_t i, safe = n;                                                                                           \
+        while (safe > 0 && (int64_t)offsets[safe - 1] + 8 > end) safe--;                                               \
+        for (i = 0; i < n; i++) lengths[i] = (uint64_t)(offsets[i + 1] - offsets[i]);                                  \
+        for (i = 0; i < safe; i++) prefixes[i] = kernel_load64(data + offsets[i]) & kernel_low_bytes(lengths[i]);      \
+        for (; i < n; i++) {                                                                                           \
+            uint64_t word = 0;                                                                                         \
+            if (lengths[i]) memcpy(&word, data + offsets[i], lengths[i] < 8 ? (size_t)lengths[i] : 8);                         \
+            prefixes[i] = word;                                                                                        \
+        }                                                                                                              \
+    }
+PREFIXES(int32, int32_t)
+PREFIXES(int64, int64_t)
+
+/* The same of 16-byte views: length, then 12 bytes of text or 4 of it, number and place of its data buffer. A view below a
+   null may be rubbish, so its buffer is not read; present: rows that have a value, or NULL. */
+KERNEL_TARGET static void KERNEL(prefixes_views)(const void *column, const uint8_t *const *parts, const uint64_t *present,
+                                                 int64_t n, uint64_t *prefixes, uint64_t *lengths) {
+    const uint8_t *views = (const uint8_t *)column;
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        const uint8_t *view = views + 16 * i;
+        int32_t head[4];
+        memcpy(head, view, 16);
+        lengths[i] = (uint32_t)head[0];
+        prefixes[i] = kernel_load64(view + 4) & kernel_low_bytes((uint32_t)head[0]);
+        if (head[0] > 12) {
+            if (!present || (present[i >> 6] >> (i & 63) & 1))
+                prefixes[i] = kernel_load64(parts[head[2]] + head[3]);
+        }
+    }
+}
+
+/* Bit i of `words` becomes byte i of `out`, 0 or 1; exactly n bytes are written. */
+KERNEL_TARGET static void KERNEL(expand)(const uint64_t *words, int64_t n, uint8_t *out) {
+    int64_t base = 0;
+    for (; base + 64 <= n; base += 64) EXPAND64(words[base >> 6], out + base);
+    if (base < n) {
+        uint8_t tail[64];
+        EXPAND64(words[base >> 6], tail);
+        memcpy(out + base, tail, (size_t)(n - base));
+    }
+}
+
+static const kernel_table KERNEL(table) = {
+    {KERNEL(range_int8), KERNEL(range_int16), KERNEL(range_int32), KERNEL(range_int64), KERNEL(range_uint8),
+     KERNEL(range_uint16), KERNEL(range_uint32), KERNEL(range_uint64), KERNEL(range_float), KERNEL(range_double),
+     KERNEL(range_float_key), KERNEL(range_double_key)},
+    {KERNEL(pair_int8), KERNEL(pair_int16), KERNEL(pair_int32), KERNEL(pair_int64), KERNEL(pair_uint8),
+     KERNEL(pair_uint16), KERNEL(pair_uint32), KERNEL(pair_uint64), KERNEL(pair_float), KERNEL(pair_double)},
+    {KERNEL(codes_int8), KERNEL(codes_int16), KERNEL(codes_int32), KERNEL(codes_int64)},
+    {KERNEL(prefixes_int32), KERNEL(prefixes_int64)},
+    KERNEL(prefixes_views),
+    KERNEL(text_equal),
+    KERNEL(text_starts),
+    KERNEL(expand),
+};
+
+#undef KERNEL_LOOP
+#undef RANGE_INTEGER
+#undef RANGE_REAL
+#undef RANGE_KEYED
+#undef PAIR
+#undef CODES
+#undef PREFIXES
+#undef KERNEL_SAME

@@ -1,0 +1,716 @@
+"""See plan.pxd."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN
+from libc.stdint cimport INT64_MAX, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from pyengine._engine.arrow cimport (
+    BOOLEAN_BITS, CODES, DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES, INT64_VALUES,
+    NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, UINT64_VALUES, Column,
+)
+from pyengine._engine.kernels cimport (
+    kernel_double_of_key, kernel_float_of_key, kernel_key32, kernel_key64, kernel_range,
+)
+from pyengine._engine.like cimport Pattern
+from pyengine._engine.program cimport (
+    BOOLEAN_CAST, BOTH, CONSTANT, EITHER, EQUAL_TO, GREATER_OR_EQUAL, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST,
+    SLOT, STARTS_WITH_TEXT, Node, Program, node_truth,
+)
+from pyengine._engine.value cimport (
+    BOOLEAN, EXACT_TYPES, FALSE, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, NULL_VALUE, RAISED, STRING, TRUE,
+    UNKNOWN, UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
+)
+
+
+cdef enum:
+    NO_SLOT = -1
+    MANY_SLOTS = -2
+
+
+cdef enum Wanted:
+    WANT_ON = 1
+    WANT_OFF = 2
+
+
+cdef struct Answer:       # registers of a laid out node
+    int32_t on
+    int32_t off
+    int32_t raised
+
+
+cdef void describe(const Column* column, uint8_t* into) noexcept nogil:
+    memset(into, 0, SIGNATURE_SIZE)
+    if column == NULL:
+        return
+    into[0] = column.storage + 1
+    into[1] = column.java_type
+    if column.storage == CODES:
+        into[2] = column.code_storage
+        into[3] = column.dictionary.storage
+
+
+cdef bint as_property(Program program, Value* value, Scratch* scratch) noexcept nogil:
+    cdef Value text
+    if not program.every_text or value.type == STRING or value.type == NULL_VALUE:
+        return True
+    if text_of(value, &text, scratch) != TRUE:
+        return False
+    value[0] = text
+    return True
+
+
+cdef class Plan:
+
+    def __dealloc__(self):
+        free(self.tests)
+        free(self.steps)
+        free(self.slot_lists)
+
+    def __reduce__(self):
+        raise TypeError("a Plan is laid out anew from its selector")
+
+
+cdef class Layout:
+    """One laying out: the plan under construction and what is known of every node."""
+    cdef Plan plan
+    cdef Program program
+    cdef Node* nodes
+    cdef Value* values          # by slot: the probe; defaults where no column is bound
+    cdef int32_t* only          # by node: the one column slot below it, NO_SLOT or MANY_SLOTS
+    cdef const uint8_t* signature
+
+    def __cinit__(self, Plan plan):
+        cdef int node, i, slot
+        cdef Node* each
+        self.plan = plan
+        self.program = plan.program
+        self.nodes = self.program.nodes
+        self.signature = <const uint8_t*> <const char*> plan.signature
+        self.values = <Value*> calloc(len(self.program.names) + 1, sizeof(Value))
+        self.only = <int32_t*> calloc(self.program.size + 1, sizeof(int32_t))
+        if self.values == NULL or self.only == NULL:
+            raise MemoryError()
+        for slot in range(<int> len(self.program.names)):
+            if not self.storage_of(slot):
+                self.values[slot] = self.program.defaults[slot]
+        for node in range(self.program.size):
+            each = &self.nodes[node]
+            self.only[node] = NO_SLOT
+            if each.operation == SLOT:
+                if self.storage_of(each.slot):
+                    self.only[node] = each.slot
+            elif each.operation != CONSTANT:
+                for i in range(self.arity(node)):
+                    slot = self.only[self.child(node, i)]
+                    if slot != NO_SLOT and self.only[node] == NO_SLOT:
+                        self.only[node] = slot
+                    elif slot != NO_SLOT and slot != self.only[node]:
+                        self.only[node] = MANY_SLOTS
+
+    def __dealloc__(self):
+        free(self.values)
+        free(self.only)
+
+    cdef inline int arity(self, int node) noexcept:
+        cdef int operation = self.nodes[node].operation
+        if operation == CONSTANT or operation == SLOT:
+            return 0
+        if operation == MEMBER or operation >= LIKE_MATCH and operation <= STARTS_WITH_TEXT + 1:
+            return 1
+        return self.nodes[node].count
+
+    cdef inline int child(self, int node, int which) noexcept:
+        return self.program.children[self.nodes[node].first + which]
+
+    cdef inline int storage_of(self, int slot) noexcept:
+        """Storage of the slot's column plus 1; 0 where no column is bound or the column has no values."""
+        cdef int coded = self.signature[SIGNATURE_SIZE * slot]
+        return 0 if coded == NO_VALUES + 1 else coded
+
+    # Asking the row rules
+
+    cdef int ask(self, int node) except -1:
+        """Truth of a node on the row that ``values`` is."""
+        cdef Scratch scratch
+        cdef int truth
+        memset(&scratch, 0, sizeof(Scratch))
+        truth = node_truth(self.program, node, self.values, NULL, &scratch)
+        free_scratch(&scratch)
+        return truth
+
+    cdef int ask_about(self, int node, int slot, Value value) except -1:
+        """Truth of a node when the slot holds this value."""
+        cdef Value before = self.values[slot]
+        cdef Scratch scratch
+        cdef int truth = RAISED
+        memset(&scratch, 0, sizeof(Scratch))
+        if as_property(self.program, &value, &scratch):
+            self.values[slot] = value
+            truth = node_truth(self.program, node, self.values, NULL, &scratch)
+        self.values[slot] = before
+        free_scratch(&scratch)
+        return truth
+
+    cdef int ask_null(self, int node, int slot) except -1:
+        return self.ask_about(node, slot, self.program.defaults[slot])
+
+    # Registers, tests, steps
+
+    cdef int register(self) noexcept:
+        self.plan.register_count += 1
+        return self.plan.register_count - 1
+
+    cdef Test* add_test(self, int kind, int node, int slot) except NULL:
+        cdef Plan plan = self.plan
+        cdef Test* longer = <Test*> realloc(plan.tests, (plan.test_count + 1) * sizeof(Test))
+        if longer == NULL:
+            raise MemoryError()
+        plan.tests = longer
+        cdef Test* test = &plan.tests[plan.test_count]
+        plan.test_count += 1
+        memset(test, 0, sizeof(Test))
+        test.kind = kind
+        test.node = node
+        test.slot = slot
+        test.other = NO_SLOT
+        return test
+
+    cdef Step* add_step(self, int kind, int live) except NULL:
+        cdef Plan plan = self.plan
+        cdef Step* longer = <Step*> realloc(plan.steps, (plan.step_count + 1) * sizeof(Step))
+        if longer == NULL:
+            raise MemoryError()
+        plan.steps = longer
+        cdef Step* step = &plan.steps[plan.step_count]
+        plan.step_count += 1
+        memset(step, 0, sizeof(Step))
+        step.kind = kind
+        step.live = live
+        step.on = step.off = step.raised = NO_REGISTER
+        step.child_live = step.child_on = step.child_off = step.child_raised = NO_REGISTER
+        step.other_on = step.other_off = step.other_raised = NO_REGISTER
+        return step
+
+    cdef int take_registers(self, Step* step, int wanted, bint can_raise, Answer* answer) except -1:
+        answer.on = step.on = self.register() if wanted & WANT_ON else NO_REGISTER
+        answer.off = step.off = self.register() if wanted & WANT_OFF else NO_REGISTER
+        answer.raised = step.raised = self.register() if can_raise else NO_REGISTER
+        return 0
+
+    cdef int run_test(self, int live, int wanted, Answer* answer) except -1:
+        """A step that runs the test added last."""
+        cdef int test = self.plan.test_count - 1
+        cdef Step* step = self.add_step(RUN_TEST, live)
+        step.test = test
+        return self.take_registers(step, wanted, self.plan.tests[test].can_raise, answer)
+
+    # Tests
+
+    cdef int add_known(self, int kind, int node, int slot, int count, const uint8_t* truths) except -1:
+        cdef Test* test = self.add_test(kind, node, slot)
+        cdef int i
+        for i in range(count):
+            test.truths[i] = truths[i]
+            if truths[i] == RAISED:
+                test.can_raise = 1
+        return 0
+
+    cdef int add_by_row(self, int node) except -1:
+        cdef Plan plan = self.plan
+        cdef Test* test = self.add_test(BY_ROW, node, NO_SLOT)
+        test.can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+        test.first_slot = plan.slot_list_count
+        self.list_slots(node, plan.slot_list_count)
+        plan.tests[plan.test_count - 1].slot_count = plan.slot_list_count - test.first_slot
+        return 0
+
+    cdef int list_slots(self, int node, int first) except -1:
+        """Append the column slots below a node to slot_lists, each once from ``first`` on."""
+        cdef Plan plan = self.plan
+        cdef int i, slot = self.only[node]
+        cdef int32_t* longer
+        if slot == NO_SLOT:
+            return 0
+        if slot == MANY_SLOTS:
+            for i in range(self.arity(node)):
+                self.list_slots(self.child(node, i), first)
+            return 0
+        for i in range(first, plan.slot_list_count):
+            if plan.slot_lists[i] == slot:
+                return 0
+        longer = <int32_t*> realloc(plan.slot_lists, (plan.slot_list_count + 1) * sizeof(int32_t))
+        if longer == NULL:
+            raise MemoryError()
+        plan.slot_lists = longer
+        plan.slot_lists[plan.slot_list_count] = slot
+        plan.slot_list_count += 1
+        return 0
+
+    cdef bint is_comparison(self, int node) noexcept:
+        return EQUAL_TO <= self.nodes[node].operation <= GREATER_OR_EQUAL
+
+    cdef bint constant_side(self, int node, Value* constant) except -1:
+        """Whether a node is a constant number, text or boolean, and which."""
+        cdef Scratch scratch
+        cdef int done
+        if self.nodes[node].operation == CONSTANT:
+            constant[0] = self.nodes[node].constant
+            return constant.type != NULL_VALUE
+        if self.nodes[node].operation == MINUS and self.nodes[self.child(node, 0)].operation == CONSTANT:
+            memset(&scratch, 0, sizeof(Scratch))
+            done = negate(&self.nodes[self.child(node, 0)].constant, constant, &scratch)
+            if scratch.blocks != NULL:
+                done = RAISED
+            free_scratch(&scratch)
+            return done == TRUE and constant.type != NULL_VALUE
+        return False
+
+    cdef int add_test_of(self, int node) except -1:
+        """The best test there is for a node that is not AND, OR or NOT."""
+        cdef int slot = self.only[node]
+        cdef int storage = self.storage_of(slot) - 1 if slot >= 0 else -1
+        cdef int operation = self.nodes[node].operation
+        cdef uint8_t[4] truths
+        cdef Value value
+        memset(&value, 0, sizeof(Value))
+        if slot == NO_SLOT:
+            truths[0] = <uint8_t> self.ask(node)
+            return self.add_known(FIXED, node, slot, 1, truths)
+        if slot == MANY_SLOTS:
+            return self.add_pair(node)
+        if storage == CODES:
+            self.add_test(LOOKUP, node, slot).can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+            return 0
+        truths[1] = <uint8_t> self.ask_null(node, slot)
+        value.type = self.signature[SIGNATURE_SIZE * slot + 1]
+        if storage == BOOLEAN_BITS:
+            truths[2] = truths[1]
+            truths[0] = <uint8_t> self.ask_about(node, slot, value)
+            value.payload.integer = 1
+            truths[1] = <uint8_t> self.ask_about(node, slot, value)
+            return self.add_known(FLAGS, node, slot, 3, truths)
+        if value.type == STRING:
+            value.encoding = UTF8
+            value.payload.text = <const char*> b""
+        if operation == NULL_TEST and self.nodes[self.child(node, 0)].operation == SLOT:
+            truths[0] = <uint8_t> self.ask_about(node, slot, value)
+            return self.add_known(PRESENCE, node, slot, 2, truths)
+        if self.program.every_text and value.type != STRING:
+            return self.add_by_row(node)
+        if value.type == STRING:
+            return self.add_text_test(node, slot, value, truths[1])
+        if operation in (BOOLEAN_CAST, LIKE_MATCH, MEMBER) and self.nodes[self.child(node, 0)].operation == SLOT:
+            truths[0] = <uint8_t> self.ask_about(node, slot, value)
+            return self.add_known(PRESENCE, node, slot, 2, truths)
+        if self.is_comparison(node) and self.add_within(node, slot, truths[1]):
+            return 0
+        return self.add_by_row(node)
+
+    cdef int add_text_test(self, int node, int slot, Value sample, uint8_t when_null) except -1:
+        cdef Node* each = &self.nodes[node]
+        cdef int operation = each.operation
+        cdef uint8_t[2] truths
+        cdef Value constant
+        cdef Test* test
+        cdef const Pattern* pattern
+        truths[1] = when_null
+        if operation == BOOLEAN_CAST and self.nodes[self.child(node, 0)].operation == SLOT:
+            truths[0] = <uint8_t> self.ask_about(node, slot, sample)
+            return self.add_known(PRESENCE, node, slot, 2, truths)
+        if self.is_comparison(node) and (
+            self.nodes[self.child(node, 0)].operation == SLOT and self.constant_side(self.child(node, 1), &constant)
+            or self.nodes[self.child(node, 1)].operation == SLOT and self.constant_side(self.child(node, 0), &constant)
+        ):
+            if operation == EQUAL_TO and constant.type == STRING and self.ask_about(node, slot, constant) == TRUE:
+                test = self.add_test(TEXT_IS, node, slot)
+                test.truths[1] = when_null
+                test.can_raise = when_null == RAISED
+                test.text = constant
+                test.text_count = 1
+                return 0
+            if constant.type != STRING and each.rules == EXACT_TYPES:
+                truths[0] = <uint8_t> self.ask_about(node, slot, sample)
+                return self.add_known(PRESENCE, node, slot, 2, truths)
+        elif operation == MEMBER:
+            test = self.add_test(TEXT_IS, node, slot)
+            test.truths[1] = when_null
+            test.can_raise = when_null == RAISED
+            test.negated = each.negated
+            test.text_count = each.count
+            test.texts = each.texts
+            return 0
+        elif operation == LIKE_MATCH and self.nodes[self.child(node, 0)].operation == SLOT:
+            pattern = each.like
+            if pattern.plain and pattern.count == 1 and not pattern.open_start and pattern.segments[0].count > 0:
+                test = self.add_test(TEXT_STARTS if pattern.open_end else TEXT_IS, node, slot)
+                test.truths[1] = when_null
+                test.can_raise = when_null == RAISED
+                test.text_count = 1
+                test.text.type = STRING
+                test.text.encoding = UTF8
+                test.text.length = pattern.segments[0].count
+                test.text.payload.text = pattern.segments[0].bytes
+                return 0
+        return self.add_by_row(node)
+
+    # Numbers: the interval of a comparison, found by asking it
+
+    cdef int64_t lowest_key(self, int storage) noexcept:
+        if storage == INT8_VALUES:
+            return INT8_MIN
+        if storage == INT16_VALUES:
+            return INT16_MIN
+        if storage == INT32_VALUES:
+            return INT32_MIN
+        if storage == INT64_VALUES:
+            return INT64_MIN
+        if storage == FLOAT_VALUES or storage == HALF_VALUES:
+            return kernel_key32(-1e300 * 1e300)
+        if storage == DOUBLE_VALUES:
+            return kernel_key64(-1e300 * 1e300)
+        return 0
+
+    cdef int64_t highest_key(self, int storage) noexcept:
+        """The largest value; of floats, the key of NaN, which Double.compareTo puts above Infinity."""
+        if storage == INT8_VALUES:
+            return INT8_MAX
+        if storage == INT16_VALUES:
+            return INT16_MAX
+        if storage == INT32_VALUES:
+            return INT32_MAX
+        if storage == UINT8_VALUES:
+            return UINT8_MAX
+        if storage == UINT16_VALUES:
+            return UINT16_MAX
+        if storage == UINT32_VALUES:
+            return UINT32_MAX
+        if storage == FLOAT_VALUES or storage == HALF_VALUES:
+            return kernel_key32(1e300 * 1e300) + 1
+        if storage == DOUBLE_VALUES:
+            return kernel_key64(1e300 * 1e300) + 1
+        return INT64_MAX
+
+    cdef Value value_of_key(self, int slot, int64_t key) noexcept:
+        cdef int storage = self.storage_of(slot) - 1
+        cdef Value value
+        memset(&value, 0, sizeof(Value))
+        value.type = self.signature[SIGNATURE_SIZE * slot + 1]
+        if storage == FLOAT_VALUES or storage == HALF_VALUES:
+            value.payload.real = kernel_float_of_key(<int32_t> key)
+        elif storage == DOUBLE_VALUES:
+            value.payload.real = kernel_double_of_key(key)
+        else:
+            value.payload.integer = key
+        return value
+
+    cdef int compare_key(self, int node, int relation, int slot, int64_t key, const Value* constant, bint left) except -1:
+        """Truth of ``value relation constant`` (or of ``constant relation value``)."""
+        cdef Value value = self.value_of_key(slot, key), fixed = constant[0]
+        cdef Scratch scratch
+        memset(&scratch, 0, sizeof(Scratch))
+        cdef int truth = compare(
+            relation, &value if left else &fixed, &fixed if left else &value, self.nodes[node].rules, &scratch
+        )
+        free_scratch(&scratch)
+        return truth
+
+    cdef bint monotone_range(
+        self, int node, int relation, int slot, const Value* constant, bint left, int64_t* low, int64_t* high
+    ) except -1:
+        """The keys for which an ordering holds; False if it raises. Widening and rounding never reverse an order, so the
+        answer changes at most once between the lowest and the highest key."""
+        cdef int storage = self.storage_of(slot) - 1
+        cdef int64_t below = self.lowest_key(storage), above = self.highest_key(storage), middle
+        cdef int first = self.compare_key(node, relation, slot, below, constant, left)
+        cdef int last = self.compare_key(node, relation, slot, above, constant, left)
+        if first > TRUE or last > TRUE:
+            return False
+        low[0], high[0] = below, above
+        if first == last:
+            if first == FALSE:
+                low[0], high[0] = 1, 0
+            return True
+        while above - 1 > below:
+            middle = (below & above) + ((below ^ above) >> 1)
+            if self.compare_key(node, relation, slot, middle, constant, left) == first:
+                below = middle
+            else:
+                above = middle
+        if first == TRUE:
+            high[0] = below
+        else:
+            low[0] = above
+        return True
+
+    cdef bint range_of(self, int node, int64_t* low, int64_t* high) except -1:
+        """The keys for which a comparison of a number column with a constant holds; False if there is no such interval."""
+        cdef int slot = self.only[node]
+        cdef int relation = self.nodes[node].operation - EQUAL_TO
+        cdef int storage
+        cdef bint left = self.nodes[self.child(node, 0)].operation == SLOT
+        cdef Value constant
+        cdef int64_t low_of_order, high_of_order, key
+        if slot < 0 or not self.is_comparison(node):
+            return False
+        if self.nodes[self.child(node, 0 if left else 1)].operation != SLOT:
+            return False
+        if not self.constant_side(self.child(node, 1 if left else 0), &constant):
+            return False
+        storage = self.storage_of(slot) - 1
+        if relation != IS_EQUAL:
+            return self.monotone_range(node, relation, slot, &constant, left, low, high)
+        if not self.monotone_range(node, IS_GREATER_OR_EQUAL, slot, &constant, left, low, high):
+            return False
+        if not self.monotone_range(node, IS_LESS_OR_EQUAL, slot, &constant, left, &low_of_order, &high_of_order):
+            return False
+        low[0] = max(low[0], low_of_order)
+        high[0] = min(high[0], high_of_order)
+        if low[0] > high[0]:
+            low[0], high[0] = 1, 0
+        # Equality must be the meeting of both orders, at its borders and at the ends of the type.
+        for key in (self.lowest_key(storage), self.highest_key(storage)):
+            if self.compare_key(node, IS_EQUAL, slot, key, &constant, left) != (low[0] <= key <= high[0]):
+                return False
+        if low[0] <= high[0]:
+            for key in (low[0], high[0]):
+                if self.compare_key(node, IS_EQUAL, slot, key, &constant, left) != TRUE:
+                    return False
+            if low[0] > self.lowest_key(storage):
+                if self.compare_key(node, IS_EQUAL, slot, low[0] - 1, &constant, left) != FALSE:
+                    return False
+            if high[0] < self.highest_key(storage):
+                if self.compare_key(node, IS_EQUAL, slot, high[0] + 1, &constant, left) != FALSE:
+                    return False
+        return True
+
+    cdef bint add_within(self, int node, int slot, uint8_t when_null) except -1:
+        """A WITHIN test, or PRESENCE where the types alone decide (or raise); False if the comparison is neither."""
+        cdef int64_t low, high
+        cdef int storage = self.storage_of(slot) - 1
+        cdef uint8_t[2] truths
+        if self.range_of(node, &low, &high):
+            self.set_bounds(self.add_test(WITHIN, node, slot), slot, low, high, when_null)
+            return True
+        truths[0] = <uint8_t> self.ask_about(node, slot, self.value_of_key(slot, self.lowest_key(storage)))
+        truths[1] = when_null
+        if truths[0] != RAISED:
+            return False
+        for key in (0, self.highest_key(storage)):
+            if self.ask_about(node, slot, self.value_of_key(slot, key)) != RAISED:
+                return False
+        self.add_known(PRESENCE, node, slot, 2, truths)
+        return True
+
+    cdef int set_bounds(self, Test* test, int slot, int64_t low, int64_t high, uint8_t when_null) except -1:
+        cdef int storage = self.storage_of(slot) - 1
+        cdef kernel_range* bounds = &test.bounds
+        cdef int64_t nan = self.highest_key(storage), infinite = nan - 1
+        cdef bint single = storage == FLOAT_VALUES or storage == HALF_VALUES
+        test.truths[1] = when_null
+        test.can_raise = when_null == RAISED
+        bounds.low, bounds.high = low, high
+        if not single and storage != DOUBLE_VALUES:
+            return 0
+        if low > high or low == nan:
+            bounds.real_low, bounds.real_high = 1.0, 0.0
+        else:
+            bounds.real_low = self.value_of_key(slot, low).payload.real
+            bounds.real_high = self.value_of_key(slot, min(high, infinite)).payload.real
+        bounds.nan = low <= nan <= high
+        # Keys 0 and -1 are 0.0 and -0.0, which IEEE comparison does not tell apart.
+        bounds.keyed = low <= high and (low == 0 or high == -1)
+        return 0
+
+    cdef int add_pair(self, int node) except -1:
+        """Two columns of one number type compared; anything else with two columns goes by row."""
+        cdef int left, right, storage
+        cdef Value low, high, null
+        cdef uint8_t truth
+        cdef int i
+        cdef Test* test
+        if not self.is_comparison(node) or self.program.every_text:
+            return self.add_by_row(node)
+        if self.nodes[self.child(node, 0)].operation != SLOT or self.nodes[self.child(node, 1)].operation != SLOT:
+            return self.add_by_row(node)
+        left, right = self.only[self.child(node, 0)], self.only[self.child(node, 1)]
+        storage = self.storage_of(left) - 1
+        if storage != self.storage_of(right) - 1 or storage > DOUBLE_VALUES:
+            return self.add_by_row(node)
+        if self.signature[SIGNATURE_SIZE * left + 1] != self.signature[SIGNATURE_SIZE * right + 1]:
+            return self.add_by_row(node)
+        if self.program.defaults[left].type != NULL_VALUE or self.program.defaults[right].type != NULL_VALUE:
+            return self.add_by_row(node)
+        low, high = self.value_of_key(left, 0), self.value_of_key(left, 1)
+        memset(&null, 0, sizeof(Value))
+        test = self.add_test(PAIR, node, left)
+        test.other = right
+        for i in range(6):
+            self.values[left] = null if i == 3 or i == 5 else high if i == 2 else low
+            self.values[right] = null if i == 4 or i == 5 else high if i == 0 else low
+            truth = <uint8_t> self.ask(node)
+            if i < 3:
+                if truth > TRUE:
+                    self.plan.test_count -= 1
+                    return self.add_by_row(node)
+                test.order |= <uint8_t> (truth << i)
+            else:
+                test.truths[i - 2] = truth
+                test.can_raise |= truth == RAISED
+        return 0
+
+    # Boolean nodes
+
+    cdef bint collapses(self, int node, bint matching) noexcept:
+        """Whether a boolean node is best asked as a whole: it reads one dictionary or boolean column, or none. Where it
+        can raise, AND and OR below matches() stop earlier than a node asked alone."""
+        cdef int slot = self.only[node]
+        if matching and self.nodes[node].can_raise > 1:
+            return False
+        if slot == NO_SLOT:
+            return True
+        return slot >= 0 and self.storage_of(slot) - 1 in (CODES, BOOLEAN_BITS)
+
+    cdef int lay(self, int node, int live, int wanted, bint matching, Answer* answer) except -1:
+        """Steps that answer a boolean node for the live rows."""
+        cdef int operation = self.nodes[node].operation
+        cdef Answer inner
+        cdef Step* step
+        cdef int swapped
+        if operation == NEGATION and not self.collapses(node, matching):
+            swapped = (wanted & WANT_ON) << 1 | (wanted & WANT_OFF) >> 1
+            self.lay(self.child(node, 0), live, swapped, False, &inner)
+            answer.on, answer.off, answer.raised = inner.off, inner.on, inner.raised
+            return 0
+        if operation == BOTH or operation == EITHER:
+            if not self.collapses(node, matching):
+                return self.lay_junction(node, live, wanted, matching, answer)
+        elif operation == NULL_TEST and self.nodes[self.child(node, 0)].boolean and self.only[node] == MANY_SLOTS:
+            self.lay(self.child(node, 0), live, WANT_ON | WANT_OFF, False, &inner)
+            step = self.add_step(IS_UNKNOWN, live)
+            step.child_on, step.child_off, step.child_raised = inner.on, inner.off, inner.raised
+            self.take_registers(step, wanted, False, answer)
+            answer.raised = inner.raised
+            return 0
+        elif operation == EQUAL_TO and self.only[node] == MANY_SLOTS and self.is_truth(self.child(node, 0)) \
+                and self.is_truth(self.child(node, 1)):
+            return self.lay_same(node, live, wanted, answer)
+        self.add_test_of(node)
+        return self.run_test(live, wanted, answer)
+
+    cdef bint is_truth(self, int node) noexcept:
+        """Whether a child of = answers with registers: a boolean expression or a boolean column."""
+        if self.nodes[node].operation == SLOT:
+            return self.storage_of(self.nodes[node].slot) - 1 == BOOLEAN_BITS and not self.program.every_text
+        return self.nodes[node].boolean and self.nodes[node].operation != CONSTANT
+
+    cdef int lay_operand(self, int node, int live, Answer* answer) except -1:
+        cdef uint8_t[3] truths
+        cdef Value* default = &self.program.defaults[max(self.nodes[node].slot, 0)]
+        if self.nodes[node].operation != SLOT:
+            return self.lay(node, live, WANT_ON | WANT_OFF, False, answer)
+        truths[0], truths[1] = FALSE, TRUE
+        truths[2] = <uint8_t> default.payload.integer if default.type == BOOLEAN else UNKNOWN
+        self.add_known(FLAGS, node, self.nodes[node].slot, 3, truths)
+        return self.run_test(live, WANT_ON | WANT_OFF, answer)
+
+    cdef int lay_same(self, int node, int live, int wanted, Answer* answer) except -1:
+        """= of two truths, by the rule of = for the nine pairs of them."""
+        cdef Answer left, right
+        cdef Value[2] values
+        cdef int i, j, side
+        cdef Step* step
+        cdef Scratch scratch
+        cdef bint can_raise
+        self.lay_operand(self.child(node, 0), live, &left)
+        self.lay_operand(self.child(node, 1), live, &right)
+        step = self.add_step(SAME_TRUTH, live)
+        step.child_on, step.child_off, step.child_raised = left.on, left.off, left.raised
+        step.other_on, step.other_off, step.other_raised = right.on, right.off, right.raised
+        can_raise = left.raised != NO_REGISTER or right.raised != NO_REGISTER
+        memset(&scratch, 0, sizeof(Scratch))
+        for i in range(3):
+            for j in range(3):
+                memset(values, 0, sizeof(values))
+                for side in range(2):
+                    values[side].type = NULL_VALUE if (j if side else i) == UNKNOWN else BOOLEAN
+                    values[side].payload.integer = j if side else i
+                step.outcomes[3 * i + j] = <uint8_t> compare(
+                    IS_EQUAL, &values[0], &values[1], self.nodes[node].rules, &scratch
+                )
+        free_scratch(&scratch)
+        return self.take_registers(step, wanted, can_raise, answer)
+
+    cdef int lay_junction(self, int node, int live, int wanted, bint matching, Answer* answer) except -1:
+        """AND or OR."""
+        cdef bint both = self.nodes[node].operation == BOTH
+        cdef bint can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+        cdef bint definite = can_raise and not matching
+        cdef int count = self.nodes[node].count, i = 0, inner_live, begin, first_next
+        cdef int inner_wanted = wanted
+        cdef int64_t low, high, next_low, next_high
+        cdef Answer inner
+        cdef Step* step
+        cdef int merged
+        if definite:
+            inner_wanted |= WANT_OFF if both else WANT_ON
+        begin = self.plan.step_count
+        step = self.add_step(BEGIN_BOTH if both else BEGIN_EITHER, live)
+        step.definite = definite
+        self.take_registers(step, inner_wanted, can_raise, answer)
+        inner_live = step.child_live = self.register()
+        first_next = self.plan.step_count
+        while i < count:
+            merged = 1
+            if both and self.is_bounded(self.child(node, i), &low, &high):
+                # Neighbouring bounds on one column (BETWEEN) are one interval: on a null all of them are unknown.
+                while i + merged < count and self.only[self.child(node, i + merged)] == self.only[self.child(node, i)] \
+                        and self.is_bounded(self.child(node, i + merged), &next_low, &next_high):
+                    low, high = max(low, next_low), min(high, next_high)
+                    merged += 1
+            if merged > 1:
+                if low > high:
+                    low, high = 1, 0
+                self.set_bounds(
+                    self.add_test(WITHIN, self.child(node, i), self.only[self.child(node, i)]),
+                    self.only[self.child(node, i)], low, high, UNKNOWN,
+                )
+                self.run_test(inner_live, inner_wanted, &inner)
+            else:
+                self.lay(self.child(node, i), inner_live, inner_wanted, matching, &inner)
+            i += merged
+            step = self.add_step(NEXT_BOTH if both else NEXT_EITHER, inner_live)
+            step.definite = definite
+            step.on, step.off, step.raised = answer.on, answer.off, answer.raised
+            step.child_live = inner_live
+            step.child_on, step.child_off, step.child_raised = inner.on, inner.off, inner.raised
+        step = self.add_step(END_BOTH if both else END_EITHER, live)
+        step.on, step.off, step.raised = answer.on, answer.off, answer.raised
+        step.child_live = inner_live
+        step.definite = definite
+        for i in range(first_next, self.plan.step_count):
+            step = &self.plan.steps[i]
+            if (step.kind == NEXT_BOTH or step.kind == NEXT_EITHER) and step.child_live == inner_live:
+                step.jump = self.plan.step_count - 1
+        return 0
+
+    cdef bint is_bounded(self, int node, int64_t* low, int64_t* high) except -1:
+        """Whether a node is an interval test of a number column that is unknown on a null."""
+        cdef int slot = self.only[node]
+        cdef int storage = self.storage_of(slot) - 1 if slot >= 0 else -1
+        if storage < 0 or storage > HALF_VALUES or self.program.every_text or not self.is_comparison(node):
+            return False
+        return self.range_of(node, low, high) and self.ask_null(node, slot) == UNKNOWN
+
+
+cdef Plan lay_out(Program program, bytes signature, bint matching):
+    cdef Plan plan = Plan.__new__(Plan)
+    cdef Answer answer
+    plan.program = program
+    plan.signature = signature
+    plan.matching = matching
+    plan.register_count = 1
+    cdef Layout layout = Layout(plan)
+    layout.lay(program.root, 0, WANT_ON if matching else WANT_ON | WANT_OFF, matching, &answer)
+    plan.on, plan.off, plan.raised = answer.on, answer.off, answer.raised
+    return plan
