@@ -1,4 +1,4 @@
-"""arrow: a table of message properties imported once, column by column, through the Arrow C data interface or from numpy.
+"""arrow: a table of message properties imported once, through the Arrow C data interface or from numpy.
 
 Nothing is copied but what Arrow cannot hand over as it is: numpy text, numpy booleans, columns of a struct that has
 nulls of its own. Invariants: row r of a Column is element ``r`` of its typed buffer (array offsets are folded into the

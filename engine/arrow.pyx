@@ -1,12 +1,12 @@
 import numpy
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport (
-    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t, INT64_MAX,
+    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memset, strcmp, strlen
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport strcmp
 
 from pyengine._engine.kernels cimport kernel_float_of_half
 from pyengine._engine.value cimport (
@@ -172,14 +172,14 @@ cdef class Columns:
     """A batch of messages as columns, imported once and evaluated by any number of selectors.
 
     batch: any object with the Arrow PyCapsule interface (``__arrow_c_array__`` or ``__arrow_c_stream__``: a pyarrow
-    RecordBatch or Table, a polars or pandas DataFrame, a DuckDB relation ...), or a dict of one-dimensional numpy arrays
-    of one length. A stream is read to its end. Arrow memory is shared, not copied; so are numeric numpy arrays.
+    RecordBatch or Table, a polars or pandas DataFrame, a DuckDB relation ...), or a dict of one-dimensional numpy
+    arrays of one length. A stream is read to its end. Arrow memory is shared, not copied; so are numeric numpy arrays.
 
-    The column's type decides the Java type of the property: int8 byte, int16 short, int32 int, int64 long, uint8 short,
-    uint16 int, uint32 long, uint64 long (a value beyond raises InvalidMessageError when a selector reads it), float16 and
-    float32 float, float64 double, bool boolean, text in any layout or dictionary String; timestamps, dates, times and
-    durations are the integer they are stored as, a long; a null is an absent property, in numpy a masked element, NaT, or
-    None among text. Columns of other types may be there as long as no selector reads them.
+    The column's type decides the Java type of the property: int8 byte, int16 short, int32 int, int64 long, uint8
+    short, uint16 int, uint32 long, uint64 long (a value beyond raises InvalidMessageError when a selector reads it),
+    float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String; timestamps,
+    dates, times and durations are the integer they are stored as, a long; a null is an absent property, in numpy a
+    masked element, NaT, or None among text. Columns of other types may be there as long as no selector reads them.
 
     Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column. Not picklable: it
     holds memory of other libraries; pickle the batch itself.
@@ -200,7 +200,8 @@ cdef class Columns:
             import_stream(self, batch.__arrow_c_stream__())
         else:
             raise TypeError(
-                f"a batch is an object with the Arrow PyCapsule interface or a dict of numpy arrays, not {type(batch).__name__}"
+                "a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays, or an object with"
+                f" the Arrow PyCapsule interface, not {type(batch).__name__}"
             )
         view_columns(self)
 
@@ -590,8 +591,8 @@ cdef int check_range(Columns self, str name, Column* view) except -1:
 
 
 cdef str TYPE_HINT = (
-    "a property is a boolean, an integer, a float or double, text, or a timestamp, date, time or duration; cast the column"
-    " or leave it out of the selector"
+    "a property is a boolean, an integer, a float or double, text, or a timestamp, date, time or duration;"
+    " cast the column or leave it out of the selector"
 )
 
 

@@ -8,16 +8,15 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.arrow cimport (
-    CODES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES, NO_VALUES, TEXT32, TEXT_VIEWS,
-    UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, Column, Columns, read_cell, width_of,
+    FLOAT_VALUES, HALF_VALUES, NO_VALUES, TEXT32, TEXT_VIEWS, Column, Columns, read_cell, width_of,
 )
 from pyengine._engine.header cimport NO_HEADER, header_code
 from pyengine._engine.kernels cimport (
-    best_kernels, kernel_float_of_half, kernel_load64, kernel_load_bits, kernel_low_bytes, kernel_lowest_bit, kernel_table,
+    best_kernels, kernel_float_of_half, kernel_load_bits, kernel_low_bytes, kernel_lowest_bit, kernel_table,
 )
 from pyengine._engine.plan cimport (
     BEGIN_BOTH, BEGIN_EITHER, CHUNK, CHUNK_WORDS, END_BOTH, END_EITHER, FIXED, FLAGS, IS_UNKNOWN, LOOKUP, NEXT_BOTH,
-    NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, SAME_TRUTH, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS, WITHIN, Plan,
+    NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS, WITHIN, Plan,
     Step, Test, as_property, describe, lay_out,
 )
 from pyengine._engine.program cimport Program, evaluate_values, match_values, node_truth, raised_error
@@ -70,7 +69,7 @@ cdef inline bint load_validity(Run* run, const Column* column, uint64_t* words) 
 cdef void give(
     Run* run, const Step* step, const uint64_t* on, const uint64_t* raised, const uint64_t* valid, uint8_t when_null
 ) noexcept nogil:
-    """Write a test's registers: where there is a value, ``on`` or ``raised`` or else FALSE; on a null, ``when_null``."""
+    """Write a test's registers: of a value TRUE (``on``), ``raised`` or else FALSE; of a null, ``when_null``."""
     cdef uint64_t* out
     cdef uint64_t word
     cdef int i
@@ -246,7 +245,9 @@ cdef const Prefixes* load_prefixes(Run* run, int slot, const uint64_t* valid) no
     return prefixes
 
 
-cdef void keep_tails(Run* run, const Column* column, const Value* text, const uint64_t* live, uint64_t* words) noexcept nogil:
+cdef void keep_tails(
+    Run* run, const Column* column, const Value* text, const uint64_t* live, uint64_t* words
+) noexcept nogil:
     """Of rows that agree with ``text`` in its first 8 bytes, keep those that agree in the rest."""
     cdef int w
     cdef int64_t row
@@ -285,8 +286,8 @@ cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil
             run.kernels.text_equal(prefixes.first, prefixes.lengths, run.count, prefix_of(text), text.length, one)
         else:
             run.kernels.text_starts(
-                prefixes.first, prefixes.lengths, run.count, prefix_of(text), kernel_low_bytes(text.length), text.length,
-                one,
+                prefixes.first, prefixes.lengths, run.count, prefix_of(text), kernel_low_bytes(text.length),
+                text.length, one,
             )
         if text.length > 8:
             keep_tails(run, column, text, register_at(run, step.live), one)
@@ -298,8 +299,10 @@ cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil
     give(run, step, found, NULL, valid if nulls else NULL, test.truths[1])
 
 
-cdef int cell_truth(Program program, int node, Value* values, Scratch* scratch, int first, int count,
-                    const int32_t* slots, Run* run, int64_t row) noexcept nogil:
+cdef int cell_truth(
+    Program program, int node, Value* values, Scratch* scratch, int first, int count, const int32_t* slots, Run* run,
+    int64_t row
+) noexcept nogil:
     """Truth of a node on one row of the batch."""
     cdef int i, slot, truth
     for i in range(first, first + count):
@@ -385,7 +388,9 @@ cdef bint take_child(Run* run, const Step* step) noexcept nogil:
     cdef uint64_t* off = register_at(run, step.off) if step.off != NO_REGISTER else NULL
     cdef const uint64_t* child_on = register_at(run, step.child_on) if step.child_on != NO_REGISTER else NULL
     cdef const uint64_t* child_off = register_at(run, step.child_off) if step.child_off != NO_REGISTER else NULL
-    cdef const uint64_t* child_raised = register_at(run, step.child_raised) if step.child_raised != NO_REGISTER else NULL
+    cdef const uint64_t* child_raised = (
+        register_at(run, step.child_raised) if step.child_raised != NO_REGISTER else NULL
+    )
     cdef uint64_t* raised = register_at(run, step.raised) if step.raised != NO_REGISTER else NULL
     cdef uint64_t any = 0
     cdef int i
@@ -503,7 +508,6 @@ cdef class Evaluation:
 
     def __cinit__(self, Program program, Columns columns, bint matching, str missing):
         cdef int slot
-        cdef uint8_t[64 * SIGNATURE_SIZE] short_signature
         self.program = program
         self.columns = columns
         self.slot_count = <int> len(program.names)
@@ -514,7 +518,9 @@ cdef class Evaluation:
         for slot in range(self.slot_count):
             name = program.names[slot]
             self.places[slot] = columns.find(name)
-            if self.places[slot] == -1 and missing != "null" and (program.every_text or header_code(name) == NO_HEADER):
+            if self.places[slot] >= 0 or missing == "null":
+                continue
+            if program.every_text or header_code(name) == NO_HEADER:
                 raise MissingColumnError(name, columns.names)
         self.plan = self.find_plan(matching)
         self.allocate()
@@ -586,7 +592,9 @@ cdef class Evaluation:
             self.run.prefixes[slot].first = NULL
         for i in range(plan.test_count):
             slot = plan.tests[i].slot
-            if (plan.tests[i].kind == TEXT_IS or plan.tests[i].kind == TEXT_STARTS) and self.run.prefixes[slot].first == NULL:
+            if plan.tests[i].kind != TEXT_IS and plan.tests[i].kind != TEXT_STARTS:
+                continue
+            if self.run.prefixes[slot].first == NULL:
                 self.run.prefixes[slot].first = <uint64_t*> at
                 self.run.prefixes[slot].lengths = <uint64_t*> (at + 8 * CHUNK)
                 at += 16 * CHUNK
@@ -737,7 +745,7 @@ cdef class Evaluation:
         return 0
 
     cdef int refuse(self, bint tolerant) except -1:
-        """Raise what the first raising row raises; a tolerant caller only hears of what is no SelectorEvaluationError."""
+        """Raise what the first raising row raises; if tolerant, only what is no SelectorEvaluationError."""
         cdef int64_t row = self.first_raised
         cdef Py_ssize_t batch = 0
         if row < 0 or tolerant and not self.program.needs_gil:

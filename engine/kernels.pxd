@@ -47,4 +47,5 @@ cdef extern from "kernels.h" nogil:
     void kernel_load_bits(const uint8_t* bitmap, int64_t start, int64_t n, uint64_t* words) noexcept
 
 
-cdef const kernel_table* best_kernels() noexcept nogil      # the best copy this processor can run, or what use_kernels chose
+# The best copy this processor can run, or what use_kernels chose.
+cdef const kernel_table* best_kernels() noexcept nogil

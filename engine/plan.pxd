@@ -1,8 +1,8 @@
-"""plan: a Program laid out for columns of given types: tests of one or two columns, and steps that combine their answers.
+"""plan: a Program laid out for columns of given types: tests of one or two columns, steps that combine the answers.
 
 A chunk is up to 1024 rows, a register one bit a row in 16 words. A boolean node answers in up to three registers: rows
-where it is TRUE, where it is FALSE, where it raises; only those that somebody above it reads are computed. ``live`` holds
-the rows whose answer still matters; what a register says of other rows means nothing.
+where it is TRUE, where it is FALSE, where it raises; only those that somebody above it reads are computed. ``live``
+holds the rows whose answer still matters; what a register says of other rows means nothing.
 
 Every threshold, set and table here is found by asking the row rules (program.node_truth, value.compare), so no rule of
 comparison stands here. Invariants: registers that a step reads were written by an earlier step, or it is jumped over;
@@ -28,7 +28,7 @@ cdef enum TestKind:
     PRESENCE          # truths[0] of a value, truths[1] of a null
     FLAGS             # a boolean column: truths[0] of false, [1] of true, [2] of null
     WITHIN            # a number in ``bounds``; truths[1] of a null
-    PAIR              # two numbers of one type: ``order`` says which of <, =, > hold; truths[1 .. 3] of nulls left, right, both
+    PAIR              # two numbers of one type: ``order``; truths[1 .. 3] of nulls left, right, both
     LOOKUP            # a dictionary: the node is asked once for each of its values
     TEXT_IS           # one of ``texts``; truths[1] of a null
     TEXT_STARTS       # with texts[0]; truths[1] of a null
@@ -39,7 +39,7 @@ cdef struct Test:
     uint8_t kind              # TestKind
     uint8_t can_raise
     uint8_t negated           # TEXT_IS, TEXT_STARTS
-    uint8_t order             # PAIR: bit 0 less, 1 equal, 2 greater
+    uint8_t order             # PAIR: which hold: bit 0 less, 1 equal, 2 greater
     uint8_t[4] truths         # Truth
     int32_t node
     int32_t slot              # of the column; LOOKUP, PRESENCE, FLAGS, WITHIN, TEXT_*, PAIR's left
@@ -66,7 +66,7 @@ cdef enum StepKind:
 
 cdef struct Step:
     uint8_t kind              # StepKind
-    uint8_t definite          # AND, OR: only a definite answer ends a row (evaluate()); else what is not TRUE does (matches())
+    uint8_t definite          # AND, OR: only a definite answer ends a row (evaluate()); else, for AND, unknown too
     uint8_t[9] outcomes       # SAME_TRUTH: Truth, children by Truth (FALSE, TRUE, UNKNOWN)
     int32_t live
     int32_t on

@@ -6,8 +6,8 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
 from pyengine._engine.arrow cimport (
-    BOOLEAN_BITS, CODES, DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES, INT64_VALUES,
-    NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, UINT64_VALUES, Column,
+    BOOLEAN_BITS, CODES, DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES,
+    INT64_VALUES, NO_VALUES, UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, Column,
 )
 from pyengine._engine.kernels cimport (
     kernel_double_of_key, kernel_float_of_key, kernel_key32, kernel_key64, kernel_range,
@@ -404,7 +404,9 @@ cdef class Layout:
             value.payload.integer = key
         return value
 
-    cdef int compare_key(self, int node, int relation, int slot, int64_t key, const Value* constant, bint left) except -1:
+    cdef int compare_key(
+        self, int node, int relation, int slot, int64_t key, const Value* constant, bint left
+    ) except -1:
         """Truth of ``value relation constant`` (or of ``constant relation value``)."""
         cdef Value value = self.value_of_key(slot, key), fixed = constant[0]
         cdef Scratch scratch
@@ -418,8 +420,8 @@ cdef class Layout:
     cdef bint monotone_range(
         self, int node, int relation, int slot, const Value* constant, bint left, int64_t* low, int64_t* high
     ) except -1:
-        """The keys for which an ordering holds; False if it raises. Widening and rounding never reverse an order, so the
-        answer changes at most once between the lowest and the highest key."""
+        """The keys for which an ordering holds; False if it raises. Widening and rounding never reverse an order, so
+        the answer changes at most once between the lowest and the highest key."""
         cdef int storage = self.storage_of(slot) - 1
         cdef int64_t below = self.lowest_key(storage), above = self.highest_key(storage), middle
         cdef int first = self.compare_key(node, relation, slot, below, constant, left)
@@ -444,7 +446,7 @@ cdef class Layout:
         return True
 
     cdef bint range_of(self, int node, int64_t* low, int64_t* high) except -1:
-        """The keys for which a comparison of a number column with a constant holds; False if there is no such interval."""
+        """The keys for which a comparison of a number column with a constant holds; False if they are no interval."""
         cdef int slot = self.only[node]
         cdef int relation = self.nodes[node].operation - EQUAL_TO
         cdef int storage
@@ -646,7 +648,7 @@ cdef class Layout:
         cdef bint both = self.nodes[node].operation == BOTH
         cdef bint can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
         cdef bint definite = can_raise and not matching
-        cdef int count = self.nodes[node].count, i = 0, inner_live, begin, first_next
+        cdef int count = self.nodes[node].count, i = 0, inner_live, first_next
         cdef int inner_wanted = wanted
         cdef int64_t low, high, next_low, next_high
         cdef Answer inner
@@ -654,7 +656,6 @@ cdef class Layout:
         cdef int merged
         if definite:
             inner_wanted |= WANT_OFF if both else WANT_ON
-        begin = self.plan.step_count
         step = self.add_step(BEGIN_BOTH if both else BEGIN_EITHER, live)
         step.definite = definite
         self.take_registers(step, inner_wanted, can_raise, answer)
@@ -711,6 +712,9 @@ cdef Plan lay_out(Program program, bytes signature, bint matching):
     plan.matching = matching
     plan.register_count = 1
     cdef Layout layout = Layout(plan)
-    layout.lay(program.root, 0, WANT_ON if matching else WANT_ON | WANT_OFF, matching, &answer)
+    # RocketMQ has no matches() of its own: unknown does not end an AND there.
+    layout.lay(
+        program.root, 0, WANT_ON if matching else WANT_ON | WANT_OFF, matching and not program.every_text, &answer
+    )
     plan.on, plan.off, plan.raised = answer.on, answer.off, answer.raised
     return plan

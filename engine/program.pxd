@@ -145,6 +145,8 @@ cdef class Program:
     cdef readonly bint reads_body   # XPATH
     cdef list owned                 # what the nodes point to
     cdef void* blocks               # memory of the constants
+    cdef object matching_plan       # columns: the last Plan for matches(), by column types; None
+    cdef object truth_plan          # the same for evaluate()
 
     cdef void* take(self, size_t size) except NULL
 

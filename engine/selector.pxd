@@ -13,5 +13,4 @@ cdef class Selector:
     cdef Program program
     cdef Tree tree
     cdef int outcome(self, object message) except -1    # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
-    cdef object batch_truth(self, object batch, object missing, int question)
     cdef object rows_truth(self, object messages, int question)

@@ -6,6 +6,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int8_t
 from libc.string cimport memset
 
+from pyengine._engine.arrow cimport columns_of
+from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.program cimport Program, compile_tree, raised_error
 from pyengine._engine.row cimport evaluate_row, match_dict, match_row
 from pyengine._engine.syntax cimport parse
@@ -116,26 +118,33 @@ cdef class Selector:
         """``matches`` of every message of a batch: a numpy bool array.
 
         batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or any
-        object with the Arrow PyCapsule interface (a record batch, table, data frame).
+        object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
+        imports columns once for many selectors.
         on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
         missing: of columns, "raise" MissingColumnError or take them for "null".
         """
         check_choice("on_error", on_error, ("raise", "reject"))
-        answer = self.batch_truth(batch, missing, MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT)
+        check_choice("missing", missing, ("raise", "null"))
+        if not isinstance(batch, (list, tuple)):
+            return mask_columns(self.program, columns_of(batch), on_error, missing)
+        answer = self.rows_truth(batch, MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT)
         return answer.view(numpy.bool_)
+
+    def mask_words(self, batch, on_error="raise", missing="raise"):
+        """``mask`` as a packed bitmap: numpy uint64, row r is bit r % 64 of word r // 64; bits beyond the last row are 0."""
+        check_choice("on_error", on_error, ("raise", "reject"))
+        check_choice("missing", missing, ("raise", "null"))
+        if not isinstance(batch, (list, tuple)):
+            return words_columns(self.program, columns_of(batch), on_error, missing)
+        mask = self.mask(batch, on_error)
+        return numpy.packbits(numpy.pad(mask, (0, -len(mask) % 64)), bitorder="little").view("<u8")
 
     def truth(self, batch, missing="raise"):
         """``evaluate`` of every message of a batch, as for ``mask``: numpy int8, 1 true, 0 false, -1 unknown, -2 raises."""
-        return self.batch_truth(batch, missing, EVALUATE)
-
-    cdef object batch_truth(self, object batch, object missing, int question):
         check_choice("missing", missing, ("raise", "null"))
-        if isinstance(batch, (list, tuple)):
-            return self.rows_truth(batch, question)
-        raise TypeError(
-            f"a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays or an Arrow object, "
-            f"not {type(batch).__name__!r}"
-        )
+        if not isinstance(batch, (list, tuple)):
+            return truth_columns(self.program, columns_of(batch), missing)
+        return self.rows_truth(batch, EVALUATE)
 
     cdef object rows_truth(self, object messages, int question):
         cdef Py_ssize_t count = len(messages)

@@ -1,5 +1,6 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
+from pyengine._engine.arrow import Columns
 from pyengine._engine.message import Message
 from pyengine._engine.selector import Selector
 from pyengine._engine.value import Char
@@ -20,6 +21,7 @@ from pyengine.errors import (
 
 __all__ = [
     "Char",
+    "Columns",
     "IllegalStateError",
     "InvalidMessageError",
     "InvalidSelectorError",

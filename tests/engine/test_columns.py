@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from typing import Any
 
 import duckdb
@@ -10,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pyengine import (
@@ -24,8 +25,12 @@ from pyengine import (
 from pyengine._engine.kernels import use_kernels
 from tests.model.column_batches import Batch, batches, polars_frame, rocketmq_selectors, selectors
 
-from hypothesis import Phase
-thorough = settings(phases=[Phase.explicit, Phase.generate], deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+thorough = settings(
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    deadline=None,
+    max_examples=200,
+    suppress_health_check=list(HealthCheck),
+)
 
 
 def same_answers(selector: Selector, rows: list[dict[str, Any]], batch: Any) -> None:
@@ -38,14 +43,16 @@ def same_answers(selector: Selector, rows: list[dict[str, Any]], batch: Any) -> 
     assert mask.tolist() == selector.mask(rows, on_error="reject").tolist()
     words = selector.mask_words(columns, on_error="reject")
     assert words.tobytes() == np.packbits(np.pad(mask, (0, -len(mask) % 64)), bitorder="little").tobytes()
+    assert complaint(selector, columns) == complaint(selector, rows)
+
+
+def complaint(selector: Selector, batch: Any) -> tuple[int | None, str] | None:
+    """What a mask raises: row and problem; None if it does not."""
     try:
-        selector.mask(rows)
-    except SelectorEvaluationError as expected:
-        with pytest.raises(SelectorEvaluationError) as got:
-            selector.mask(columns)
-        assert (got.value.row, got.value.problem) == (expected.row, expected.problem)
-    else:
-        assert (selector.mask(columns) == mask).all()
+        selector.mask(batch)
+    except SelectorEvaluationError as error:
+        return error.row, error.problem
+    return None
 
 
 @thorough
@@ -54,28 +61,28 @@ def test_arrow_columns_answer_as_rows(batch: Batch, text: str) -> None:
     same_answers(Selector(text), batch.rows, batch.table)
 
 
-@settings(thorough, max_examples=100)
+@settings(thorough, max_examples=80)
 @given(batches(), rocketmq_selectors)
 def test_rocketmq_columns_answer_as_rows(batch: Batch, text: str) -> None:
     same_answers(Selector(text, "rocketmq"), batch.rows, batch.table)
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=40)
 @given(batches(), selectors)
 def test_polars_frames_answer_as_rows(batch: Batch, text: str) -> None:
     if "half" not in batch.kinds.values() and not any("time" in kind for kind in batch.kinds.values()):
         same_answers(Selector(text), batch.rows, polars_frame(batch))
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=40)
 @given(batches(), selectors, st.lists(st.integers(0, 1025), max_size=3))
 def test_streams_of_many_batches_answer_as_rows(batch: Batch, text: str, cuts: list[int]) -> None:
     bounds = [0, *sorted(min(cut, len(batch.rows)) for cut in cuts), len(batch.rows)]
-    parts = [batch.table.slice(first, last - first) for first, last in zip(bounds, bounds[1:], strict=False)]
+    parts = [batch.table.slice(first, last - first) for first, last in itertools.pairwise(bounds)]
     same_answers(Selector(text), batch.rows, pa.Table.from_batches(parts))
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=40)
 @given(batches(), selectors, st.sampled_from([1, 2]))
 def test_every_copy_of_the_kernels_answers_alike(batch: Batch, text: str, rank: int) -> None:
     selector = Selector(text)
@@ -85,3 +92,117 @@ def test_every_copy_of_the_kernels_answers_alike(batch: Batch, text: str, rank: 
             assert selector.truth(batch.table).tolist() == expected
     finally:
         use_kernels(0)
+
+
+def test_numpy_columns() -> None:
+    batch = {
+        "i": np.ma.MaskedArray(np.arange(4, dtype=np.int16), [False, True, False, False]),
+        "u": np.array(["a", "bb", "", "é"]),
+        "o": np.array(["a", None, "bb", "x" * 12], object),
+        "b": np.array([True, False, True, True])[::-1],
+        "t": np.array(["1970-01-01", "NaT", "1970-01-03", "1970-01-04"], "M8[D]"),
+        "f": np.array([0.5, -0.0, np.nan, 3.0], ">f8"),
+        "n": np.arange(8)[::2],
+    }
+    rows = [
+        {"i": np.int16(0), "u": "a", "o": "a", "b": True, "t": np.int64(0), "f": 0.5, "n": np.int64(0)},
+        {"u": "bb", "b": True, "f": -0.0, "n": np.int64(2)},
+        {"i": np.int16(2), "u": "", "o": "bb", "b": False, "t": np.int64(2), "f": float("nan"), "n": np.int64(4)},
+        {"i": np.int16(3), "u": "é", "o": "x" * 12, "b": True, "t": np.int64(3), "f": 3.0, "n": np.int64(6)},
+    ]
+    for text in [
+        "i > 0",
+        "u = 'bb' OR u = 'é'",
+        "o IS NULL",
+        "b",
+        "t > 1",
+        "f >= 0",
+        "f > 100",
+        "n = 4",
+        "o LIKE '%x'",
+    ]:
+        same_answers(Selector(text), rows, batch)
+
+
+def test_other_producers() -> None:
+    arrow = pa.table({"a": [1, None, 3], "s": ["x", "y", None]})
+    rows = [{"a": np.int64(1), "s": "x"}, {"s": "y"}, {"a": np.int64(3)}]
+    selector = Selector("a > 1 OR s = 'x'")
+    same_answers(selector, rows, arrow)
+    same_answers(selector, rows, pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches()).read_all())
+    same_answers(selector, rows, pl.from_arrow(arrow))
+    same_answers(selector, rows, duckdb.sql("select * from arrow").arrow())
+    assert selector.mask(arrow.slice(0, 0)).tolist() == []
+    assert Selector("JMSPriority = 4").mask(pa.table({})).tolist() == []
+    assert selector.mask(arrow.schema.empty_table()).tolist() == []
+
+
+def test_nulls_of_the_struct_itself() -> None:
+    fields = [pa.array([1, 2, None, 4]), pa.array(["a", "b", "c", None])]
+    batch = pa.StructArray.from_arrays(fields, names=["a", "s"], mask=pa.array([False, True, False, False])).slice(1)
+    rows: list[dict[str, Any]] = [{}, {"s": "c"}, {"a": np.int64(4)}]
+    for text in ["a IS NULL", "s IS NULL", "s = 'c'", "s <> 'c'", "a = 4"]:
+        same_answers(Selector(text), rows, batch)
+
+
+def test_memory_goes_back_to_its_producer() -> None:
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    table = pa.table({"a": np.arange(10000), "s": pa.array(["x", "y"] * 5000).dictionary_encode()})
+    columns = Columns(table)
+    del table
+    assert pa.total_allocated_bytes() > before
+    assert Selector("s = 'x' AND a > 5").mask(columns).sum() == 4997
+    batch = pa.record_batch({"a": np.arange(10)})
+    for _ in range(100):
+        Selector("a > 5").mask(batch)
+        with pytest.raises(MissingColumnError):
+            Selector("b > 5").mask(batch)
+    del columns, batch
+    gc.collect()
+    assert pa.total_allocated_bytes() == before
+
+
+def test_what_cannot_be_read() -> None:
+    table = pa.table(
+        {
+            "a": [1],
+            "list": [[1]],
+            "dec": pa.array([1]).cast(pa.decimal128(30, 2)),
+            "big": pa.array([2**63], pa.uint64()),
+        }
+    )
+    assert Selector("a = 1").mask(table).tolist() == [True]
+    with pytest.raises(UnsupportedColumnError, match="'list' of type list"):
+        Selector("list IS NULL").mask(table)
+    with pytest.raises(UnsupportedColumnError, match=r"'dec'.*d:30,2"):
+        Selector("dec > 1").mask(table)
+    with pytest.raises(InvalidMessageError, match="9223372036854775808"):
+        Selector("big > 1").mask(table)
+    with pytest.raises(MissingColumnError, match="did you mean 'list'"):
+        Selector("lists IS NULL").mask(table)
+    assert Selector("lists IS NULL").mask(table, missing="null").tolist() == [True]
+    twice = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    with pytest.raises(UnsupportedColumnError, match="two columns"):
+        Selector("a = 1").mask(twice)
+    with pytest.raises(TypeError, match="not int"):
+        Selector("a = 1").mask(3)
+    with pytest.raises(TypeError, match="record batch"):
+        Columns(pa.array([1]))
+    with pytest.raises(UnsupportedColumnError, match="2 rows"):
+        Columns({"a": np.arange(2), "b": np.arange(3)})
+    with pytest.raises(UnsupportedColumnError, match="complex128"):
+        Selector("a = 1").mask({"a": np.zeros(1, complex)})
+    with pytest.raises(SelectorEvaluationError) as raised:
+        Selector("s - 1 = 2").mask(pa.table({"s": [None, "x"]}))
+    assert raised.value.row == 1
+
+
+def test_a_failing_stream_says_why() -> None:
+    def parts() -> Any:
+        yield pa.record_batch({"a": [1]})
+        raise ValueError("the disk is gone")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), parts())
+    with pytest.raises(OSError, match="the disk is gone"):
+        Selector("a = 1").mask(reader)
