@@ -201,17 +201,24 @@ cdef inline int rule_truth(const Leaf* leaf, const Value* value, Scratch* scratc
     return truth
 
 
+cdef inline bint takes_integer(const Leaf* leaf, int64_t integer) noexcept nogil:
+    return leaf.low <= integer and integer <= leaf.high
+
+
+cdef inline bint takes_real(const Leaf* leaf, double real) noexcept nogil:
+    cdef int64_t key = order_key(real)
+    return leaf.real_low <= key and key <= leaf.real_high
+
+
 cdef inline int leaf_truth(const Leaf* leaf, const Value* value, Scratch* scratch) noexcept nogil:
     """Truth of a leaf that reads one slot, given its value."""
     cdef int java_type = value.type
     cdef int kind = leaf.kind
-    cdef int64_t key
     if kind == NUMBER:
         if BYTE <= java_type <= LONG:
-            return leaf.low <= value.payload.integer and value.payload.integer <= leaf.high
+            return takes_integer(leaf, value.payload.integer)
         if java_type == DOUBLE:
-            key = order_key(value.payload.real)
-            return leaf.real_low <= key and key <= leaf.real_high
+            return takes_real(leaf, value.payload.real)
         return rule_truth(leaf, value, scratch)
     if kind == BY_RULE:
         return rule_truth(leaf, value, scratch)

@@ -706,9 +706,27 @@ cdef bint accepts(int relation, const Value* constant, bint real, int64_t key) n
 
 cdef int64_t edge_of(int relation, const Value* constant, bint real, int64_t inside, int64_t outside) noexcept nogil:
     """The last accepted key on the way from ``inside``, which is accepted, to ``outside``."""
+    cdef int64_t step = 1 if inside < outside else -1
     cdef int64_t middle
+    cdef int64_t guess = 0
+    cdef double near = <double>constant.payload.integer
+    cdef int i
     if accepts(relation, constant, real, outside):
         return outside
+    if constant.type == DOUBLE:
+        near = constant.payload.real
+    if real:
+        guess = order_key(near)
+    elif constant.type != DOUBLE:
+        guess = constant.payload.integer
+    elif -1e15 < near < 1e15:
+        guess = <int64_t>near
+    # The edge is at the constant or beside it, nearly always; the search below is right wherever it is.
+    for i in range(-1, 2):
+        middle = guess + i
+        if min(inside, outside) < middle < max(inside, outside) and accepts(relation, constant, real, middle):
+            if not accepts(relation, constant, real, middle + step):
+                return middle
     while True:
         middle = (inside & outside) + ((inside ^ outside) >> 1)
         if middle == inside or middle == outside:

@@ -2,24 +2,45 @@
 """See row.pxd."""
 
 from cpython.dict cimport PyDict_CheckExact
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
+from cpython.object cimport PyObject, PyObject_Hash
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 from pyengine._engine.message cimport Message, slot_value
-from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, evaluate_values, general_truth, leaf_truth
+from pyengine._engine.program cimport (
+    ACCEPT,
+    GENERAL,
+    NUMBER,
+    TEXT,
+    Leaf,
+    Program,
+    evaluate_values,
+    general_truth,
+    leaf_truth,
+    takes_integer,
+    takes_real,
+)
 from pyengine._engine.value cimport (
-    NO_MEMORY,
+    LATIN1,
     NULL_VALUE,
     RAISED,
     STRING,
     Scratch,
     Value,
+    is_exact_integer,
+    is_exact_real,
+    is_exact_text,
     keep_object,
+    pyengine_small_integer,
     quick_value,
     read_text,
     read_value,
+    real_of,
+    text_data,
+    text_kind,
+    text_length,
     text_of,
 )
 
@@ -84,12 +105,8 @@ cdef int slow_value(Program program, PyObject* found, int slot, Value* into, Scr
     return read_value(source, into, program.names[slot], False)
 
 
-cdef int read_dict(
-    Program program, PyObject* message, PyObject* name, Py_hash_t hash_, int slot, Value* into, PyObject** held,
-    Scratch* scratch,
-) except -1:
-    """The value of a slot; ``held`` gets the object the value borrows from, if it is one that could go away."""
-    cdef PyObject* found = pyengine_look_up(message, name, hash_)
+cdef int found_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1:
+    """The value of what a dict has for a slot; NULL: nothing, or the look-up failed."""
     if found is NULL:
         if PyErr_Occurred() is not NULL:
             raise
@@ -99,9 +116,6 @@ cdef int read_dict(
         slow_value(program, found, slot, into, scratch)
     if into.type == NULL_VALUE:
         into[0] = program.defaults[slot]
-    elif held is not NULL and into.type >= STRING:
-        Py_XINCREF(found)
-        held[0] = found
     return 0
 
 
@@ -124,10 +138,16 @@ cdef int read_mapping(Program program, object message, int slot, Value* into, Sc
 
 cdef int read_slot(Program program, object message, int slot, Value* into, PyObject** held, Scratch* scratch) except -1:
     cdef PyObject* name
+    cdef PyObject* found
     cdef Value value
     if PyDict_CheckExact(message):
-        key = program.names[slot]
-        return read_dict(program, <PyObject*>message, <PyObject*>key, hash(key), slot, into, held, scratch)
+        name = <PyObject*>program.names[slot]
+        found = pyengine_look_up(<PyObject*>message, name, PyObject_Hash(program.names[slot]))
+        found_value(program, found, slot, into, scratch)
+        if found is not NULL and into.type >= STRING:
+            Py_XINCREF(found)
+            held[0] = found
+        return 0
     if isinstance(message, Message):
         name = <PyObject*>program.names[slot]
         if slot_value(<Message>message, name, program.headers[slot], into):
@@ -161,9 +181,28 @@ cdef int general_row(
     return general_truth(program, leaf, slots.values, body_of(message), scratch)
 
 
+cdef inline bint quick_truth(const Leaf* leaf, PyObject* found, int* truth) noexcept:
+    """leaf_truth of the commonest objects, without a Value between."""
+    cdef int64_t integer
+    if leaf.kind == NUMBER:
+        if is_exact_integer(found) and pyengine_small_integer(found, &integer):
+            truth[0] = takes_integer(leaf, integer)
+            return True
+        if is_exact_real(found):
+            truth[0] = takes_real(leaf, real_of(found))
+            return True
+    elif leaf.kind == TEXT:
+        if is_exact_text(found) and text_kind(found) == LATIN1 and leaf.constant.encoding == LATIN1:
+            truth[0] = text_length(found) == leaf.constant.length and not memcmp(
+                text_data(found), leaf.constant.payload.text, leaf.constant.length
+            )
+            return True
+    return False
+
+
 cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1:
     cdef int at = program.start
-    cdef int truth
+    cdef int truth = 0
     cdef const Leaf* leaf
     cdef PyObject* found
     cdef Value value
@@ -175,8 +214,10 @@ cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except
             if leaf.kind >= GENERAL:
                 truth = general_row(program, leaf, <object>message, &slots, scratch)
             else:
-                read_dict(program, message, leaf.name, leaf.hash, leaf.slot, &value, NULL, scratch)
-                truth = leaf_truth(leaf, &value, scratch)
+                found = pyengine_look_up(message, leaf.name, leaf.hash)
+                if found is NULL or not quick_truth(leaf, found, &truth):
+                    found_value(program, found, leaf.slot, &value, scratch)
+                    truth = leaf_truth(leaf, &value, scratch)
             if truth == RAISED:
                 return RAISED
             at = leaf.next[truth]

@@ -19,14 +19,17 @@ import numpy
 from pyengine.errors import SelectorEvaluationError
 
 cdef enum:
-    CACHED = 1024             # compiled selectors kept for reuse, the least recently constructed go first
+    CACHED = 512              # compiled selectors in one generation of the cache
 
 cdef enum Question:
     MATCH_OR_RAISE
     MATCH_OR_REJECT
     EVALUATE
 
-cdef dict cache = {}          # (text, dialect) -> (Tree, Program), in the order of their last use
+# (text, dialect) -> (Tree, Program). What was used since ``recent`` was last begun is there; a full ``recent`` becomes
+# ``older`` and begins anew, so the least recently used half goes at once and a hit costs one look-up.
+cdef dict recent = {}
+cdef dict older = {}
 
 
 cdef inline void release(Scratch* scratch) noexcept:
@@ -38,6 +41,28 @@ cdef int check_choice(str argument, object given, tuple choices) except -1:
     if given not in choices:
         raise ValueError(f"{argument} is {given!r}; it must be one of {', '.join(map(repr, choices))}")
     return 0
+
+
+cdef tuple compiled(tuple key):
+    """The tree and program of (text, dialect)."""
+    global recent, older
+    cdef object found = recent.get(key)
+    cdef object text, dialect
+    if found is not None:
+        return found
+    found = older.get(key)
+    if found is None:
+        text, dialect = key
+        if not isinstance(text, str) or not isinstance(dialect, str):
+            raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
+        check_choice("dialect", dialect, ("activemq", "rocketmq"))
+        tree = parse(text, dialect)
+        found = (tree, compile_tree(tree))
+    if len(recent) >= CACHED:
+        older = recent
+        recent = {}
+    recent[key] = found
+    return found
 
 
 cdef class Selector:
@@ -54,21 +79,11 @@ cdef class Selector:
     """
 
     def __cinit__(self, text, dialect="activemq"):
-        cdef tuple key = (text, dialect)
-        cdef object found = cache.pop(key, None)
-        if found is None:
-            if not isinstance(text, str) or not isinstance(dialect, str):
-                raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
-            check_choice("dialect", dialect, ("activemq", "rocketmq"))
-            tree = parse(text, dialect)
-            found = (tree, compile_tree(tree))
-            while len(cache) >= CACHED:
-                cache.pop(next(iter(cache)), None)
-        cache[key] = found
+        cdef tuple found = compiled((text, dialect))
         self.text = text
         self.dialect = dialect
-        self.tree = <Tree>(<tuple>found)[0]
-        self.program = <Program>(<tuple>found)[1]
+        self.tree = <Tree>found[0]
+        self.program = <Program>found[1]
 
     cdef int outcome(self, object message) except -1:
         cdef Scratch scratch
