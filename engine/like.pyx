@@ -8,6 +8,10 @@ from libc.string cimport memchr, memcmp, memset
 from pyengine._engine.value cimport LATIN1, NULL_VALUE, UCS2, UTF8, Value, read_value
 
 
+cdef frozenset WILD = frozenset(b"%_")
+cdef frozenset HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
+
+
 # ---- reading code points
 
 cdef struct Points:
@@ -280,11 +284,11 @@ cdef list elements_of(str pattern, object escape):
     while i < len(units):
         unit = units[i]
         i += 1
-        if unit == escaped and i < len(units) and (units[i] == escaped or units[i] in b"%_"):
+        if unit == escaped and i < len(units) and (units[i] == escaped or units[i] in WILD):
             digits = f"{units[i]:x}"
             i += 1
             if len(digits) == 1:
-                if i == len(units) or units[i] not in b"0123456789abcdefABCDEF":
+                if i == len(units) or units[i] not in HEXADECIMAL:
                     raise ValueError("a doubled escape character below U+0010 is not accepted")
                 digits += chr(units[i])
                 i += 1
