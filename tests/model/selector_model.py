@@ -162,7 +162,9 @@ class Model:
         """evaluate() of the whole selector."""
         return self.truth(self.tree.root)
 
-    def matched(self, term: Term) -> bool:
+    def matched(self, term: Any) -> bool:
+        if isinstance(term, tuple):
+            return self.compared(*term) is True
         if not self.rocketmq and term.kind in (TermKind.AND, TermKind.BETWEEN):
             return all(self.matched(part) for part in self.parts(term))
         if not self.rocketmq and term.kind in (TermKind.OR, TermKind.NOT_BETWEEN):
