@@ -116,13 +116,13 @@ CODES(int64, int64_t, uint64_t)
 /* Texts of exactly `length` bytes whose first 8 bytes, zero-padded, are `prefix`. */
 KERNEL_TARGET static void KERNEL(text_equal)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
                                              uint64_t prefix, uint64_t length, uint64_t *words) {
-    KERNEL_LOOP((prefixes[i] == prefix) & (lengths[i] == length))
+    KERNEL_LOOP(((prefixes[i] ^ prefix) | (lengths[i] ^ length)) == 0)
 }
 
 /* Texts of at least `length` bytes that agree with `prefix` where `mask` is set. */
 KERNEL_TARGET static void KERNEL(text_starts)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
                                               uint64_t prefix, uint64_t mask, uint64_t length, uint64_t *words) {
-    KERNEL_LOOP(((prefixes[i] & mask) == prefix) & (lengths[i] >= length))
+    KERNEL_LOOP((((prefixes[i] & mask) ^ prefix) | (lengths[i] < length ? ~UINT64_C(0) : 0)) == 0)
 }
 
 /* First 8 bytes (zero-padded) and length of texts `offsets[i] .. offsets[i + 1]`; `end` bounds what may be read. */

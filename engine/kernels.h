@@ -92,7 +92,8 @@ KERNEL_INLINE uint64_t kernel_load64(const uint8_t *p) {
 
 /* The bytes of a loaded word that belong to a text of this length, on either byte order. */
 KERNEL_INLINE uint64_t kernel_low_bytes(uint64_t length) {
-    const int missing = length >= 8 ? 0 : 4 * (8 - (int)length); /* half of it: a shift by 64 is undefined */
+    const int64_t beyond = (int64_t)length - 8; /* without a branch: lengths are not predictable */
+    const int missing = (int)(-4 * (beyond & (beyond >> 63))); /* half of the bits: a shift by 64 is undefined */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return ~UINT64_C(0) << missing << missing;
 #else
