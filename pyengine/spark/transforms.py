@@ -128,7 +128,7 @@ def dispatch(
     rows = df.select(*(F.col(quoted(name)) for name in needed), number.cast("bigint").alias(ROW))
     arrow = to_arrow_schema(rows.drop(ROW).schema)
     made = message_schema(arrow, source, "the DataFrame")
-    columns_read(topology, made.names)
+    columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
     messages = rows.mapInArrow(
         Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
     )

@@ -50,7 +50,7 @@ def test_flights_are_the_same_on_any_number_of_partitions(
 
 @pytest.mark.parametrize("batch_size", [1, 333, 10_000])
 def test_batches_do_not_show(flights: Topology, flight_messages: pa.Table, batch_size: int) -> None:
-    some = flight_messages.slice(5_000, 3_000)
+    some = flight_messages.slice(5_000, 1_000)
     assert_same(dispatch_table(flights, some, batch_size), by_row(dispatch_table(flights, some, 1 << 20)))
 
 
@@ -218,6 +218,16 @@ def _moment(column: str) -> Any:
     from pyengine.topology import TimeColumn
 
     return TimeColumn(column)
+
+
+def test_a_selector_that_cannot_be_evaluated_holds_the_message() -> None:
+    table = pa.table({"text": ["x", None], "n": pa.array([1, 2], pa.int32())})
+    topology = Topology(
+        source=Source(destination="q", path="x"), consumers=(Consumer("c", "q", "text * 2 = 4 OR n = 2"),)
+    )
+    messages, _ = to_messages(table, range(2), topology.source)
+    found = by_row(dispatch_table(topology, messages)).to_pylist()
+    assert [(line["consumer"], line["reason"]) for line in found] == [(None, "evaluation_error"), ("c", None)]
 
 
 def test_rows_that_are_no_message_come_out_as_rejected(spark: Any) -> None:

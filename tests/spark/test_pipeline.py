@@ -80,7 +80,7 @@ def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Pa
         ("eu", 1, 1),
     ]
     assert [(line["reason"], line["consumer"], line["examples"]) for line in eu["held_by_reason"]] == [
-        ("group_selector", "dear", ["m1"])
+        ("selector", "", ["m1"])
     ]
     assert summary["destinations"]["orders.empty"]["messages"] == 0
     rejected = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
