@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine import Selector
+from pyengine import Columns, Selector
 from pyengine._engine.queue import HoldReason, Queue
 from pyengine.errors import InvalidMessageError, MissingColumnError
 from pyengine.topology import Consumer, Topology
@@ -304,12 +304,13 @@ class _OpenQueue:
             return None, errors
         bits = np.zeros((batch.num_rows, self.questions[-1][0] // 64 + 1), np.uint64)
         bits[:, 0] = 1
+        columns = Columns(batch)
         seen: dict[str, np.ndarray[Any, Any]] = {}
         for bit, consumer in self.questions:
             answer = np.ones(batch.num_rows, bool)
             if consumer.selector:
                 if consumer.selector not in seen:
-                    seen[consumer.selector] = truth(compiled(consumer.selector), batch)
+                    seen[consumer.selector] = compiled(consumer.selector).truth(columns)
                 answer = seen[consumer.selector] == 1
                 errors |= seen[consumer.selector] == -2
             if consumer.no_local and consumer.connection and CONNECTION in batch.schema.names:
@@ -317,12 +318,6 @@ class _OpenQueue:
                 answer &= ~own.to_numpy(zero_copy_only=False)
             bits[:, bit // 64] |= answer.astype(np.uint64) << np.uint64(bit % 64)
         return bits, errors
-
-
-def truth(selector: Selector, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-    """Selector.truth over the columns that the selector reads; a header that the batch lacks has its default."""
-    there = [name for name in selector.names if name in batch.schema.names]
-    return selector.truth(batch.select(there) if there else batch)
 
 
 def _numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[Any, Any] | None:
