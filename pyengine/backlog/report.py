@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pyengine.backlog.summary import DaySummary, DestinationSummary, Summary
+from pyengine.backlog.summary import DaySummary, DestinationSummary, HeldSummary, Summary
 from pyengine.errors import InvalidSourceError, MissingExtraError
 
 CHART_WIDTH, CHART_HEIGHT = 720, 120
@@ -70,7 +70,7 @@ def render(summary: Summary) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(number=number, moment=moment, share=share)
+    environment.filters.update(number=number, moment=moment, share=share, causes_first=causes_first)
     template = environment.get_template("report.html")
     charts = {name: chart(queue["days"]) for name, queue in summary["destinations"].items()}
     return template.render(
@@ -105,6 +105,11 @@ def share(part: int, whole: int) -> str:
     if part == whole:
         return "100%"
     return f"{min(max(100 * part / whole, 0.1), 99.9):.1f}%"
+
+
+def causes_first(queue: DestinationSummary) -> list[HeldSummary]:
+    """Why messages wait, with those that were never looked at behind the reasons that keep them from it."""
+    return sorted(queue["held_by_reason"], key=lambda held: held["reason"] == "not_paged_in")
 
 
 def chart(days: list[DaySummary]) -> Chart | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -17,10 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import report
-from pyengine.backlog.report import share
+from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
+
+if TYPE_CHECKING:
+    from pyengine.spark.pipeline import Progress as Stage
 
 
 def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool) -> Summary:
@@ -31,7 +33,7 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool)
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidSourceError(str(out), f"cannot be written: {error.strerror}", "choose another --out") from error
-    pipeline: Any = importlib.import_module("pyengine.spark.pipeline")
+    from pyengine.spark import pipeline
 
     with stdout_to_stderr(), _progress(quiet) as show:
         result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
@@ -67,7 +69,7 @@ STAGES = {
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[Any], None]]:
+def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
     """A callback for the pipeline's Progress: one bar for each stage on a terminal, one line for each elsewhere."""
     console = Console(stderr=True)
     bars = Progress(
@@ -81,7 +83,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[Any], None]]:
     )
     tasks: dict[str, TaskID] = {}
 
-    def tell(progress: Any) -> None:
+    def tell(progress: Stage) -> None:
         stage = progress.stage
         if stage not in tasks:
             for task in tasks.values():
@@ -148,8 +150,10 @@ def _deliveries(summary: Summary) -> Table:
 
 
 def _held(name: str, queue: DestinationSummary) -> Group:
-    lines = [Text(f"\nwhy {queue['held']:,} of {queue['messages']:,} wait on {name}", style="bold")]
-    for held in queue["held_by_reason"]:
-        head = Text(f"{held['count']:>9,}  ", style="red")
-        lines.append(head + Text(held["explanation"] or held["reason"]))
-    return Group(*lines)
+    reasons = Table(box=None, show_header=False, pad_edge=False)
+    reasons.add_column(justify="right", style="red", no_wrap=True)
+    reasons.add_column()
+    for held in causes_first(queue):
+        reasons.add_row(f"{held['count']:,}", Text(held["explanation"] or held["reason"]))
+    title = f"\nwhy {queue['held']:,} of {queue['messages']:,} wait on {name}"
+    return Group(Text(title, style="bold"), reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,23 @@ def test_what_others_print_meanwhile_stays_off_standard_output() -> None:
     )
     done = pyengine(python=("-c", code))
     assert (done.stdout, sorted(done.stderr.split("\n"))) == ("result\n", ["", "more noise", "noise"])
+
+
+def test_a_run_from_rows_to_page(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("region,n\neu,1\neu,2\nus,3\neu,many\n")
+    (tmp_path / "orders.toml").write_text(
+        'title = "Orders"\n[source]\npath = "orders.csv"\ndestination = "orders.{region}"\ntypes = { n = "int" }\n'
+        '[[consumer]]\nname = "first"\ndestination = "orders.eu"\nexclusive = true\n'
+        '[[consumer]]\nname = "standby"\ndestination = "orders.eu"\nexclusive = true\n'
+    )
+    done = pyengine("run", tmp_path / "orders.toml", "--out", tmp_path / "out", "--master", "local[1]", "--json")
+    summary = json.loads(done.stdout)
+    assert done.returncode == 1, "one row was rejected"
+    assert [summary[key] for key in ("rows", "messages", "delivered", "held", "rejected")] == [4, 3, 2, 1, 1]
+    eu, us = (summary["destinations"][f"orders.{region}"] for region in ("eu", "us"))
+    assert [(each["name"], each["delivered"]) for each in eu["consumers"]] == [("first", 2), ("standby", 0)]
+    assert [(each["reason"], each["count"]) for each in us["held_by_reason"]] == [("no_consumer", 1)]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == summary
+    page = Path(summary["paths"]["report"]).read_text()
+    assert "<title>Orders</title>" in page
+    assert "No consumer is on this queue." in page
