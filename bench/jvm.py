@@ -73,9 +73,9 @@ def description() -> str:
 class Jvm:
     """One JVM that runs one class of bench/java; ask() sends a request and returns its reply."""
 
-    def __init__(self, main: str) -> None:
+    def __init__(self, main: str, heap: str = "256m") -> None:
         self._process = subprocess.Popen(
-            ["java", "-XX:+UseSerialGC", "-Xms256m", "-Xmx256m", "-cp", class_path(), main],
+            ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", "-cp", class_path(), main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
