@@ -1,15 +1,16 @@
-"""consumers: the ordered consumer list of one queue: who is open, in which order they are asked, whom a message matches.
+"""consumers: the ordered consumer list of one queue: who is open, in which order they are asked, whom a message
+matches.
 
 A consumer lives in a *slot*; its public id is never used again. A *predicate* is what a subscription asks of a message
 (selector text and noLocal connection); consumers that ask the same share one, and a message is asked once for each. A
-*match class* is the set of predicates a message satisfies, with its target consumer: messages of one class can be taken by
-the same consumers. Predicate 0 asks nothing.
+*match class* is the set of predicates a message satisfies, with its target consumer: messages of one class can be
+taken by the same consumers. Predicate 0 asks nothing.
 
-Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be handed
-a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
-``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0; ``open_total``
-is their sum. While ``sorted`` is true and priorities count, the list ascends by (-priority, assigned groups once there is a
-group map).
+Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
+handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
+``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
+``open_total`` is their sum. While ``sorted`` is true and priorities count, the list ascends by (-priority, assigned
+groups once there is a group map).
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
@@ -70,7 +71,8 @@ cdef class ConsumerList:
     cdef int32_t size
     cdef int32_t elected         # slot, -1 none
     cdef bint paused
-    cdef bint sorted
+    cdef bint sorted             # but for one consumer, ``displaced``, whose count went down
+    cdef int32_t displaced       # -1 none
     cdef bint counts_matter      # the queue has a group map: assigned groups are part of the order
     cdef Predicate* predicates
     cdef int32_t predicate_count
@@ -101,6 +103,7 @@ cdef class ConsumerList:
     cdef void refresh_all(self) noexcept nogil
     cdef void append(self, int32_t slot) noexcept nogil
     cdef void withdraw(self, int32_t slot) noexcept nogil
+    cdef void displace(self, int32_t slot) noexcept nogil
     cdef void rotate(self, int32_t slot) noexcept nogil
     cdef void expand(self, int32_t slot, int64_t amount) noexcept nogil
     cdef void contract(self, int32_t slot, int64_t amount) noexcept nogil

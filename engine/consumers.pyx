@@ -29,7 +29,7 @@ cdef class ConsumerList:
         self.questions = []
         self.class_of = {}
         self.targets = {}
-        self.elected = -1
+        self.elected = self.displaced = -1
         self.sorted = True
         memset(self.recent_class, 0xFF, sizeof(self.recent_class))
         self.word_count = 1
@@ -253,7 +253,16 @@ cdef class ConsumerList:
         self.size += 1
         if not self.use_consumer_priority:
             return
-        # A stable sort; when only the newcomer is out of place, one insertion.
+        # A stable sort; when only the newcomer and one more are out of place, two insertions.
+        if self.sorted and self.displaced >= 0 and self.displaced != slot:
+            place = 0
+            while self.order[place] != self.displaced:
+                place += 1
+            while place > 0 and self.precedes(self.displaced, self.order[place - 1]):
+                self.order[place] = self.order[place - 1]
+                place -= 1
+            self.order[place] = self.displaced
+        self.displaced = -1
         for sorting in range(index if self.sorted else 1, self.size):
             slot = self.order[sorting]
             place = sorting
@@ -267,9 +276,16 @@ cdef class ConsumerList:
         cdef int32_t index = 0
         while index < self.size and self.order[index] != slot:
             index += 1
+        if self.displaced == slot:
+            self.displaced = -1
         if index < self.size:
             memmove(self.order + index, self.order + index + 1, (self.size - index - 1) * sizeof(int32_t))
             self.size -= 1
+
+    cdef void displace(self, int32_t slot) noexcept nogil:
+        if self.displaced >= 0 and self.displaced != slot:
+            self.sorted = False
+        self.displaced = slot
 
     cdef void rotate(self, int32_t slot) noexcept nogil:
         self.withdraw(slot)
@@ -292,7 +308,7 @@ cdef class ConsumerList:
         return self.elected != elected
 
     cdef int elect_on_leave(self, int32_t slot) noexcept nogil:
-        # A consumer that asked for exclusivity hands it only to others that asked, even when all are exclusive by default.
+        # One that asked for exclusivity hands it only to others that asked, even when all are exclusive by default.
         cdef int32_t elected = self.elected, index, candidate
         cdef bint asked = self.at[slot].exclusive
         if asked and elected != slot or not asked and not self.all_exclusive:
@@ -325,6 +341,6 @@ cdef class ConsumerList:
             assert self.predicates[predicate].open == opened[predicate]
             bit = (self.open_words[predicate >> 6] >> (predicate & 63)) & 1
             assert bit == (opened[predicate] > 0)
-        if self.sorted and self.use_consumer_priority:
+        if self.sorted and self.use_consumer_priority and self.displaced < 0:
             for index in range(1, self.size):
                 assert not self.precedes(self.order[index], self.order[index - 1])

@@ -5,8 +5,9 @@ A group name is interned once; after that it is a handle (int32, 0, 1, ...). Wha
 
 Invariants: ``owner[key]`` is a consumer slot or -1. cached: the listed handles are exactly those with an owner, at most
 ``capacity`` of them, eldest access first. bucket: the listed handles are what the broker would display (at most
-``capacity``), with the owner they were listed with. ``counts`` drift as the broker's do: an assignment adds one, closing a
-group and forgetting the eldest take one off, a take-over takes nothing from the old owner (spec activemq 2.6, D6).
+``capacity``), with the owner they were listed with. ``counts`` drift as the broker's do: an assignment adds one,
+closing a group and forgetting the eldest take one off, a take-over takes nothing from the old owner (spec activemq
+2.6, D6).
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -36,6 +37,7 @@ cdef class GroupMap:
     cdef int32_t eldest
     cdef int32_t youngest
     cdef int32_t listed
+    cdef int32_t loser                # who owned the group that was forgotten last
     cdef int64_t* counts              # consumer slot -> groups assigned
     cdef int32_t slots
 

@@ -1,4 +1,4 @@
-"""Owners of message groups: simple, bucket and cached maps (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
+"""Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, realloc
@@ -166,7 +166,8 @@ cdef class GroupMap:
             self.shown[forgotten] = -1
             if self.form == BUCKET:
                 return -1
-            self.counts[self.owner[forgotten]] -= 1
+            self.loser = self.owner[forgotten]
+            self.counts[self.loser] -= 1
             self.owner[forgotten] = -1
         return forgotten
 
@@ -195,7 +196,8 @@ cdef class GroupMap:
                 self.owner[key] = -1
                 lost.append(key)
         if self.form == BUCKET:
-            # The broker keeps the display entries of a consumer that left; the slot will mean somebody else, so they go.
+            # The broker keeps the display entries of a consumer that left; the slot will mean somebody else, so they
+            # go.
             for key in range(self.size):
                 if self.shown[key] == slot:
                     self.unlist(key)
@@ -264,7 +266,7 @@ cdef class GroupMap:
         return bucket_of(name, self.buckets)
 
     def owners(self):
-        """``{group name: consumer}``; a cached map's eldest first, a bucket map's as far as the broker displays them."""
+        """``{group name: consumer}``; a cached map's eldest first, a bucket map's as the broker displays them."""
         cdef int32_t handle
         cdef dict result = {}
         if self.form == SIMPLE:
@@ -289,7 +291,8 @@ cdef class GroupMap:
         return {
             "names": list(self.names),
             "owners": {key: self.owner[key] for key in range(self.keys) if self.owner[key] >= 0},
-            "listed": [(self.handles[name], slot) for name, slot in self.owners().items()] if self.form != SIMPLE else [],
+            "listed": [] if self.form == SIMPLE else [
+                (self.handles[name], slot) for name, slot in self.owners().items()],
             "counts": [self.counts[slot] for slot in range(self.slots)],
         }
 

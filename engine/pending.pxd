@@ -1,17 +1,18 @@
-"""pending: the messages of one queue, and the index that finds the next one somebody can take without looking at the rest.
+"""pending: the messages of one queue, and the index that finds the next one somebody can take without looking at the
+rest.
 
-A message lies in one *chain*: the cursor (stored, not paged in), the window (paged in, waiting), or the dispatched chain of
-a consumer. Cursor and window are several chains, one per *tier*, asked in order of the tier; a tier of the window is
-(priority if messages are prioritized, redelivered before new).
+A message lies in one *chain*: the cursor (stored, not paged in), the window (paged in, waiting), or the dispatched
+chain of a consumer. Cursor and window are several chains, one per *tier*, asked in order of the tier; a tier of the
+window is (priority if messages are prioritized, redelivered before new).
 
-A waiting message also lies in a *bucket*: same match class, same group key (or no claim on a group), same tier, in order.
-A bucket lies in a *lane*: the owner's lane if its group has an owner who matches, no lane (parked) if the owner does not
-match, else the lane of its class. All buckets of a lane can be taken, or cannot, at the same moment. Lanes that may be
-takeable lie in the ready heap; the others are passed over until ``wake`` or ``replace``.
+A waiting message also lies in a *bucket*: same match class, same group key (or no claim on a group), same tier, in
+order. A bucket lies in a *lane*: the owner's lane if its group has an owner who matches, no lane (parked) if the owner
+does not match, else the lane of its class. All buckets of a lane can be taken, or cannot, at the same moment. Lanes
+that may be takeable lie in the ready heap; the others are passed over until ``wake`` or ``replace``.
 
-Invariants: ``position`` orders the window, smaller first; within a bucket ``current`` is the next message to try, the head
-except in a round that went past it; lane and ready heaps are ordered by the position of ``current``; a lane in neither the
-ready heap nor the ``blocked`` list is empty, or an owner's lane whose owner is not open.
+Invariants: ``position`` orders the window, smaller first; within a bucket ``current`` is the next message to try, the
+head except in a round that went past it; lane and ready heaps are ordered by the position of ``current``; a lane in
+neither the ready heap nor the ``blocked`` list is empty, or an owner's lane whose owner is not open.
 """
 
 from cpython.object cimport PyObject

@@ -621,5 +621,6 @@ cdef class Pending:
             for index in range(self.lanes[lane].size):
                 bucket = self.lanes[lane].heap[index]
                 assert self.buckets[bucket].lane == lane and self.buckets[bucket].place == index
-                position = self.at[self.buckets[self.lanes[lane].heap[(index - 1) >> 1 if index else 0]].current].position
+                place = self.lanes[lane].heap[(index - 1) >> 1 if index else 0]
+                position = self.at[self.buckets[place].current].position
                 assert position <= self.at[self.buckets[bucket].current].position

@@ -6,36 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
-class HoldReason(IntEnum):
-    NOT_HELD = 0
-    NO_CONSUMER = 1
-    START_DELAY = 2
-    PAUSED = 3
-    NOT_PAGED_IN = 4
-    TARGET_ABSENT = 5
-    SELECTOR = 6
-    NO_LOCAL = 7
-    EXCLUSIVE_NO_CREDIT = 8
-    EXCLUSIVE_SELECTOR = 9
-    EXCLUSIVE_NO_LOCAL = 10
-    EXCLUSIVE_GROUP = 11
-    GROUP_NO_CREDIT = 12
-    GROUP_SELECTOR = 13
-    GROUP_NO_LOCAL = 14
-    NO_CREDIT = 15
-    UNCOMMITTED = 16
-    AWAITING_WAKEUP = 17
-
-class Verdict(IntEnum):
-    TAKES = 0
-    BROWSES = 1
-    FULL = 2
-    PAUSES = 3
-    NOT_TARGET = 4
-    REFUSES_LOCAL = 5
-    REFUSES = 6
-    STANDS_BY = 7
-    OWNED_BY_OTHER = 8
+from pyengine._engine.reasons import HoldReason as HoldReason
+from pyengine._engine.reasons import Verdict as Verdict
+from pyengine._engine.rounds import Rounds
 
 class AckKind(IntEnum):
     INDIVIDUAL = 4
@@ -59,29 +32,7 @@ class Delivery:
     def __init__(self, consumer: int, message: int | None, body: Any, redeliveries: int, group_first: bool) -> None: ...
 
 @disjoint_base
-class Queue:
-    max_page_size: int | None
-    max_browse_page_size: int | None
-    strict_order_dispatch: bool
-    prioritized_messages: bool
-    lazy_dispatch: bool
-    consumers_before_dispatch_starts: int
-    time_before_dispatch_starts: int
-    def __new__(
-        cls,
-        *,
-        max_page_size: int | None = 200,
-        max_browse_page_size: int | None = 400,
-        use_consumer_priority: bool = True,
-        strict_order_dispatch: bool = False,
-        prioritized_messages: bool = False,
-        lazy_dispatch: bool = False,
-        use_prefetch_extension: bool = True,
-        all_consumers_exclusive_by_default: bool = False,
-        message_group_map_factory_type: str = "cached",
-        consumers_before_dispatch_starts: int = 0,
-        time_before_dispatch_starts: int = 0,
-    ) -> Self: ...
+class Queue(Rounds):
     def add_consumer(
         self,
         *,
@@ -165,4 +116,3 @@ class Queue:
         arrivals: ArrayLike | None = None,
         acknowledge: Literal["at_once", "never"] | Iterable[int] = "at_once",
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
-    def _check(self) -> None: ...

@@ -8,8 +8,9 @@ from pyengine.errors import InvalidTopologyError
 cdef class RedeliveryPolicy:
     """When a message is delivered again, and when it is given up.
 
-    Delays are ms. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap, and caps the back-off
-    product only. The back-off starts from the delay before: it applies when that is above 0 and the multiplier above 1.
+    Delays are ms. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap, and caps the
+    back-off product only. The back-off starts from the delay before: it applies when that is above 0 and the
+    multiplier above 1.
     """
 
     cdef readonly int maximum_redeliveries
@@ -43,8 +44,8 @@ cdef class RedeliveryPolicy:
         self.collision_avoidance_percent = collision_avoidance_percent
 
     def next_delay(self, int64_t previous, double chance=0.5):
-        """Delay after ``previous``. chance: 0 <= chance < 1, the caller's random number for collision avoidance; 0.5 adds
-        nothing, below and above it the delay shrinks and grows by up to ``collision_avoidance_percent``."""
+        """Delay after ``previous``. chance: 0 <= chance < 1, the caller's random number for collision avoidance; 0.5
+        adds nothing, below and above it the delay shrinks and grows by up to ``collision_avoidance_percent``."""
         cdef int64_t delay = self.redelivery_delay
         cdef double product
         if previous > 0 and self.use_exponential_back_off and self.back_off_multiplier > 1:
@@ -66,7 +67,7 @@ cdef class RedeliveryPolicy:
         return result
 
     def exhausted(self, int64_t redeliveries):
-        """Whether a message with this redelivery counter (after the rollback) is given up: it goes to the dead letters."""
+        """Whether a message with this redelivery counter (after the rollback) goes to the dead letters."""
         return self.maximum_redeliveries != -1 and redeliveries > self.maximum_redeliveries
 
     def __reduce__(self):

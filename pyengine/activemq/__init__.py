@@ -1,7 +1,8 @@
 """ActiveMQ's dispatch rules: queues, message groups, redelivery."""
 
 from pyengine._engine.groups import GroupMap
-from pyengine._engine.queue import AckKind, Delivery, HoldReason, Queue, Verdict
+from pyengine._engine.queue import AckKind, Delivery, Queue
+from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.redelivery import RedeliveryPolicy
 
 __all__ = ["AckKind", "Delivery", "GroupMap", "HoldReason", "Queue", "RedeliveryPolicy", "Verdict"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyengine._engine.groups import GroupMap
-from pyengine._engine.queue import AckKind, Delivery, Queue, Verdict
+from pyengine._engine.queue import AckKind, Delivery, Queue
+from pyengine._engine.reasons import Verdict
 from tests.model.queue_model import ModelConsumer, ModelGroups, ModelMessage, ModelQueue
 
 
@@ -20,6 +21,7 @@ def selector(bit: int) -> Callable[[ModelMessage], bool]:
 
 
 SELECTORS = [selector(bit) for bit in range(3)]
+GROUP_MAPS = ["cached?cacheSize=2", "cached?cacheSize=3", "cached", "simple", "bucket?bucketCount=2"]
 GROUPS = ["a", "b", "c", "d", "Aa", "BB"]
 
 
@@ -31,7 +33,7 @@ class QueueMachine(RuleBasedStateMachine):
         browse_page=st.sampled_from([None, 2, 400]),
         policy=st.sets(st.sampled_from(["no_priority", "strict", "prioritized", "lazy", "no_extension", "exclusive"]))
         .filter(lambda chosen: len(chosen) < 3),
-        groups=st.sampled_from(["cached?cacheSize=2", "cached?cacheSize=3", "cached", "simple", "bucket?bucketCount=2"]),
+        groups=st.sampled_from(GROUP_MAPS),
         start=st.sampled_from([(0, 0), (0, 0), (0, 0), (2, 0), (0, 50), (2, 50)]),
     )  # fmt: skip
     def start(
@@ -304,6 +306,8 @@ class QueueMachine(RuleBasedStateMachine):
             assert verdicts[consumer or 0] == "FULL"
         if reason in ("GROUP_SELECTOR", "EXCLUSIVE_SELECTOR"):
             assert verdicts[consumer or 0] in ("REFUSES", "FULL", "NOT_TARGET")
+        if reason == "EXCLUSIVE_BROWSER":
+            assert verdicts[consumer or 0] == "BROWSES"
         if reason == "NO_CONSUMER":
             assert not said
         if reason == "PAUSED":

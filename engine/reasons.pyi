@@ -1,0 +1,33 @@
+from enum import IntEnum
+
+class HoldReason(IntEnum):
+    NOT_HELD = 0
+    NO_CONSUMER = 1
+    START_DELAY = 2
+    PAUSED = 3
+    NOT_PAGED_IN = 4
+    TARGET_ABSENT = 5
+    SELECTOR = 6
+    NO_LOCAL = 7
+    EXCLUSIVE_NO_CREDIT = 8
+    EXCLUSIVE_SELECTOR = 9
+    EXCLUSIVE_NO_LOCAL = 10
+    EXCLUSIVE_GROUP = 11
+    GROUP_NO_CREDIT = 12
+    GROUP_SELECTOR = 13
+    GROUP_NO_LOCAL = 14
+    NO_CREDIT = 15
+    UNCOMMITTED = 16
+    AWAITING_WAKEUP = 17
+    EXCLUSIVE_BROWSER = 18
+
+class Verdict(IntEnum):
+    TAKES = 0
+    BROWSES = 1
+    FULL = 2
+    PAUSES = 3
+    NOT_TARGET = 4
+    REFUSES_LOCAL = 5
+    REFUSES = 6
+    STANDS_BY = 7
+    OWNED_BY_OTHER = 8

@@ -1,0 +1,493 @@
+"""Rounds of one queue, as org.apache.activemq.broker.region.Queue makes them (spec activemq 2.2-2.8)."""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, realloc
+
+from pyengine._engine.consumers cimport ConsumerList
+from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, WAITING, Message, Pending
+from pyengine._engine.selector cimport Selector
+from pyengine._engine.value cimport RAISED, TRUE
+
+from pyengine.errors import IllegalStateError, InvalidTopologyError, SelectorEvaluationError
+
+
+def whole_number(str field, object value, object low, object high):
+    """A number of a setting, or InvalidTopologyError naming it."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidTopologyError(f"must be a whole number from {low} to {high}", key=field, value=value)
+    return value
+
+
+cdef class Rounds:
+    """The state of a queue and its rounds; Queue is its public face."""
+
+    def __cinit__(self, *, object max_page_size=200, object max_browse_page_size=400, bint use_consumer_priority=True,
+                  bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
+                  bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
+                  str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
+                  object time_before_dispatch_starts=0):
+        self.max_page_size = max_page_size
+        self.page_size = -1 if max_page_size is None else whole_number("maxPageSize", max_page_size, 1, 2**31 - 1)
+        self.max_browse_page_size = max_browse_page_size
+        if max_browse_page_size is not None:
+            whole_number("maxBrowsePageSize", max_browse_page_size, 0, 2**31 - 1)
+        self.strict_order_dispatch = strict_order_dispatch
+        self.prioritized_messages = prioritized_messages
+        self.lazy_dispatch = lazy_dispatch
+        self.consumers_before_dispatch_starts = whole_number(
+            "consumersBeforeDispatchStarts", consumers_before_dispatch_starts, 0, 2**31 - 1)
+        self.time_before_dispatch_starts = whole_number(
+            "timeBeforeDispatchStarts", time_before_dispatch_starts, 0, 2**31 - 1)
+        self.groups = GroupMap(message_group_map_factory_type)
+        self.consumers = ConsumerList(
+            self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
+        self.pending = Pending(self.consumers, self.groups, prioritized_messages)
+        self.connections = {}
+        self.transactions = {}
+        self.browsers = []
+        self.browsed = {}
+        self.removed = []
+        self.start_at = -1
+
+    def __dealloc__(self):
+        free(self.out)
+        free(self.fresh)
+
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1:
+        # A question nobody asked before is put to every message here, once.
+        cdef int32_t predicate, message
+        cdef Message* at = self.pending.at
+        cdef dict moved = {}
+        cdef object asked = (selector, connection if no_local else -1)
+        cdef bint known = any(
+            [self.consumers.questions[index] == asked and self.consumers.predicates[<int32_t> index].users > 0
+             for index in range(self.consumers.predicate_count)])
+        cdef list matching = []
+        if not known:
+            for message in range(self.pending.slots):
+                if at[message].whereabouts != NOWHERE:
+                    if selector is not None and at[message].body == NULL:
+                        raise IllegalStateError(
+                            "a new selector cannot be asked of messages that wait without their objects; "
+                            "add every consumer before offer_batch, or give it the messages")
+                    if self.ask(message, selector, connection if no_local else -1):
+                        matching.append(message)
+        cdef int32_t slot = self.consumers.join(selector, connection, no_local)
+        predicate = self.consumers.at[slot].predicate
+        for number in matching:
+            message = number
+            if at[message].match not in moved:
+                moved[at[message].match] = self.consumers.class_for(
+                    self.consumers.bits_of(at[message].match) | (1 << predicate),
+                    self.consumers.classes[at[message].match].target)
+            self.reclass(message, moved[at[message].match])
+        return slot
+
+    cdef int reclass(self, int32_t message, int32_t match) except -1:
+        cdef Message* at = self.pending.at
+        if at[message].bucket >= 0:
+            self.pending.unindex(message)
+            at[message].match = match
+            self.pending.index(message)
+        else:
+            at[message].match = match
+        return 0
+
+    cdef int name_consumer(self, int32_t slot, object name) except -1:
+        cdef int32_t number = self.consumers.target_number(name), match
+        for match in range(self.consumers.slots):
+            if self.consumers.at[match].live and self.consumers.at[match].target == number:
+                self.consumers.at[slot].live = 0
+                raise InvalidTopologyError("another consumer of this queue has that name", key="name", value=name)
+        self.consumers.at[slot].target = number
+        for match in range(self.consumers.class_count):
+            if self.consumers.classes[match].target == number:
+                self.consumers.classes[match].target_slot = slot
+        return 0
+
+    cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1:
+        cdef Message* it = &self.pending.at[message]
+        cdef int outcome
+        if connection >= 0 and it.connection == connection:
+            return False
+        if selector is None:
+            return True
+        body = <object> it.body if it.body != NULL else None
+        if isinstance(selector, Selector):
+            outcome = (<Selector> selector).outcome(body)
+            if outcome == RAISED:
+                self.totals.selector_errors += 1
+                self.pending.at[message].errors = 1
+            return outcome == TRUE
+        try:
+            if callable(selector):
+                return bool(selector(body))
+            return bool(selector.matches(body))
+        except SelectorEvaluationError:
+            self.totals.selector_errors += 1
+            self.pending.at[message].errors = 1
+            return False
+
+    cdef int reopen(self) except -1:
+        cdef int32_t slot
+        self.consumers.refresh_all()
+        for slot in range(self.consumers.slots):
+            if self.consumers.at[slot].open:
+                self.pending.wake(slot)
+        return 0
+
+    cdef int refresh(self, int32_t slot) except -1:
+        if self.consumers.refresh(slot) > 0:
+            self.pending.wake(slot)
+        return 0
+
+    cdef int32_t slot_of(self, object consumer) except -1:
+        found = self.consumers.slot_of.get(consumer)
+        if found is None:
+            raise IllegalStateError(f"consumer {consumer!r} is not on this queue; it was closed or never added")
+        return found
+
+    cdef int32_t find(self, object handle) except -2:
+        cdef int64_t number = handle
+        cdef int32_t message = <int32_t> (number & 0xFFFFFFFF)
+        if (number < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
+                or self.pending.at[message].generation != number >> 32):
+            return -1
+        return message
+
+    cdef int32_t message_of(self, object handle) except -1:
+        cdef int32_t message = self.find(handle)
+        if message < 0:
+            raise IllegalStateError(f"message {handle!r} is not here; it was acknowledged, removed or never sent")
+        return message
+
+    cdef object handle_of(self, int32_t message):
+        return (<int64_t> self.pending.at[message].generation << 32) | message
+
+    cdef int accept(self, int32_t message) except -1:
+        self.pending.at[message].sequence = self.next_sequence
+        self.next_sequence += 1
+        self.totals.enqueues += 1
+        self.pending.store(message)
+        self.rounds_due += 1
+        return 0
+
+    cdef int run_wakeups(self, int64_t now) except -1:
+        # A round that changed nothing leaves nothing to change for the other rounds asked for.
+        while self.rounds_due > 0:
+            if not self.round(now):
+                break
+            if not self.stirred:
+                self.rounds_due = 0
+        return 0
+
+    cdef int emit(self, int32_t slot, int32_t message) except -1:
+        cdef Handout* larger
+        cdef Handout* it
+        if self.out_size == self.out_room:
+            larger = <Handout*> realloc(self.out, max(64, 2 * self.out_room) * sizeof(Handout))
+            if larger == NULL:
+                raise MemoryError()
+            self.out = larger
+            self.out_room = max(64, 2 * self.out_room)
+        it = &self.out[self.out_size]
+        it.slot = slot
+        it.consumer = self.consumers.at[slot].id
+        it.message = message
+        it.handle = -1
+        it.sequence = -1
+        it.redeliveries = it.group_first = 0
+        if message >= 0:
+            it.handle = (<int64_t> self.pending.at[message].generation << 32) | message
+            it.sequence = self.pending.at[message].sequence
+            it.redeliveries = self.pending.at[message].redeliveries
+            it.group_first = self.pending.at[message].group_first
+        self.out_size += 1
+        return 0
+
+    cdef bint delayed(self, int64_t now) except -1:
+        if self.start_at < 0 and self.first_consumer:
+            self.first_consumer = False
+            if self.consumers_before_dispatch_starts > 0:
+                self.start_at = now + (self.time_before_dispatch_starts or 1000)
+            elif self.time_before_dispatch_starts > 0:
+                self.start_at = now + self.time_before_dispatch_starts
+        if self.start_at >= 0:
+            if now < self.start_at and not (self.consumers_before_dispatch_starts > 0 and self.latch <= 0):
+                return True
+            self.start_at = -1
+        return False
+
+    cdef int round(self, int64_t now) except -1:
+        # One wakeup; 0 if a start delay holds it back.
+        cdef int64_t wanted, taken = 0
+        cdef int32_t message, active
+        cdef bint forced
+        cdef int32_t* larger
+        if self.delayed(now):
+            return 0
+        self.rounds_due -= self.rounds_due > 0
+        self.totals.rounds += 1
+        active = len(self.browsers)
+        self.stirred = active > 0
+        forced = active > 0 and self.max_browse_page_size != 0
+        wanted = self.pending.stored
+        if self.page_size >= 0:
+            wanted = min(wanted, self.page_size)
+            if self.lazy_dispatch and not forced:
+                wanted = min(wanted, self.consumers.free_slots())
+        if wanted > 0 and (forced or self.consumers.size > active and (
+                self.page_size < 0 or self.pending.waiting < self.page_size)):
+            if wanted > self.fresh_room:
+                larger = <int32_t*> realloc(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
+                if larger == NULL:
+                    raise MemoryError()
+                self.fresh = larger
+                self.fresh_room = max(256, 2 * wanted)
+            while taken < wanted:
+                message = self.pending.page_in()
+                if message < 0:
+                    break
+                if 0 < self.pending.at[message].expiration < now:
+                    self.stirred = True
+                    self.expire_message(message)
+                    continue
+                self.fresh[taken] = message
+                taken += 1
+        self.stirred |= taken > 0
+        self.dispatch(now, taken)
+        if active:
+            self.browse_round()
+        return 1
+
+    cdef int dispatch(self, int64_t now, int64_t fresh) except -1:
+        cdef int64_t index
+        cdef int32_t message, slot
+        cdef int32_t changed[2]
+        if self.prioritized_messages and fresh and self.pending.waiting:
+            for index in range(fresh):
+                self.pending.wait(self.fresh[index], False, False)
+            fresh = 0
+        if self.pending.waiting:
+            if self.page_size >= 0 and self.groups.accesses_count():
+                self.walk(now)
+            else:
+                self.hop(now)
+        if fresh and self.pending.waiting and self.page_size >= 0:
+            for index in range(fresh):
+                self.pending.wait(self.fresh[index], False, False)
+            self.rounds_due += 1
+            return 0
+        for index in range(fresh):
+            message = self.fresh[index]
+            slot = self.choose(message, changed) if self.consumers.open_total else -1
+            if slot >= 0:
+                self.hand_out(message, slot, now)
+                self.regrouped(changed)
+            else:
+                self.pending.wait(message, False, False)
+        return 0
+
+    cdef int hop(self, int64_t now) except -1:
+        # From one message somebody can take to the next, in order; what nobody can take is not looked at.
+        cdef int32_t message, slot
+        cdef int32_t changed[2]
+        self.pending.begin()
+        try:
+            while True:
+                message = self.pending.next_ready()
+                if message < 0:
+                    break
+                self.pending.frontier = self.pending.at[message].position
+                slot = self.choose(message, changed)
+                if slot < 0:
+                    self.pending.retire(message)
+                    continue
+                self.pending.withdraw(message)
+                self.hand_out(message, slot, now)
+                self.regrouped(changed)
+        finally:
+            self.pending.finish()
+        return 0
+
+    cdef int walk(self, int64_t now) except -1:
+        # The window message by message. At capacity a cached group map remembers who was asked about, so held messages
+        # count.
+        cdef int tier
+        cdef int32_t message, after, slot
+        cdef int32_t changed[2]
+        for tier in range(20):
+            message = self.pending.window[tier].first
+            while message >= 0 and self.consumers.open_total:
+                after = self.pending.at[message].next
+                if self.pending.at[message].whereabouts == WAITING:
+                    slot = self.choose(message, changed)
+                    if slot >= 0:
+                        self.pending.withdraw(message)
+                        self.hand_out(message, slot, now)
+                        self.regrouped(changed)
+                message = after
+        return 0
+
+    cdef int regrouped(self, int32_t* changed) except -1:
+        if changed[0] >= 0:
+            self.pending.regroup(changed[0])
+        if changed[1] >= 0:
+            self.pending.regroup(changed[1])
+        return 0
+
+    cdef int32_t choose(self, int32_t message, int32_t* changed) except -2:
+        # Who gets this message now: the one literal try. ``changed``: group keys whose owner it changed.
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t index, slot, owner = -1
+        cdef ConsumerList consumers = self.consumers
+        self.totals.tries += 1
+        changed[0] = changed[1] = -1
+        if it.group >= 0 and it.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[it.group]]
+            if owner >= 0:
+                if consumers.at[owner].open and consumers.matches(it.match, owner):
+                    self.groups.touch(it.group)
+                    if it.group_sequence < 0:
+                        changed[0] = self.groups.key[it.group]
+                        self.groups.close(it.group, owner)
+                    return owner
+                if self.page_size >= 0 and consumers.class_open(it.match):
+                    self.groups.touch(it.group)
+                return -1
+        for index in range(consumers.size):
+            slot = consumers.order[index]
+            if consumers.at[slot].open and consumers.matches(it.match, slot):
+                if it.group >= 0:
+                    if not consumers.counts_matter:
+                        consumers.counts_matter = True
+                        consumers.sorted = False
+                    changed[0] = self.groups.key[it.group]
+                    changed[1] = self.groups.assign(it.group, slot)
+                    if changed[1] >= 0:
+                        consumers.displace(self.groups.loser)
+                    it.group_first = 1
+                return slot
+        return -1
+
+    cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
+        # The subscription takes it (an expired one it drops), then the consumer goes to the end of the list.
+        cdef Message* it = &self.pending.at[message]
+        cdef bint grouped = it.group >= 0
+        self.stirred = True
+        self.consumers.at[slot].enqueued += 1
+        if 0 < it.expiration < now:
+            self.expire_message(message)
+        else:
+            it.whereabouts = IN_FLIGHT
+            it.consumer = slot
+            self.pending.link(&self.consumers.at[slot].held, message)
+            self.consumers.at[slot].dispatched += 1
+            self.in_flight += 1
+            self.totals.dispatched += 1
+            if self.consumers.at[slot].prefetch == 0:
+                self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
+            self.emit(slot, message)
+            self.refresh(slot)
+        if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
+            self.consumers.rotate(slot)
+        elif grouped:
+            self.consumers.sorted = False
+        return 0
+
+    cdef int expire_message(self, int32_t message) except -1:
+        self.totals.expired += 1
+        self.totals.dequeues += 1
+        self.removed.append((self.handle_of(message), "expired"))
+        self.pending.discard(message)
+        return 0
+
+    cdef int browse_round(self) except -1:
+        cdef int32_t slot, message
+        cdef bint added
+        cdef list seen = []
+        for message in range(self.pending.slots):
+            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT) and self.pending.at[message].paged >= 0
+                    and not self.pending.at[message].acknowledged):
+                seen.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
+                             self.pending.at[message].paged, message))
+        seen.sort()
+        for number in list(self.browsers):
+            slot = number
+            added = False
+            audit = self.browsed[slot]
+            for _, page, which in seen:
+                message = which
+                if page in audit:
+                    continue
+                audit.add(page)
+                if self.browsed_enough(slot):
+                    continue
+                if self.consumers.matches(self.pending.at[message].match, slot):
+                    self.consumers.at[slot].enqueued += 1
+                    self.emit(slot, message)
+                    added = True
+            if not added or self.browsed_enough(slot):
+                self.browsers.remove(slot)
+                self.emit(slot, -1)
+            else:
+                self.rounds_due += 1
+        return 0
+
+    cdef bint browsed_enough(self, int32_t slot) except -1:
+        limit = self.max_browse_page_size
+        return limit is not None and limit > 0 and self.consumers.at[slot].enqueued >= limit
+
+    cdef int complete(self, int32_t slot, int32_t message) except -1:
+        self.pending.unlink(&self.consumers.at[slot].held, message)
+        self.consumers.at[slot].dequeued += 1
+        if self.pending.at[message].whereabouts == IN_FLIGHT:
+            self.in_flight -= 1
+            self.totals.dequeues += 1
+        self.pending.discard(message)
+        return 0
+
+    cdef int end_pull(self, int32_t slot) except -1:
+        self.consumers.at[slot].extension = 0
+        self.refresh(slot)
+        return self.emit(slot, -1)
+
+    cdef int take_off(self, int32_t message) except -1:
+        cdef int where = self.pending.at[message].whereabouts
+        if where in (WAITING, IN_DOUBT):
+            self.pending.withdraw(message)
+        elif where == STORED:
+            self.pending.unlink(
+                &self.pending.cursor[9 - self.pending.at[message].priority if self.prioritized_messages else 0],
+                message)
+            self.pending.stored -= 1
+        elif where == IN_FLIGHT:
+            self.pending.at[message].whereabouts = REMOVED
+            self.in_flight -= 1
+            self.totals.dequeues += 1
+            return 0
+        else:
+            return 0
+        self.totals.dequeues += 1
+        return self.pending.discard(message)
+
+    def _check(self):
+        """Assert the invariants of the queue and of its rooms."""
+        cdef int32_t message, slot, flying = 0
+        self.groups._check()
+        self.consumers._check()
+        self.pending._check()
+        for slot in range(self.consumers.slots):
+            message = self.consumers.at[slot].held.first
+            held = 0
+            while message >= 0:
+                assert self.pending.at[message].consumer == slot
+                assert self.pending.at[message].whereabouts in (IN_FLIGHT, REMOVED)
+                flying += self.pending.at[message].whereabouts == IN_FLIGHT
+                held += 1
+                message = self.pending.at[message].next
+            assert held == self.consumers.at[slot].held.count
+        assert flying == self.in_flight
+        statistics = self.statistics
+        assert statistics["enqueues"] == statistics["dequeues"] + statistics["size"]

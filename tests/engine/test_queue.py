@@ -1,0 +1,237 @@
+"""What a round costs, what the door accepts, why messages wait; a batch is the same as one message at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pyengine
+from pyengine.activemq import AckKind, HoldReason, Queue, Verdict
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+
+
+def tries_of_one_more(held: int, page: int | None) -> int:
+    """Messages a round looks at for one deliverable message, with ``held`` messages waiting that nobody can take."""
+    queue = Queue(max_page_size=page, message_group_map_factory_type="simple")
+    owner = queue.add_consumer(prefetch=1)
+    queue.add_consumer(selector=pyengine.Selector("wanted"), prefetch=10)
+    queue.add_consumer(selector=pyengine.Selector("other"), prefetch=10)
+    for number in range(held):
+        queue.send({"n": number}, group=f"g{number % 3}" if number % 2 else None)
+        queue.run()
+    assert queue.unacknowledged(owner)
+    before = queue.statistics["tries"]
+    queue.send({"wanted": True})
+    (delivery,) = queue.run()
+    assert delivery.body == {"wanted": True}
+    queue._check()
+    return queue.statistics["tries"] - before
+
+
+@pytest.mark.parametrize("page", [5000, None])
+def test_a_round_costs_what_it_delivers(page: int | None) -> None:
+    assert tries_of_one_more(20, page) == tries_of_one_more(2000, page) == 1
+
+
+def test_what_opens_is_looked_at_again_and_nothing_else() -> None:
+    queue = Queue(max_page_size=None)
+    busy = queue.add_consumer(selector=pyengine.Selector("kind = 'a'"), prefetch=1)
+    queue.add_consumer(selector=pyengine.Selector("kind = 'b'"), prefetch=1)
+    for number in range(500):
+        queue.send({"kind": "ab"[number % 2], "n": number})
+    first = {delivery.consumer: delivery for delivery in queue.run()}
+    before = queue.statistics["tries"]
+    queue.acknowledge(busy, first[busy].message)
+    assert [delivery.body["n"] for delivery in queue.run()] == [2]
+    assert queue.statistics["tries"] - before == 1
+
+
+def test_a_window_starves_and_no_window_does_not() -> None:
+    for page, expected in ((5, []), (None, [9])):
+        queue = Queue(max_page_size=page)
+        queue.add_consumer(selector=pyengine.Selector("n = 9"))
+        for number in range(10):
+            queue.send({"n": number})
+        delivered = [delivery.body["n"] for delivery in queue.run()]
+        assert delivered == expected
+        counts = queue.hold_counts()
+        assert counts[HoldReason.SELECTOR] == (5 if page else 9)
+        assert counts.get(HoldReason.NOT_PAGED_IN, 0) == (5 if page else 0)
+
+
+def test_reasons_name_the_consumer_they_concern() -> None:
+    queue = Queue()
+    owner = queue.add_consumer(prefetch=1)
+    other = queue.add_consumer(selector=pyengine.Selector("n > 1"), prefetch=10)
+    queue.send({"n": 1}, group="a")
+    second = queue.send({"n": 2}, group="a")
+    third = queue.send({"n": 0})
+    queue.run()
+    assert queue.why(second) == (HoldReason.GROUP_NO_CREDIT, owner)
+    assert queue.why_each(second) == {other: Verdict.OWNED_BY_OTHER, owner: Verdict.FULL}
+    assert queue.why(third) == (HoldReason.NO_CREDIT, owner)
+    boss = queue.add_consumer(exclusive=True, selector=pyengine.Selector("n = 7"))
+    assert queue.why(third) == (HoldReason.EXCLUSIVE_SELECTOR, boss)
+    assert queue.why(second)[0] == HoldReason.EXCLUSIVE_SELECTOR
+    queue.pause()
+    assert queue.why(third) == (HoldReason.PAUSED, None)
+    sequences, reasons, consumers = queue.held()
+    assert sequences.tolist() == [1, 2]
+    assert reasons.tolist() == [HoldReason.PAUSED] * 2
+    assert consumers.tolist() == [-1, -1]
+
+
+def test_headers_are_read_from_messages_and_mappings() -> None:
+    queue = Queue(prioritized_messages=True)
+    for sent in (
+        {"JMSXGroupID": "a", "JMSPriority": 2, "n": 0},
+        pyengine.Message({"n": 1}, group_id="a", priority=9),
+        {"n": np.int16(2), "JMSPriority": np.int64(5)},
+    ):
+        queue.send(sent)
+    queue.add_consumer(selector=pyengine.Selector("n >= 0"))
+    order = [delivery.body for delivery in queue.run()]
+    assert [type(body) for body in order] == [pyengine.Message, dict, dict]
+    assert queue.group_owners == {"a": 0}
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"group": 7}, "JMSXGroupID"),
+        ({"priority": 10}, "JMSPriority"),
+        ({"priority": True}, "JMSPriority"),
+        ({"group_sequence": 2**31}, "JMSXGroupSeq"),
+        ({"expiration": -1}, "JMSExpiration"),
+    ],
+)
+def test_unusable_headers_are_refused_before_anything_happens(sent: dict[str, Any], field: str) -> None:
+    queue = Queue()
+    with pytest.raises(InvalidMessageError) as raised:
+        queue.send({}, **sent)
+    assert raised.value.field == field
+    assert queue.statistics["size"] == 0
+    queue._check()
+
+
+def test_misuse_raises_where_it_happens() -> None:
+    queue = Queue()
+    consumer = queue.add_consumer()
+    handle = queue.send({})
+    with pytest.raises(IllegalStateError):
+        queue.acknowledge(consumer, handle)
+    queue.run()
+    queue.acknowledge(consumer, handle)
+    with pytest.raises(IllegalStateError):
+        queue.acknowledge(consumer, handle)
+    queue.close(consumer)
+    with pytest.raises(IllegalStateError):
+        queue.close(consumer)
+    with pytest.raises(InvalidTopologyError):
+        queue.add_consumer(priority=200)
+    with pytest.raises(InvalidTopologyError):
+        Queue(max_page_size=0)
+
+
+def test_a_selector_that_cannot_be_evaluated_does_not_match_and_is_counted() -> None:
+    queue = Queue()
+    queue.add_consumer(selector=pyengine.Selector("a * 2 > 0"))
+    queue.send({"a": "text"})
+    assert queue.run() == []
+    assert queue.statistics["selector_errors"] == 1
+
+
+def test_a_selector_that_joins_late_cannot_ask_messages_without_objects() -> None:
+    queue = Queue()
+    queue.offer_batch(3)
+    with pytest.raises(IllegalStateError):
+        queue.add_consumer(selector=pyengine.Selector("a = 1"))
+    queue._check()
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> dict[str, Any]:
+    size = draw(st.integers(0, 40))
+    rows = st.lists(st.integers(-1, 4), min_size=size, max_size=size)
+    return {
+        "size": size,
+        "groups": np.array(draw(rows), np.int32),
+        "group_sequences": np.array(draw(rows), np.int32) % 2,
+        "priorities": np.array(draw(rows), np.int32) + 1,
+        "bits": np.array(draw(rows), np.int64) + 1,
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    batch=st.lists(batches(), min_size=1, max_size=3),
+    page=st.sampled_from([2, 200, None]),
+    acknowledge=st.sampled_from(["at_once", "never"]),
+    groups=st.sampled_from(["cached?cacheSize=2", "simple", "bucket?bucketCount=2"]),
+    prioritized=st.booleans(),
+)
+def test_a_batch_is_the_same_as_one_message_at_a_time(
+    batch: list[dict[str, Any]], page: int | None, acknowledge: Any, groups: str, prioritized: bool
+) -> None:
+    def new() -> tuple[Queue, list[int]]:
+        queue = Queue(max_page_size=page, message_group_map_factory_type=groups, prioritized_messages=prioritized)
+        consumers = [
+            queue.add_consumer(prefetch=2),
+            queue.add_consumer(selector=ODD, prefetch=3),
+            queue.add_consumer(selector=BIG, priority=1, prefetch=1),
+        ]
+        queue.run()
+        return queue, consumers
+
+    many, consumers = new()
+    single, _ = new()
+    names = ["a", "b", "c", "Aa", "BB"]
+    handles = many.intern_groups(names)
+    sent = 0
+    for rows in batch:
+        matches = (rows["bits"] % 2 << many.predicate_of(consumers[1])) | (
+            (rows["bits"] > 2).astype(np.int64) << many.predicate_of(consumers[2])
+        )
+        got, sequences, order = many.offer_batch(
+            rows["size"],
+            groups=np.where(rows["groups"] < 0, -1, handles[rows["groups"]]),
+            group_sequences=rows["group_sequences"],
+            priorities=rows["priorities"],
+            matches=matches.astype(np.uint64),
+            acknowledge=acknowledge,
+        )
+        many._check()
+        log: list[tuple[int, int]] = []
+        for row in range(rows["size"]):
+            single.send(
+                {"bits": int(rows["bits"][row]), "sequence": sent + row},
+                group=None if rows["groups"][row] < 0 else names[rows["groups"][row]],
+                group_sequence=int(rows["group_sequences"][row]),
+                priority=int(rows["priorities"][row]),
+            )
+            while single.wakeups:
+                for delivery in single.run():
+                    log.append((delivery.body["sequence"], delivery.consumer))
+                    if acknowledge == "at_once":
+                        assert delivery.message is not None
+                        single.acknowledge(delivery.consumer, delivery.message, kind=AckKind.INDIVIDUAL)
+        first = {sequence: consumer for sequence, consumer in log if sequence >= sent}
+        if page != 2 or acknowledge == "never":  # one call acknowledges after each round, the other after each run
+            assert list(zip(sequences.tolist(), order.tolist(), strict=True)) == log
+            assert got.tolist() == [first.get(sent + row, -1) for row in range(rows["size"])]
+            assert many.consumer_order == single.consumer_order
+            assert many.group_owners == single.group_owners
+            assert [part.tolist() for part in many.held()] == [part.tolist() for part in single.held()]
+        sent += rows["size"]
+
+
+def ODD(message: dict[str, int]) -> bool:  # noqa: N802
+    return message["bits"] % 2 == 1
+
+
+def BIG(message: dict[str, int]) -> bool:  # noqa: N802
+    return message["bits"] > 2
