@@ -515,7 +515,8 @@ cdef class Queue(Rounds):
         """
         cdef set prompt = None if isinstance(acknowledge, str) else set(acknowledge)
         if prompt is None and acknowledge not in ("at_once", "never"):
-            raise InvalidTopologyError("must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
+            raise InvalidTopologyError(
+                "must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
         if acknowledge == "never":
             prompt = set()
         return offer(self, size, groups, group_sequences, priorities, expirations, matches, arrivals, prompt)
