@@ -72,7 +72,7 @@ cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequenc
             index = queue.out_size
             if not queue.round(now):
                 break
-            if not queue.stirred:
+            if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
                 queue.rounds_due = 0
             if prompt is None or prompt:
                 for index in range(index, queue.out_size):

@@ -1,6 +1,6 @@
 from collections.abc import Callable, Hashable, Iterable
 from enum import IntEnum
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -230,7 +230,7 @@ cdef class Rounds:
         self.rounds_due -= self.rounds_due > 0
         self.totals.rounds += 1
         active = len(self.browsers)
-        self.stirred = active > 0
+        self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
         forced = active > 0 and self.max_browse_page_size != 0
         wanted = self.pending.stored
         if self.page_size >= 0:

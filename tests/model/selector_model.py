@@ -123,9 +123,7 @@ def parse_number(text: str, kind: str) -> Any:
 def order(kind: str, left: Any, right: Any) -> int:
     """compareTo of two values of one type."""
     if kind in ("float", "double"):
-        left, right = (
-            (1, 0.0, 0) if math.isnan(real) else (0, real, math.copysign(1, real)) for real in (left, right)
-        )
+        left, right = ((1, 0.0, 0) if math.isnan(real) else (0, real, math.copysign(1, real)) for real in (left, right))
     elif kind in ("string", "char"):
         left, right = units(left), units(right)
     return (left > right) - (left < right)
@@ -361,7 +359,7 @@ class Model:
             return False
         if a == "double" and b == "float":
             raise Raises
-        if a == "int" and b == "long" or a in INTEGERS and b in INTEGERS:
+        if (a == "int" and b == "long") or (a in INTEGERS and b in INTEGERS):
             return meets(relation, order("long", x, y)) if b in ("int", "long") or a == "byte" else False
         if "double" in (a, b):
             return meets(relation, order("double", float(x), float(y)))

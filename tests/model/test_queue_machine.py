@@ -315,4 +315,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestQueueMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

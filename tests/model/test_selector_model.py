@@ -26,7 +26,10 @@ LITERALS = (
 )  # fmt: skip
 ROCKETMQ_LITERALS = ("0", "1", "3", "300", "2147483648", "9223372036854775807", "1.5", "0.1", "1e1", "16777216.0")
 
-reals = st.sampled_from([0.0, -0.0, 1.5, 3.0, 1e23, 5e-324, 2.0**63, float("nan"), float("inf"), -float("inf")]) | st.floats()
+reals = (
+    st.sampled_from([0.0, -0.0, 1.5, 3.0, 1e23, 5e-324, 2.0**63, float("nan"), float("inf"), -float("inf")])
+    | st.floats()
+)
 properties = st.one_of(
     st.none(),
     st.booleans(),
