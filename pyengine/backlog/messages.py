@@ -270,7 +270,7 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
     if pa.types.is_integer(array.type):
         factor = _UNITS[moment.unit]
         whole = array.cast(pa.int64())
-        found = pc.multiply(whole, factor) if factor > 0 else pc.floor(pc.divide(whole, -factor)).cast(pa.int64())
+        found = _scaled(reading, moment.column, whole, factor)
     elif pa.types.is_timestamp(array.type):
         found = _zoned(array, moment.timezone).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
     elif pa.types.is_date(array.type):
@@ -286,6 +286,17 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
     if moment.plus_minutes:
         found = pc.add(found, pc.multiply(reading.cast(moment.plus_minutes, pa.int64()), 60_000))
     return pc.fill_null(found, 0)
+
+
+def _scaled(reading: _Reading, name: str, whole: Any, factor: int) -> Any:
+    """Whole numbers times ``factor``, or divided by ``-factor`` and rounded down."""
+    if factor > 0:
+        try:
+            return pc.multiply_checked(whole, factor)
+        except pa.ArrowInvalid:
+            return reading.each(name, whole, pa.int64(), lambda value: pa.scalar(value * factor, pa.int64()).as_py())
+    low = pc.divide(whole, -factor)
+    return pc.subtract(low, pc.less(whole, pc.multiply(low, -factor)).cast(pa.int64()))
 
 
 def _zoned(array: Any, timezone: str) -> Any:

@@ -11,7 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyengine.activemq.dispatch import dispatch_table
-from pyengine.errors import InvalidSourceError, MissingColumnError, OutputExistsError, UnsupportedColumnError
+from pyengine.errors import (
+    InvalidSourceError,
+    InvalidTopologyError,
+    MissingColumnError,
+    OutputExistsError,
+    UnsupportedColumnError,
+)
 from pyengine.spark import Progress, run
 from pyengine.topology import Topology
 
@@ -165,3 +171,13 @@ def test_the_files_say_what_a_single_process_says(spark: Any, orders: Topology, 
     expected = dispatch_table(orders, messages).sort_by("row").to_pylist()
     parts = [pq.read_table(tmp_path / "out" / name, partitioning=None) for name in ("deliveries", "held")]
     assert pa.concat_tables(parts).sort_by("row").to_pylist() == expected
+
+
+def test_an_error_in_a_worker_is_raised_as_itself(spark: Any) -> None:
+    from pyengine.spark.failure import raised_on_driver
+    from pyengine.spark.transforms import Assignment
+
+    broken = spark.range(3).mapInArrow(Assignment("[sauce]\n"), "id long")
+    with pytest.raises(InvalidTopologyError) as caught, raised_on_driver():
+        broken.collect()
+    assert "Traceback" not in str(caught.value)

@@ -1,0 +1,108 @@
+"""Rows become messages, and the rows that cannot say why."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyengine.backlog.messages import message_schema, rejects_table, to_messages
+from pyengine.errors import MissingColumnError, UnsupportedColumnError
+from pyengine.topology import Source, Steps, TimeColumn
+
+
+def source(**settings: object) -> Source:
+    return Source(destination="q", path="x", **settings)  # type: ignore[arg-type]
+
+
+def test_types_are_kept_widened_or_refused() -> None:
+    table = pa.table(
+        {
+            "byte": pa.array([1], pa.int8()),
+            "unsigned": pa.array([255], pa.uint8()),
+            "half": pa.array([1.5], pa.float16()),
+            "coded": pa.array(["a"]).dictionary_encode(),
+            "large": pa.array(["\U0001f600"], pa.large_string()),
+            "when": pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("us")),
+            "day": pa.array([date(1970, 1, 2)]),
+            "nothing": pa.nulls(1),
+        }
+    )
+    messages, rejects = to_messages(table, [0], source())
+    assert not rejects
+    types = {name: str(messages.schema.field(name).type) for name in table.column_names}
+    assert types == {
+        "byte": "int8",
+        "unsigned": "int16",
+        "half": "float",
+        "coded": "string",
+        "large": "string",
+        "when": "int64",
+        "day": "int64",
+        "nothing": "string",
+    }
+    line = messages.to_pylist()[0]
+    assert (line["when"], line["day"], line["unsigned"], line["nothing"]) == (1000, 86_400_000, 255, None)
+    assert line["__bytes"] == 1 + 2 + 4 + 1 + 4 + 8 + 8
+    with pytest.raises(UnsupportedColumnError, match="price"):
+        to_messages(pa.table({"price": [Decimal("1.5")]}), [0], source())
+
+
+def test_a_missing_column_is_named() -> None:
+    schema = pa.schema([("region", pa.string())])
+    with pytest.raises(MissingColumnError, match="did you mean 'region'"):
+        message_schema(schema, source(properties=("regio",)))
+
+
+@pytest.mark.parametrize(
+    ("values", "type", "moment", "expected"),
+    [
+        ([1, None], pa.int64(), TimeColumn("at", unit="s"), [1000, 0]),
+        ([1_999, -1], pa.int64(), TimeColumn("at", unit="us"), [1, -1]),
+        (["2013-01-01T05:00:00Z", None], pa.string(), TimeColumn("at"), [1357016400000, 0]),
+        (["2013-01-01T00:00:00"], pa.string(), TimeColumn("at", timezone="America/New_York"), [1357016400000]),
+        (["2013-01-01T05:00:00Z", "2013-01-01 05:00"], pa.string(), TimeColumn("at"), [1357016400000] * 2),
+        ([datetime(2013, 1, 1, 5, tzinfo=UTC)], pa.timestamp("ns", "UTC"), TimeColumn("at"), [1357016400000]),
+        ([datetime(2013, 1, 1)], pa.timestamp("s"), TimeColumn("at", timezone="America/New_York"), [1357016400000]),
+    ],
+)
+def test_moments(values: list[object], type: pa.DataType, moment: TimeColumn, expected: list[int]) -> None:
+    table = pa.table({"at": pa.array(values, type)})
+    messages, rejects = to_messages(table, range(len(values)), source(timestamp=moment, properties=()))
+    assert not rejects
+    assert messages.column("JMSTimestamp").to_pylist() == expected
+
+
+def test_a_moment_beyond_all_clocks_is_a_reject() -> None:
+    table = pa.table({"at": pa.array([1, 2**62], pa.int64())})
+    messages, rejects = to_messages(table, [0, 1], source(timestamp=TimeColumn("at", unit="s"), properties=()))
+    assert messages.column("JMSTimestamp").to_pylist() == [1000]
+    assert [(reject.row, reject.column, reject.reason) for reject in rejects] == [(1, "at", "not a long")]
+
+
+def test_rows_that_are_no_message_are_returned_with_the_reason() -> None:
+    table = pa.table(
+        {
+            "at": ["2013-01-01T05:00:00Z", "tomorrow", "2013-01-01T05:00:00Z", "2013-01-01T05:00:00Z"],
+            "p": [4, 4, 12, None],
+            "n": ["1", "1", "1", "many"],
+        }
+    )
+    given = source(timestamp=TimeColumn("at"), priority="p", types=(("n", "int"),))
+    messages, rejects = to_messages(table, [10, 11, 12, 13], given)
+    assert messages.column("__row").to_pylist() == [10]
+    found = [(reject.row, reject.column, reject.value) for reject in rejects]
+    assert found == [(11, "at", "tomorrow"), (12, "p", "12"), (13, "n", "many")]
+    assert rejects_table(rejects).num_rows == 3
+
+
+@given(st.lists(st.none() | st.floats(allow_nan=True, width=32), max_size=20))
+def test_steps_are_the_models(numbers: list[float | None]) -> None:
+    steps = Steps("d", ((-1.5, 1), (0, 5), (60, 9)), below=2, missing=7)
+    table = pa.table({"d": pa.array(numbers, pa.float64())})
+    messages, _ = to_messages(table, range(len(numbers)), source(priority=steps))
+    assert messages.column("JMSPriority").to_pylist() == [steps.priority(number) for number in numbers]
