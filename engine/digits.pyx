@@ -298,7 +298,7 @@ cdef int write_decimal(bint negative, const Decimal* decimal, char* text) noexce
         text[at] = 48
         text[at + 1] = 46
         at += 2
-        for i in range(-decimal.point):
+        for _ in range(-decimal.point):
             text[at] = 48
             at += 1
         memcpy(text + at, decimal.digits, decimal.count)
@@ -382,7 +382,9 @@ cdef int write_long(int64_t value, char* text) noexcept nogil:
 
 
 cdef double rounded(uint64_t significand, int exponent, bint more, int stored, int least, int most) noexcept nogil:
-    """significand (top bit set) * 2**exponent and a bit more, to the nearest number of ``stored`` bits, ties to even."""
+    """significand (top bit set) * 2**exponent and a bit more, to the nearest number of ``stored`` bits, ties to
+    even.
+    """
     cdef int drop = 64 - stored
     cdef int top = exponent + 63
     cdef uint64_t kept, tail, half
@@ -420,7 +422,7 @@ cdef double decimal_value(
         for i in range(count):
             small = small * 10 + <uint64_t>(digits[i] - 48)
         result = 1.0
-        for i in range(power if power > 0 else -power):
+        for _ in range(power if power > 0 else -power):
             result *= 10.0
         return <double>small * result if power >= 0 else <double>small / result
     set_natural(&n, 0)
@@ -443,7 +445,7 @@ cdef double decimal_value(
         shift_left(&n, 1)
         shift += 1
     # 1 <= n / d < 2: 64 bits of the quotient, the first of them set.
-    for i in range(64):
+    for _ in range(64):
         quotient <<= 1
         if order_naturals(&n, &d) >= 0:
             subtract(&n, &d)

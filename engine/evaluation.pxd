@@ -1,7 +1,10 @@
-"""evaluation: nodes asked for their truth or value on one row, with the broker's three-valued logic as it is implemented.
+"""evaluation: nodes asked for their truth or value on one row, with the broker's three-valued logic as it is
+implemented.
 
-Rules: spec activemq 1.8, rocketmq 8.3. AND and OR under evaluate() stop at a definite answer only; under matches() AND stops
-at the first child that is not TRUE. Both are visible through the errors of children not reached. Recursion is as deep as
+Rules: spec activemq 1.8, rocketmq 8.3. AND and OR under evaluate() stop at a definite answer only; under matches() AND
+stops
+at the first child that is not TRUE. Both are visible through the errors of children not reached. Recursion is as deep
+as
 the tree (tree.HEIGHT_LIMIT).
 """
 

@@ -1,7 +1,10 @@
-"""like: a LIKE pattern compiled once, matched in time linear in the text (times pattern length / 64), on every encoding.
+"""like: a LIKE pattern compiled once, matched in time linear in the text (times pattern length / 64), on every
+encoding.
 
-Invariants: a pattern is ``count`` segments between runs of ``%``; an element is a code point or ANY_ONE; the first segment
-is bound to the start of the text unless ``open_start``, the last one to its end unless ``open_end``; segments between are
+Invariants: a pattern is ``count`` segments between runs of ``%``; an element is a code point or ANY_ONE; the first
+segment
+is bound to the start of the text unless ``open_start``, the last one to its end unless ``open_end``; segments between
+are
 not empty. ``_`` is one code point; a surrogate pair is one.
 """
 

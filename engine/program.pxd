@@ -7,7 +7,8 @@ rocketmq text tests carry ``negated``. A negated literal beyond Long is folded.
 Invariants: children of node i are ``children[first .. first + count)``, all of them smaller than i; ``slot`` indexes
 ``names``; names are interned str, each once; the program owns every byte its constants point to.
 
-Leaves answer one question, "is it TRUE", as the broker's matches() asks it: start at ``start``, evaluate the leaf, go to
+Leaves answer one question, "is it TRUE", as the broker's matches() asks it: start at ``start``, evaluate the leaf, go
+to
 ``next[truth]``; ACCEPT and REJECT end. They need no state of unknown. Every leaf is exact to nodes[leaf.node].
 """
 

@@ -2,15 +2,14 @@
 """See program.pxd."""
 
 from cpython.object cimport PyObject, PyObject_Hash
-from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.evaluation cimport match_node, rest_truth, truth_of
 from pyengine._engine.header cimport fresh_header, header_code
-from pyengine._engine.like cimport Pattern, compile_pattern, free_pattern
+from pyengine._engine.like cimport compile_pattern, free_pattern
 from pyengine._engine.tree cimport (
     ADD,
     AND,
@@ -37,7 +36,6 @@ from pyengine._engine.tree cimport (
     OR,
     PROPERTY,
     REMAINDER,
-    STARTS_WITH,
     XPATH,
     XQUERY,
     Term,
@@ -56,7 +54,6 @@ from pyengine._engine.value cimport (
     FUNCTION_FAILED,
     INT,
     IS_EQUAL,
-    IS_GREATER,
     IS_GREATER_OR_EQUAL,
     IS_LESS,
     IS_LESS_OR_EQUAL,

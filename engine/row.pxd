@@ -1,6 +1,7 @@
 """row: one message of any shape, read slot by slot and asked by a program.
 
-Shapes: an exact dict (fastest), a native Message, any other mapping. Only the names a program reads are looked up, in the order the
+Shapes: an exact dict (fastest), a native Message, any other mapping. Only the names a program reads are looked up, in
+the order the
 program asks. A value that no message can carry raises InvalidMessageError when it is read.
 """
 

@@ -12,5 +12,6 @@ cdef class Selector:
     cdef readonly str dialect
     cdef Program program
     cdef Tree tree
-    cdef int outcome(self, object message) except -1    # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
+    # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
+    cdef int outcome(self, object message) except -1
     cdef object rows_truth(self, object messages, int question)

@@ -72,7 +72,8 @@ cdef class Selector:
     ``convert_string_expressions:``) or "rocketmq" (SQL92 of RocketMQ; every property is text, there are no headers).
     Raises InvalidSelectorError where the broker refuses the text, with the position and a hint.
 
-    A message is a mapping or a pyengine.Message. Python values have Java types: bool Boolean, int Integer or Long by its
+    A message is a mapping or a pyengine.Message. Python values have Java types: bool Boolean, int Integer or Long by
+    its
     size, float Double, str String, numpy scalars by their width, pyengine.Char Character; None is absent. A header that
     is never null (JMSPriority, ...) has the value of a fresh JMS message unless the mapping has a key of that name.
     Rules: ActiveMQ's org.apache.activemq.filter, RocketMQ's org.apache.rocketmq.filter.
@@ -96,7 +97,8 @@ cdef class Selector:
     def matches(self, message, /):
         """True if a consumer with this selector would get the message: the selector is TRUE; FALSE and unknown are not.
 
-        Raises SelectorEvaluationError where the broker's matches() throws, InvalidMessageError for a property value that no
+        Raises SelectorEvaluationError where the broker's matches() throws, InvalidMessageError for a property value
+        that no
         message can carry.
         """
         cdef Scratch scratch
@@ -116,7 +118,7 @@ cdef class Selector:
     def evaluate(self, message, /):
         """The selector's three-valued answer: True, False, or None for unknown. Raises as ``matches`` does.
 
-        It may raise where ``matches`` does not: the broker's matches() leaves an AND at the first operand that is unknown.
+        It may raise where ``matches`` does not: the broker's matches() leaves an AND at the first unknown operand.
         """
         cdef Scratch scratch
         cdef int truth
@@ -132,7 +134,8 @@ cdef class Selector:
     def mask(self, batch, on_error="raise", missing="raise"):
         """``matches`` of every message of a batch: a numpy bool array.
 
-        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or any
+        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or
+        any
         object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
         imports columns once for many selectors.
         on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
@@ -146,7 +149,9 @@ cdef class Selector:
         return answer.view(numpy.bool_)
 
     def mask_words(self, batch, on_error="raise", missing="raise"):
-        """``mask`` as a packed bitmap: numpy uint64, row r is bit r % 64 of word r // 64; bits beyond the last row are 0."""
+        """``mask`` as a packed bitmap: numpy uint64, row r is bit r % 64 of word r // 64; bits beyond the last row are
+        0.
+        """
         check_choice("on_error", on_error, ("raise", "reject"))
         check_choice("missing", missing, ("raise", "null"))
         if not isinstance(batch, (list, tuple)):
@@ -155,7 +160,9 @@ cdef class Selector:
         return numpy.packbits(numpy.pad(mask, (0, -len(mask) % 64)), bitorder="little").view("<u8")
 
     def truth(self, batch, missing="raise"):
-        """``evaluate`` of every message of a batch, as for ``mask``: numpy int8, 1 true, 0 false, -1 unknown, -2 raises."""
+        """``evaluate`` of every message of a batch, as for ``mask``: numpy int8, 1 true, 0 false, -1 unknown, -2
+        raises.
+        """
         check_choice("missing", missing, ("raise", "null"))
         if not isinstance(batch, (list, tuple)):
             return truth_columns(self.program, columns_of(batch), missing)

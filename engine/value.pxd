@@ -1,10 +1,10 @@
 """value: one property value with its Java type, and the broker's rules for comparing and computing with it.
 
-Invariants: ``type`` says which payload member is valid; STRING, CHAR and BIG_DECIMAL borrow their text (the owner outlives
-the Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
+Invariants: ``type`` says which payload member is valid; STRING, CHAR and BIG_DECIMAL borrow their text (the owner
+outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
 
 Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in a UCS2 text is its code point, and a
-CPython string may be passed as it is (LATIN1, UCS2 or UCS4). UTF8 may hold lone surrogates as three bytes, never a pair.
+CPython string may be passed as it is. UTF8 may hold lone surrogates as three bytes, never a pair.
 """
 
 from cpython.object cimport PyObject
@@ -59,7 +59,8 @@ cdef enum Calculation:  # in the order of program's SUM .. MODULO
 
 cdef enum Rules:       # how a comparison treats text
     EXACT_TYPES = 0          # activemq: text equals and orders only against text
-    CONVERT_TEXT = 1         # activemq with convert_string_expressions: text becomes the other side's type; if it cannot: FALSE
+    # activemq with convert_string_expressions: text becomes the other side's type; if it cannot: FALSE
+    CONVERT_TEXT = 1
     CONVERT_OR_RAISE = 2     # rocketmq: the same; if it cannot: RAISED; text is ordered against text as doubles
 
 
@@ -189,7 +190,8 @@ cdef int read_text(object source, Value* into, object field, Scratch* scratch) e
 cdef bint parse_number(const Value* text, int java_type, Value* number, Scratch* scratch) noexcept nogil
 cdef object python_value(const Value* value)      # a Python object that read_value reads back to the same type
 
-cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil  # Truth
+# Truth
+cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil
 cdef int order_text(const Value* left, const Value* right) noexcept nogil       # -1, 0, 1; STRING against STRING
 cdef bint same_text(const Value* left, const Value* right) noexcept nogil
 cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil   # both STRING; by UTF-16 units
@@ -197,11 +199,13 @@ cdef int calculate(
     int calculation, const Value* left, const Value* right, Value* result, Scratch* scratch
 ) noexcept nogil                                                                # TRUE, or RAISED
 cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept nogil                 # TRUE, or RAISED
-cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil       # String.valueOf: TRUE, or RAISED
+# String.valueOf: TRUE, or RAISED
+cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil
 
 cdef void* take_scratch(Scratch* scratch, size_t size) noexcept nogil           # NULL without memory
 cdef void keep_object(Scratch* scratch, object kept) except *                   # until free_scratch
 cdef void free_scratch(Scratch* scratch) noexcept nogil
 
-cpdef str java_text(object value)                 # String.valueOf of a property value (or list or map) given as Python object
+# String.valueOf of a property value (or list or map) given as Python object
+cpdef str java_text(object value)
 cpdef bint java_equal(object left, object right)  # left.equals(right): same Java type and equal; None equals None

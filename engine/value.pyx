@@ -131,7 +131,10 @@ cdef int32_t next_point(Units* units) noexcept nogil:
         return <int32_t>((first & 0x0F) << 12 | (<uint32_t>bytes_[1] & 0x3F) << 6 | (bytes_[2] & 0x3F))
     units.at += 4
     return <int32_t>(
-        (first & 0x07) << 18 | (<uint32_t>bytes_[1] & 0x3F) << 12 | (<uint32_t>bytes_[2] & 0x3F) << 6 | (bytes_[3] & 0x3F)
+        (first & 0x07) << 18
+        | (<uint32_t>bytes_[1] & 0x3F) << 12
+        | (<uint32_t>bytes_[2] & 0x3F) << 6
+        | (bytes_[3] & 0x3F)
     )
 
 
@@ -298,7 +301,9 @@ cdef bint parse_number(const Value* text, int java_type, Value* number, Scratch*
 
 
 cdef bint is_true_text(const Value* text) noexcept nogil:
-    """Boolean.valueOf: "true" in any case. equalsIgnoreCase folds no character outside ASCII onto these four letters."""
+    """Boolean.valueOf: "true" in any case. equalsIgnoreCase folds no character outside ASCII onto these four
+    letters.
+    """
     cdef Units units
     cdef const char* expected = b"true"
     cdef int i
@@ -337,7 +342,9 @@ cdef int read_value(object source, Value* into, object field, bint objects) exce
     if isinstance(source, int):
         integer = PyLong_AsLongLongAndOverflow(source, &overflow)
         if overflow:
-            raise InvalidMessageError(field, source, "an integer beyond 64 bits signed", hint="send it as text or float")
+            raise InvalidMessageError(
+                field, source, "an integer beyond 64 bits signed", hint="send it as text or float"
+            )
         into.type = INT if INT32_MIN <= integer <= INT32_MAX else LONG
         into.payload.integer = integer
         return 1

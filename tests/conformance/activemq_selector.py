@@ -1,4 +1,4 @@
-"""activemq/selector: text, typed message, answers of matches() and evaluate(), on every shape that can carry the message."""
+"""activemq/selector: matches() and evaluate() of a text on a typed message, in every shape that can carry it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def message_of(recorded: Mapping[str, Any]) -> pyengine.Message:
 
 
 def mapping_of(recorded: Mapping[str, Any], message: pyengine.Message) -> dict[str, Any] | None:
-    """The same as a mapping, or None where a mapping cannot carry it: bodies, lists, maps, headers set by a property."""
+    """The same as a mapping, or None where it cannot be one: bodies, lists, maps, headers set by a property."""
     if recorded.get("body"):
         return None
     values = {name: value for name, value in message.headers().items() if value is not None}

@@ -1,7 +1,7 @@
 """The slow, obvious evaluator of selectors: three-valued, on the Tree, one Python value at a time.
 
 Written from the rules of both brokers (spec activemq 1.8-1.12, rocketmq 8.3). A value is None or a pair (Java type,
-payload). Text of doubles and floats comes from pyengine's ``digits``, which is tested against recorded answers of a JVM.
+payload). Text of doubles and floats comes from pyengine's ``digits``, tested against recorded answers of a JVM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?", re.ASCII)
 HEXADECIMAL = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?\d+[fFdD]?", re.ASCII)
 
 
-class Raises(Exception):
+class RaisesError(Exception):
     """The real classes throw here."""
 
 
@@ -285,7 +285,7 @@ class Model:
             return None
         kind, number = value
         if kind in ("byte", "short"):
-            raise Raises
+            raise RaisesError
         if kind == "big":
             return ("long", -(2**63)) if number == 2**63 else ("big", -number)
         return kind, wrap(-number, INTEGERS[kind]) if kind in INTEGERS else -number
@@ -294,7 +294,7 @@ class Model:
         if left[0] == "string" and kind == TermKind.ADD:
             return "string", points(left[1] + java_text(right))
         if left[0] not in NUMBERS or right[0] not in NUMBERS:
-            raise Raises
+            raise RaisesError
         types = {left[0], right[0]}
         if kind in (TermKind.DIVIDE, TermKind.REMAINDER) or types & {"float", "double"}:
             x, y = float(left[1]), float(right[1])
@@ -329,7 +329,7 @@ class Model:
             try:
                 return meets(relation, order("double", parse_number(x, "double"), parse_number(y, "double")))
             except ValueError:
-                raise Raises from None
+                raise RaisesError from None
         converting = self.rocketmq or self.tree.convert
         if a != b and "string" in (a, b) and converting and {a, b} & {"boolean", *INTEGERS, "float", "double"}:
             return self.converted(relation, left, right)
@@ -338,7 +338,7 @@ class Model:
     def converted(self, relation: int, left: tuple[str, Any], right: tuple[str, Any]) -> bool:
         (a, x), (b, y) = left, right
         if a == "boolean":
-            raise Raises
+            raise RaisesError
         if b == "boolean":
             return meets(relation, order("boolean", x.lower() == "true" and x.isascii(), y))
         try:
@@ -347,7 +347,7 @@ class Model:
             return meets(relation, order(a, x, parse_number(y, a)))
         except ValueError:
             if self.rocketmq:
-                raise Raises from None
+                raise RaisesError from None
             return False
 
     def alike(self, relation: int, left: tuple[str, Any], right: tuple[str, Any]) -> bool:
@@ -358,9 +358,9 @@ class Model:
         if not {a, b} <= NUMBERS - {"big"} or b == "byte" or (b == "short" and a != "byte"):
             return False
         if a == "double" and b == "float":
-            raise Raises
-        if (a == "int" and b == "long") or (a in INTEGERS and b in INTEGERS):
-            return meets(relation, order("long", x, y)) if b in ("int", "long") or a == "byte" else False
+            raise RaisesError
+        if a in INTEGERS and b in INTEGERS:
+            return meets(relation, order("long", x, y))
         if "double" in (a, b):
             return meets(relation, order("double", float(x), float(y)))
         return meets(relation, order("float", single(x), single(y)))
