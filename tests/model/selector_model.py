@@ -50,7 +50,7 @@ def wrap(number: int, bits: int) -> int:
 
 def single(number: int | float | Fraction) -> float:
     """The nearest 32-bit float, ties to even, of an exact number."""
-    if isinstance(number, float) and not math.isfinite(number):
+    if isinstance(number, float) and (number == 0 or not math.isfinite(number)):
         return number
     exact = Fraction(number)
     with numpy.errstate(over="ignore"):
