@@ -12,7 +12,7 @@ from sortedcontainers import SortedKeyList
 from bench.contest import Contest, Side, speed_test
 from pyengine.activemq import Queue
 
-MESSAGES = 20_000
+MESSAGES = 60_000
 HELD = 2_000
 
 
