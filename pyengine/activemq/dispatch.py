@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns, Selector
-from pyengine._engine.queue import HoldReason, Queue
+from pyengine._engine.queue import Queue
+from pyengine._engine.reasons import HoldReason
 from pyengine.errors import InvalidMessageError, MissingColumnError
 from pyengine.topology import Consumer, Topology
 
