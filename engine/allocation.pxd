@@ -1,6 +1,6 @@
-"""allocation: which consumer of a group owns which message queue, by RocketMQ's strategies; whole plans as owner arrays.
+"""allocation: which consumer of a group owns which message queue, by RocketMQ's strategies; plans are owner arrays.
 
-A plan is an int32 array with one entry a queue: the position of its owner in the list of client ids, or -1 for nobody. A
+A plan is an int32 array with one entry a queue: the position of its owner in the list of client ids, -1 for nobody. A
 client id that stands twice in the list acts at its first position only (spec rocketmq 3.0); what the strategy gives to
 the later position is owned by nobody.
 """

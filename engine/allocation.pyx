@@ -117,7 +117,6 @@ cdef class HashRing:
 
     def __cinit__(self, list client_ids, int virtual_nodes, hashes=None):
         cdef dict first = {}
-        cdef dict existing = {}
         cdef list owners = []
         cdef int64_t i, position, kept
         self.virtual_nodes = virtual_nodes
@@ -166,7 +165,7 @@ cdef class HashRing:
         return self.nodes[low if low < self.count else 0].owner
 
     def owners(self, hashes):
-        """The owner of each queue hash: the node at or after it, round the ring. Returns int32, same shape; -1: empty ring."""
+        """The owner of each queue hash: the node at or after it, round the ring. int32, same shape; -1: empty ring."""
         cdef const uint32_t[::1] asked = np.ascontiguousarray(hashes, np.uint32)
         found = np.empty(asked.shape[0], np.int32)
         cdef int32_t[::1] out = found

@@ -1,5 +1,8 @@
 from typing import Any
 
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class Program:
     @property
     def names(self) -> tuple[str, ...]: ...

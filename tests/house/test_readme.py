@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import pyengine
+
 ROOT = Path(__file__).parents[2]
 EDITIONS = ("README.md", "README.zh.md")
 
@@ -30,13 +32,13 @@ def run(block: str, namespace: dict[str, Any]) -> None:
     for statement in ast.parse(block).body:
         promised = said(lines[statement.end_lineno - 1]) if statement.end_lineno else None
         code = ast.get_source_segment(block, statement) or ""
-        try:
-            value = eval(code, namespace) if isinstance(statement, ast.Expr) else exec(code, namespace)
-        except Exception as error:
-            assert promised == type(error).__name__, code
-            continue
-        if isinstance(statement, ast.Expr) and promised is not None:
-            assert repr(value) == promised, code
+        if promised in vars(pyengine) and issubclass(getattr(pyengine, promised), Exception):
+            with pytest.raises(getattr(pyengine, promised)):
+                exec(code, namespace)
+        elif isinstance(statement, ast.Expr) and promised is not None:
+            assert repr(eval(code, namespace)) == promised, code
+        else:
+            exec(code, namespace)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
