@@ -9,8 +9,7 @@ cdef class JavaPattern:
     cdef readonly str text
     cdef readonly int groups              # capturing groups
     cdef readonly dict names              # group name -> number
-    cdef object plain                     # compiled, for ASCII subjects
-    cdef object full                      # compiled for every subject; None until needed
+    cdef list by_alphabet                 # compiled, by alphabet of the subject; None until needed
     cdef object compiled(self, str subject)
 
 

@@ -1,6 +1,7 @@
 # cython: boundscheck=True, wraparound=True
 import re
 from functools import lru_cache
+from unicodedata import category
 
 from pyengine._engine.codepoints cimport class_text, complement, intersection, named_class, union, with_cases
 
@@ -19,6 +20,11 @@ cdef dict SHORTHANDS = {"d": DIGIT, "w": WORD, "s": SPACE, "h": HORIZONTAL, "v":
 cdef dict CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 cdef str NEWLINES = "[\\r\\x85\\u2028\\u2029]"
 cdef int DEEPEST = 200
+
+cdef enum Alphabet:        # of a subject; word boundaries are costly to say for all of Unicode
+    ASCII_ONLY = 0
+    WITHOUT_MARKS = 1      # no combining marks, and no digits but decimal ones: Java's word characters are Python's
+    EVERYTHING = 2
 
 
 cdef object refused(str pattern, str problem):
@@ -64,7 +70,7 @@ cdef str unquoted(str text):
 
 
 cdef class Translator:
-    """One pass over a pattern; writes two texts for ``re``: for ASCII subjects, and for all."""
+    """One pass over a pattern: the text for ``re``, right for subjects of one alphabet."""
     cdef str pattern
     cdef str text
     cdef int place
@@ -77,14 +83,17 @@ cdef class Translator:
     cdef bint dotall
     cdef bint unix_lines
     cdef bint unicode_case
-    cdef bint full
-    cdef bint differs              # the two texts are not the same
+    cdef int nearest               # of the references to groups that do not stand before them
+    cdef bint behind               # inside a look-behind
+    cdef int alphabet
+    cdef bint differs              # from the text for another alphabet
 
-    def __cinit__(self, str pattern, bint full):
+    def __cinit__(self, str pattern, int alphabet):
         self.pattern = pattern
         self.text = unquoted(pattern)
-        self.full = full
+        self.alphabet = alphabet
         self.names = {}
+        self.nearest = 0x7FFFFFFF
         self.open_groups = set()
 
     cdef str peek(self):
@@ -131,6 +140,9 @@ cdef class Translator:
         quantifier = self.quantifier()
         if not quantifier:
             return atom
+        # ``a**`` dangles, but Java lets a bound follow, with an effect of its own.
+        if self.peek() == "{" and self.quantifier():
+            raise self.cannot("a bound after another quantifier")
         return f"(?:(?:{atom}){quantifier})"
 
     cdef str quantifier(self):
@@ -150,8 +162,11 @@ cdef class Translator:
         elif character and character in "*+?":
             self.place += 1
             bounds = character
+            most = 1 if character == "?" else None
         else:
             return ""
+        if self.behind and most is None:
+            raise self.cannot("a look-behind without a maximum length")
         if self.peek() == "?" or self.peek() == "+":
             bounds += self.take()
         return bounds
@@ -204,9 +219,9 @@ cdef class Translator:
     cdef str boundary(self):
         """A word boundary: a Unicode letter, digit or ``_`` on one side only; marks belong to their letter."""
         cdef str word, mark, before, after
-        if not self.full:
-            self.differs = True
-            return "(?a:\\b)"
+        self.differs = True
+        if self.alphabet < EVERYTHING:
+            return "(?a:\\b)" if self.alphabet == ASCII_ONLY else "(?u:\\b)"
         word = class_text(union(named_class("LD", False), ((95, 95),)))
         letter = class_text(named_class("LD", False))
         mark = class_text(named_class("Mn", False))
@@ -230,7 +245,7 @@ cdef class Translator:
         if character == "z":
             return "\\Z"
         if character == "b":
-            if self.peek() == "{":
+            if self.text[self.place : self.place + 3] == "{g}":
                 raise self.cannot("\\b{g}")
             return self.boundary()
         if character == "B":
@@ -261,8 +276,12 @@ cdef class Translator:
         return self.reference_to(number)
 
     cdef str reference_to(self, int number):
+        if self.behind:
+            raise self.cannot("a reference inside a look-behind")
         if number > self.groups:
-            raise self.cannot(f"\\{number}, a reference to a group that does not stand before it")
+            # Never matches if there is no such group; one that stands later is found at the end.
+            self.nearest = min(self.nearest, number)
+            return "(?!)"
         if number in self.open_groups:
             raise self.cannot(f"\\{number}, a reference inside its own group")
         if self.ignore_case:
@@ -363,6 +382,15 @@ cdef class Translator:
         self.restore(flags)
         return found
 
+    cdef list looked(self, bint behind):
+        """The alternatives of a look-ahead or look-behind."""
+        cdef bint before = self.behind
+        cdef list found
+        self.behind = behind
+        found = self.scoped()
+        self.behind = before
+        return found
+
     cdef tuple flags(self):
         return self.ignore_case, self.multiline, self.dotall, self.unix_lines, self.unicode_case
 
@@ -392,14 +420,16 @@ cdef class Translator:
         kind = self.take()
         if kind == ":":
             return self.body("(?:")
-        if kind == "=" or kind == "!" or kind == ">":
-            return "(?:" + self.body("(?" + kind) + ")"
+        if kind == ">":
+            return "(?:" + self.body("(?>") + ")"
+        if kind == "=" or kind == "!":
+            return "(?:(?" + kind + "|".join(self.looked(False)) + "))"
         if kind == "<":
             kind = self.peek()
             if kind == "=" or kind == "!":
                 self.place += 1
                 # Python wants one width: each alternative is looked for by itself.
-                parts = ["(?<" + kind + part + ")" for part in self.scoped()]
+                parts = ["(?<" + kind + part + ")" for part in self.looked(True)]
                 return "(?:" + ("|" if kind == "=" else "").join(parts) + ")"
             return self.capture(self.group_name())
         self.place -= 1
@@ -470,7 +500,10 @@ cdef class Translator:
                         current_right = self.char_class(False)
                     right = current_right if right is None else union(right, current_right)
                 if single is not None:
-                    before = current = single if before is None else union(before, single)
+                    if before is None:
+                        before = current = single
+                    else:
+                        before = union(before, single)
                     single = None
                 if right is not None:
                     current = right
@@ -478,6 +511,8 @@ cdef class Translator:
                     if right is None:
                         raise self.refuse("bad class syntax")
                     before = right
+                elif current is None:
+                    raise self.cannot("&& with nothing to its right after a single character")
                 else:
                     before = intersection(before, current)
                 continue
@@ -493,6 +528,7 @@ cdef class Translator:
             found, small = self.class_item()
             if small:
                 single = found if single is None else union(single, found)
+                current = None
             else:
                 current = found
                 before = current if before is None else union(before, current)
@@ -531,11 +567,13 @@ cdef class Translator:
         return self.single_escape()
 
 
-cdef tuple translated(str text, bint full):
-    cdef Translator translator = Translator(text, full)
+cdef tuple translated(str text, int alphabet):
+    cdef Translator translator = Translator(text, alphabet)
     cdef str found = "|".join(translator.alternatives())
     if translator.place < len(translator.text):
         raise translator.refuse("unmatched closing ')'")
+    if translator.nearest <= translator.groups:
+        raise translator.cannot(f"\\{translator.nearest}, a reference to a group that stands later")
     try:
         compiled = re.compile(found, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
@@ -549,21 +587,23 @@ cdef class JavaPattern:
     def __cinit__(self, str text):
         cdef Translator translator
         self.text = text
-        self.plain, translator = translated(text, False)
+        compiled, translator = translated(text, ASCII_ONLY)
         self.groups = translator.groups
         self.names = translator.names
-        if not translator.differs:
-            self.full = self.plain
+        self.by_alphabet = [compiled, None, None] if translator.differs else [compiled] * 3
 
     def __reduce__(self):
         return JavaPattern, (self.text,)
 
     cdef object compiled(self, str subject):
-        if subject.isascii():
-            return self.plain
-        if self.full is None:
-            self.full = translated(self.text, True)[0]
-        return self.full
+        cdef int alphabet = ASCII_ONLY if subject.isascii() else WITHOUT_MARKS
+        if alphabet != ASCII_ONLY and self.by_alphabet[EVERYTHING] is not self.by_alphabet[ASCII_ONLY]:
+            for character in subject:
+                if category(character) in ("Mn", "No", "Nl"):
+                    alphabet = EVERYTHING
+        if self.by_alphabet[alphabet] is None:
+            self.by_alphabet[alphabet] = translated(self.text, alphabet)[0]
+        return self.by_alphabet[alphabet]
 
 
 @lru_cache(maxsize=100)

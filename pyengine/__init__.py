@@ -2,6 +2,7 @@
 
 from pyengine._engine.arrow import Columns
 from pyengine._engine.message import Message
+from pyengine._engine.packed import PackedMessages
 from pyengine._engine.selector import Selector
 from pyengine._engine.value import Char
 from pyengine.errors import (
@@ -32,6 +33,7 @@ __all__ = [
     "MissingExtraError",
     "MissingJavaError",
     "OutputExistsError",
+    "PackedMessages",
     "PyengineError",
     "Selector",
     "SelectorEvaluationError",

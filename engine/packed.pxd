@@ -1,0 +1,24 @@
+"""packed: many messages as rows of native slots that own their text, so that programs run over them without the GIL.
+
+Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie in ``texts``, lists and maps in
+``objects``; names are interned str, each once; nothing changes after construction.
+"""
+
+from pyengine._engine.value cimport Value
+
+
+cdef class PackedMessages:
+    cdef Value* values
+    cdef char* texts
+    cdef size_t text_bytes
+    cdef readonly Py_ssize_t rows
+    cdef readonly int width               # slots a row
+    cdef readonly tuple names             # slot -> property or header name
+    cdef readonly bint complete           # what has no slot is absent, or a fresh header
+    cdef list objects
+    cdef tuple bodies                     # row -> body for XPATH; None: no row has one
+    cdef dict slots                       # name -> slot
+
+    cdef int slot_of(self, str name) except -2                # -1: it has none
+    cdef int fill(self, list sources) except -1
+    cdef int own_texts(self) except -1

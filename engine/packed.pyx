@@ -1,0 +1,197 @@
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from cpython.ref cimport PyObject
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy
+
+from pyengine._engine.conversion cimport frozen_copy
+from pyengine._engine.header cimport fresh_header, header_code
+from pyengine._engine.message cimport Message, slot_value
+from pyengine._engine.value cimport (
+    BIG_DECIMAL,
+    NULL_VALUE,
+    OBJECT,
+    STRING,
+    UTF8,
+    Value,
+    java_equal,
+    python_value,
+    read_value,
+)
+
+from collections.abc import Mapping
+from sys import intern
+
+from pyengine._engine.header import fresh_headers
+from pyengine.errors import InvalidMessageError
+
+
+cdef inline size_t text_size(const Value* value) noexcept nogil:
+    """Bytes of a text, rounded up so that the next one is aligned."""
+    cdef size_t unit = value.encoding if value.encoding != UTF8 else 1
+    return (value.length * unit + 3) & ~<size_t>3
+
+
+cdef tuple names_in(list sources):
+    """Every property name, as first met, and every header that is not fresh somewhere."""
+    cdef dict found = {}
+    cdef dict fresh = fresh_headers()
+    cdef set left = set(fresh)
+    for source in sources:
+        if isinstance(source, Message):
+            found.update(dict.fromkeys(source.property_names))
+            for name in list(left):
+                if not java_equal(source.get_object_property(name), fresh[name]):
+                    left.discard(name)
+        else:
+            for name in source:
+                if not isinstance(name, str) or not name:
+                    raise InvalidMessageError("property name", name, "not a name", hint="give a str that is not empty")
+                if header_code(name):
+                    left.discard(name)
+                else:
+                    found[name] = None
+    # JMSXUserID is a header and may also be a property.
+    return tuple([intern(name) for name in found if name not in fresh] + [name for name in fresh if name not in left])
+
+
+def rebuild(tuple names, bint complete, list rows, tuple bodies):
+    """Packed messages from what ``__reduce__`` gives."""
+    cdef PackedMessages packed = PackedMessages([dict(zip(names, row)) for row in rows], names)
+    packed.complete = complete
+    packed.bodies = bodies
+    return packed
+
+
+cdef class PackedMessages:
+    """Messages packed for selectors: a copy of the named properties and headers in native memory; immutable.
+
+    messages: an iterable of Message and mappings (headers by name; a missing one is that of a fresh message).
+    names: properties and headers to keep, without repetition. None keeps every property that occurs and every header
+    that is not fresh in some message. A selector that reads a name not kept raises MissingColumnError.
+    Raises InvalidMessageError for a value that no message property can have.
+    """
+
+    def __cinit__(self, messages, names=None):
+        cdef list sources = list(messages)
+        for row, source in enumerate(sources):
+            if not isinstance(source, (Message, Mapping)):
+                raise InvalidMessageError(f"message {row}", source, "not a message", hint="give a Message or a mapping")
+        self.complete = names is None
+        if names is None:
+            self.names = names_in(sources)
+        else:
+            if isinstance(names, str):
+                raise InvalidMessageError("names", names, "one str", hint="give a sequence of names")
+            for name in names:
+                if not isinstance(name, str) or not name:
+                    raise InvalidMessageError("names", name, "not a name", hint="give a str that is not empty")
+            self.names = tuple([intern(str(name)) for name in names])
+        self.slots = {name: slot for slot, name in enumerate(self.names)}
+        if len(self.slots) != len(self.names):
+            raise InvalidMessageError("names", self.names, "a name occurs twice", hint="give each name once")
+        self.objects = []
+        self.rows = len(sources)
+        self.width = <int>len(self.names)
+        self.values = <Value*>PyMem_Calloc(self.rows * self.width + 1, sizeof(Value))
+        if self.values == NULL:
+            raise MemoryError()
+        self.fill(sources)
+        if any([isinstance(source, Message) and source.body is not None for source in sources]):
+            self.bodies = tuple([source.body if isinstance(source, Message) else None for source in sources])
+
+    def __dealloc__(self):
+        PyMem_Free(self.values)
+        PyMem_Free(self.texts)
+
+    cdef int fill(self, list sources) except -1:
+        cdef Value* row = self.values
+        cdef Message message
+        cdef list held = []
+        cdef list codes = [header_code(name) for name in self.names]
+        cdef int slot, code
+        for source in sources:
+            for slot in range(self.width):
+                name = self.names[slot]
+                code = codes[slot]
+                if isinstance(source, Message):
+                    message = source
+                    slot_value(message, <PyObject*>name, code, &row[slot])
+                else:
+                    found = source.get(name)
+                    if found is None and code:
+                        fresh_header(code, &row[slot])
+                        continue
+                    held.append(found)
+                    read_value(found, &row[slot], name, True)
+                if row[slot].type == OBJECT:
+                    self.objects.append(frozen_copy(<object>row[slot].payload.object, name, 0))
+                    row[slot].payload.object = <void*>self.objects[len(self.objects) - 1]
+            row += self.width
+        return self.own_texts()
+
+    cdef int own_texts(self) except -1:
+        """Copy every text into memory of this object; one that several values share is copied once."""
+        cdef Py_ssize_t index
+        cdef Value* value
+        cdef dict places = {}
+        cdef size_t place = 0
+        cdef object key
+        for index in range(self.rows * self.width):
+            value = &self.values[index]
+            if STRING <= value.type <= BIG_DECIMAL:
+                key = (<uintptr_t>value.payload.text, value.length)
+                if key not in places:
+                    places[key] = place
+                    place += text_size(value)
+        self.texts = <char*>PyMem_Malloc(place + 1)
+        if self.texts == NULL:
+            raise MemoryError()
+        self.text_bytes = place
+        for index in range(self.rows * self.width):
+            value = &self.values[index]
+            if STRING <= value.type <= BIG_DECIMAL:
+                place = places[<uintptr_t>value.payload.text, value.length]
+                memcpy(
+                    self.texts + place, value.payload.text,
+                    value.length * (value.encoding if value.encoding != UTF8 else 1),
+                )
+                value.payload.text = self.texts + place
+        return 0
+
+    cdef int slot_of(self, str name) except -2:
+        found = self.slots.get(name)
+        return -1 if found is None else found
+
+    def __len__(self):
+        return self.rows
+
+    @property
+    def nbytes(self):
+        """Bytes of native memory: 16 a value, and the texts."""
+        return self.rows * self.width * sizeof(Value) + self.text_bytes
+
+    def row(self, Py_ssize_t index):
+        """name -> value of one row, None where null. Raises IndexError beyond the last row."""
+        if not 0 <= index < self.rows:
+            raise IndexError(f"row {index} of {self.rows}")
+        cdef Value* values = self.values + index * self.width
+        return {self.names[slot]: python_value(&values[slot]) for slot in range(self.width)}
+
+    def __reduce__(self):
+        rows = [list(self.row(index).values()) for index in range(self.rows)]
+        return rebuild, (self.names, bool(self.complete), rows, self.bodies)
+
+    def __repr__(self):
+        return f"PackedMessages({self.rows} messages, names={self.names!r}, {self.nbytes} bytes)"
+
+    def _check(self):
+        """Raise AssertionError if an invariant of the room does not hold."""
+        cdef Py_ssize_t index
+        cdef const Value* value
+        assert len(self.names) == len(set(self.names)) == self.width
+        for index in range(self.rows * self.width):
+            value = &self.values[index]
+            assert NULL_VALUE <= value.type <= OBJECT
+            if STRING <= value.type <= BIG_DECIMAL:
+                assert self.texts <= <char*>value.payload.text <= self.texts + self.text_bytes
+                assert <char*>value.payload.text + text_size(value) <= self.texts + self.text_bytes
