@@ -83,16 +83,70 @@
         }                                                                                                              \
     }
 
+#ifdef KERNEL_WORDS
+/* The same where the copy has WORD, which answers the 64 rows from `at` on; the last rows are asked in a padded copy. */
+#define WORD_LOOP(T, WORD)                                                                                             \
+    const T *at = v;                                                                                                   \
+    int64_t base = 0;                                                                                                  \
+    for (; base + 64 <= n; base += 64, at += 64) words[base >> 6] = WORD;                                              \
+    if (base < n) {                                                                                                    \
+        T rest[64];                                                                                                    \
+        memset(rest, 0, sizeof(rest));                                                                                 \
+        memcpy(rest, at, (size_t)(n - base) * sizeof(T));                                                              \
+        at = rest;                                                                                                     \
+        words[base >> 6] = (WORD) & ((UINT64_C(1) << (n & 63)) - 1);                                                   \
+    }
+
+#define RANGE_INTEGER_WORDS(name, T)                                                                                   \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const T low = (T)r->low, high = (T)r->high;                                                                    \
+        WORD_LOOP(T, KERNEL(inside_##name)(at, low, high))                                                             \
+    }
+
+#define RANGE_REAL_WORDS(name, T)                                                                                      \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const T low = (T)r->real_low, high = (T)r->real_high;                                                          \
+        if (r->nan) {                                                                                                  \
+            WORD_LOOP(T, KERNEL(inside_##name)(at, low, high, 1))                                                      \
+        } else {                                                                                                       \
+            WORD_LOOP(T, KERNEL(inside_##name)(at, low, high, 0))                                                      \
+        }                                                                                                              \
+    }
+
+#define CODES_WORDS(name, T)                                                                                           \
+    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, const uint32_t *table, int64_t size, \
+                                                   uint64_t *words) {                                                  \
+        const T *v = (const T *)column;                                                                                \
+        const KERNEL(code_table) held = KERNEL(code_table_of)(table, size);                                            \
+        if (size <= KERNEL(CODES_IN_REGISTER)) {                                                                       \
+            WORD_LOOP(T, KERNEL(codes_word)(at, sizeof(T), held, 0))                                                   \
+        } else {                                                                                                       \
+            WORD_LOOP(T, KERNEL(codes_word)(at, sizeof(T), held, 1))                                                   \
+        }                                                                                                              \
+    }
+#endif
+
 RANGE_INTEGER(int8, int8_t)
 RANGE_INTEGER(int16, int16_t)
-RANGE_INTEGER(int32, int32_t)
-RANGE_INTEGER(int64, int64_t)
 RANGE_INTEGER(uint8, uint8_t)
 RANGE_INTEGER(uint16, uint16_t)
 RANGE_INTEGER(uint32, uint32_t)
 RANGE_INTEGER(uint64, uint64_t)
+#ifdef KERNEL_WORDS
+RANGE_INTEGER_WORDS(int32, int32_t)
+RANGE_INTEGER_WORDS(int64, int64_t)
+RANGE_REAL_WORDS(float, float)
+RANGE_REAL_WORDS(double, double)
+#else
+RANGE_INTEGER(int32, int32_t)
+RANGE_INTEGER(int64, int64_t)
 RANGE_REAL(float, float)
 RANGE_REAL(double, double)
+#endif
 RANGE_KEYED(float_key, float, int32_t, kernel_key32)
 RANGE_KEYED(double_key, double, int64_t, kernel_key64)
 
@@ -108,21 +162,51 @@ PAIR(uint64, uint64_t, KERNEL_SAME)
 PAIR(float, float, kernel_key32)
 PAIR(double, double, kernel_key64)
 
+#ifdef KERNEL_WORDS
+CODES_WORDS(int8, int8_t)
+CODES_WORDS(int16, int16_t)
+CODES_WORDS(int32, int32_t)
+#else
 CODES(int8, int8_t, uint8_t)
 CODES(int16, int16_t, uint16_t)
 CODES(int32, int32_t, uint32_t)
+#endif
 CODES(int64, int64_t, uint64_t)
 
 /* Texts of exactly `length` bytes whose first 8 bytes, zero-padded, are `prefix`. */
 KERNEL_TARGET static void KERNEL(text_equal)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
                                              uint64_t prefix, uint64_t length, uint64_t *words) {
+#ifdef KERNEL_WORDS
+    int64_t base = 0;
+    for (; base + 64 <= n; base += 64)
+        words[base >> 6] = KERNEL(text_word)(prefixes + base, lengths + base, prefix, ~UINT64_C(0), length, 0);
+    if (base < n) {
+        uint64_t word = 0;
+        for (; base < n; base++)
+            word |= (uint64_t)(((prefixes[base] ^ prefix) | (lengths[base] ^ length)) == 0) << (base & 63);
+        words[(n - 1) >> 6] = word;
+    }
+#else
     KERNEL_LOOP(((prefixes[i] ^ prefix) | (lengths[i] ^ length)) == 0)
+#endif
 }
 
 /* Texts of at least `length` bytes that agree with `prefix` where `mask` is set. */
 KERNEL_TARGET static void KERNEL(text_starts)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
                                               uint64_t prefix, uint64_t mask, uint64_t length, uint64_t *words) {
+#ifdef KERNEL_WORDS
+    int64_t base = 0;
+    for (; base + 64 <= n; base += 64)
+        words[base >> 6] = KERNEL(text_word)(prefixes + base, lengths + base, prefix, mask, length, 1);
+    if (base < n) {
+        uint64_t word = 0;
+        for (; base < n; base++)
+            word |= (uint64_t)(((prefixes[base] & mask) == prefix) & (lengths[base] >= length)) << (base & 63);
+        words[(n - 1) >> 6] = word;
+    }
+#else
     KERNEL_LOOP((((prefixes[i] & mask) ^ prefix) | (lengths[i] < length ? ~UINT64_C(0) : 0)) == 0)
+#endif
 }
 
 /* First 8 bytes (zero-padded) and length of texts `offsets[i] .. offsets[i + 1]`; `end` bounds what may be read. */
@@ -195,3 +279,7 @@ static const kernel_table KERNEL(table) = {
 #undef CODES
 #undef PREFIXES
 #undef KERNEL_SAME
+#undef WORD_LOOP
+#undef RANGE_INTEGER_WORDS
+#undef RANGE_REAL_WORDS
+#undef CODES_WORDS
