@@ -2,6 +2,7 @@
 # cython: freethreading_compatible=True
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, int64_t
+from libc.string cimport memset
 
 from pyengine._engine.value cimport (
     BOOLEAN,
@@ -56,8 +57,7 @@ cdef bint convert(const Value* from_, int java_type, Value* into) noexcept nogil
             into.payload.integer = is_true(from_)
             into.type = BOOLEAN
             return True
-        scratch.blocks = NULL
-        scratch.problem = 0
+        memset(&scratch, 0, sizeof(scratch))
         done = BYTE <= java_type <= DOUBLE and parse_number(from_, java_type, into, &scratch)
         free_scratch(&scratch)
         return done
@@ -92,7 +92,10 @@ cdef int64_t integer_between(object value, int java_type, str field) except? -1:
 cdef double real_number(object value, str field) except? -1:
     if isinstance(value, (bool, str)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise InvalidMessageError(field, value, "not a number", hint="give a float or an int")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidMessageError(field, value, "out of range for a Java double", hint="send it as text") from None
 
 
 cdef object text_or_none(object value, str field):
@@ -154,8 +157,7 @@ cdef object message_id_text(object value, str field):
         if not colon:
             return value if round else "ID:" + value
         read_value(last, &text, field, False)
-        scratch.blocks = NULL
-        scratch.problem = 0
+        memset(&scratch, 0, sizeof(scratch))
         own = parse_number(&text, LONG, &number, &scratch)
         free_scratch(&scratch)
         if not own:

@@ -1,0 +1,117 @@
+"""PackedMessages: rows of slots that stay right when the messages are gone."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyengine import Char, InvalidMessageError, Message, PackedMessages
+
+ROWS: list[dict[str, Any]] = [
+    {"color": "blue", "weight": 2600, "JMSPriority": 7},
+    {"color": "r\u00f6d", "byte": numpy.int8(3), "long": numpy.int64(3)},
+    {"color": "\u4e2d", "float": numpy.float32(0.1), "double": 0.1, "yes": True},
+    {"color": "\U0001f600", "unit": Char("x"), "JMSXGroupID": "g", "JMSDestination": "queue://A"},
+    {},
+]
+
+
+def test_rows_keep_every_value_and_type() -> None:
+    packed = PackedMessages([Message.from_mapping(row) for row in ROWS])
+    packed._check()
+    gc.collect()
+    assert len(packed) == packed.rows == 5
+    assert packed.complete
+    assert packed.names == (
+        "color", "weight", "byte", "long", "float", "double", "yes", "unit",
+        "JMSDestination", "JMSPriority", "JMSXGroupID",
+    )  # fmt: skip
+    for index, row in enumerate(ROWS):
+        found = packed.row(index)
+        expected = dict.fromkeys(packed.names) | {"JMSPriority": 4} | row
+        assert found == expected
+        assert {name: type(value) for name, value in found.items() if value is not None} == {
+            name: type(value) for name, value in expected.items() if value is not None
+        }
+
+
+def test_messages_and_mappings_pack_alike() -> None:
+    messages = PackedMessages(Message.from_mapping(row) for row in ROWS)
+    mappings = PackedMessages(ROWS)
+    assert mappings.names == messages.names
+    assert [mappings.row(index) for index in range(5)] == [messages.row(index) for index in range(5)]
+
+
+def test_names_choose_the_slots() -> None:
+    packed = PackedMessages(ROWS, ["weight", "JMSTimestamp", "nothing", "JMSDeliveryMode"])
+    packed._check()
+    assert not packed.complete
+    assert packed.width == 4
+    assert packed.row(0) == {"weight": 2600, "JMSTimestamp": 0, "nothing": None, "JMSDeliveryMode": "PERSISTENT"}
+    assert PackedMessages([], []).row is not None
+    assert len(PackedMessages([], ["a"])) == 0
+    assert len(PackedMessages([{}, {}])) == 2
+
+
+def test_packed_is_a_copy() -> None:
+    message = Message({"a": "x" * 100, "n": 1})
+    message.set_object_property("list", [1, [2]])
+    packed = PackedMessages([message, message])
+    message.set_property("a", "y")
+    message.get_object_property("list")
+    message.clear_properties()
+    assert packed.row(1) == {"a": "x" * 100, "n": 1, "list": [1, [2]]}
+    assert packed.nbytes == 2 * 3 * 16 + 100
+
+
+def test_pickles_keep_everything() -> None:
+    packed = PackedMessages([Message({"a": numpy.int8(1)}, body="<r/>"), Message({"a": "x"})])
+    again = pickle.loads(pickle.dumps(packed))
+    again._check()
+    assert again.names == packed.names
+    assert again.complete
+    assert again.nbytes == packed.nbytes
+    assert [again.row(0), again.row(1)] == [packed.row(0), packed.row(1)]
+    assert type(again.row(0)["a"]) is numpy.int8
+
+
+@pytest.mark.parametrize(
+    ("messages", "names", "field"),
+    [
+        ([{"a": 1}, 5], None, "message 1"),
+        ([{"a": b"x"}], None, "a"),
+        ([{1: 2}], None, "property name"),
+        ([{}], "ab", "names"),
+        ([{}], ["a", "a"], "names"),
+        ([{}], [""], "names"),
+    ],
+)
+def test_what_cannot_be_packed_is_named(messages: Any, names: Any, field: str) -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        PackedMessages(messages, names)
+    assert caught.value.field == field
+
+
+def test_rows_end() -> None:
+    packed = PackedMessages(ROWS)
+    for index in (5, -1):
+        with pytest.raises(IndexError):
+            packed.row(index)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from("abcd"), st.text(max_size=4) | st.integers(-5, 5) | st.none() | st.booleans())
+    )
+)
+def test_any_rows(rows: list[dict[str, Any]]) -> None:
+    packed = PackedMessages(rows, ["a", "b", "c", "d"])
+    packed._check()
+    assert [packed.row(index) for index in range(len(rows))] == [dict.fromkeys("abcd") | row for row in rows]
