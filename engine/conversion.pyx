@@ -79,7 +79,7 @@ cdef int64_t integer_between(object value, int java_type, str field) except? -1:
         least, most = INT16_MIN, INT16_MAX
     elif java_type == INT:
         least, most = INT32_MIN, INT32_MAX
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if type(value) is not int and (isinstance(value, bool) or not hasattr(value, "__index__")):
         raise InvalidMessageError(field, value, "not an integer", hint=f"give an int from {least} to {most}")
     number = PyLong_AsLongLongAndOverflow(PyNumber_Index(value), &overflow)
     if overflow or number < least or number > most:
