@@ -7,9 +7,7 @@ from pyengine._engine.message import Message
 
 @disjoint_base
 class PackedMessages:
-    def __new__(
-        cls, messages: Iterable[Message | Mapping[str, Any]], names: Sequence[str] | None = None
-    ) -> Self: ...
+    def __new__(cls, messages: Iterable[Message | Mapping[str, Any]], names: Sequence[str] | None = None) -> Self: ...
     @property
     def rows(self) -> int: ...
     @property

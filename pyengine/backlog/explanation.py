@@ -47,6 +47,8 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             return f"{_capital(who)} is exclusive and full: unacknowledged messages use up its prefetch."
         case "exclusive_no_local":
             return f"{_capital(who)} is exclusive and refuses messages of its own connection (no_local)."
+        case "exclusive_browser":
+            return f"{_capital(who)} is a browser and was elected exclusive: it takes nothing, and nobody else may."
         case "exclusive_group":
             return (
                 f"Their group belongs to {who}, which stands by while another consumer is exclusive. "
@@ -67,6 +69,8 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             return "Acknowledged in a transaction that is still open."
         case "awaiting_wakeup":
             return "The next round hands them out."
+        case "expired":
+            return "They expired before anybody could take them; the broker moves such messages to the dead letters."
         case "evaluation_error":
             return "A selector cannot be evaluated on them; the broker leaves such messages on the queue for ever."
         case _:
