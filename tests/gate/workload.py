@@ -1,7 +1,7 @@
 """Run under callgrind by test_instructions: for every path, N messages and then 2N, each between two marks.
 
 A mark is a call of getpgid(2): nothing else here makes one, and callgrind writes and empties its counters before it.
-Prints the paths in their order and N, as JSON. Needs pyengine and numpy alone.
+Prints the paths in their order and N, as JSON. The messages and selectors are those of the benchmarks, each message twice in 2N.
 """
 
 from __future__ import annotations
@@ -13,31 +13,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 import pyengine
+from bench.workloads import SELECTORS, messages
 
 N = 600
-S1 = "color = 'blue' AND weight > 2500"
-S2 = "JMSPriority >= 5 AND (region IN ('us','eu','apac') OR customer LIKE 'gold%') AND price BETWEEN 10 AND 500"
-S3 = "price * qty > 1000 AND type IS NOT NULL AND NOT (status = 'cancelled')"
-
 Run = Callable[[int], object]
-
-
-def rows() -> list[dict[str, object]]:
-    """Twelve messages: each property takes each of its values as often as the others, in another rhythm."""
-    return [
-        {
-            "JMSPriority": (3 * i + 4) % 10,
-            "color": ("blue", "red", "green")[i % 3],
-            "weight": (2600, 100)[i % 2],
-            "region": ("us", "eu", "apac", "mea")[i % 4],
-            "customer": ("gold-1", "silver-1")[i % 2],
-            "price": (150.25, 612.5, 20.0)[i % 3],
-            "qty": i,
-            "type": "order",
-            "status": ("open", "cancelled", "paid")[i % 3],
-        }
-        for i in range(12)
-    ]
 
 
 def message(row: dict[str, object]) -> pyengine.Message:
@@ -57,7 +36,7 @@ def loop(ask: Callable[[object], object], given: Sequence[object]) -> Run:
 
 
 def paths() -> dict[str, Run]:
-    dicts = [row for _ in range(2 * N // 12) for row in rows()]
+    dicts = messages(N) * 2
     natives = [message(row) for row in dicts]
     packed = (
         {count: pyengine.PackedMessages(natives[:count]) for count in (N, 2 * N)}
@@ -71,7 +50,7 @@ def paths() -> dict[str, Run]:
     def at_once(selector: pyengine.Selector, batches: dict[int, object]) -> Run:
         return lambda count: selector.mask(batches[count])
 
-    for name, text in {"S1": S1, "S2": S2, "S3": S3}.items():
+    for name, text in SELECTORS.items():
         selector = pyengine.Selector(text)
         found[f"{name}.dict_call"] = loop(selector.matches, dicts)
         found[f"{name}.message_call"] = loop(selector.matches, natives)
