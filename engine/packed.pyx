@@ -1,28 +1,44 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport PyObject
-from libc.stdint cimport uintptr_t
+from libc.stdint cimport int8_t, uintptr_t
 from libc.string cimport memcpy
 
 from pyengine._engine.conversion cimport frozen_copy
 from pyengine._engine.header cimport fresh_header, header_code
 from pyengine._engine.message cimport Message, slot_value
+from pyengine._engine.program cimport (
+    ACCEPT,
+    GENERAL,
+    Leaf,
+    evaluate_values,
+    general_truth,
+    leaf_truth,
+    raised_error,
+)
 from pyengine._engine.value cimport (
     BIG_DECIMAL,
     NULL_VALUE,
     OBJECT,
+    RAISED,
     STRING,
+    UNKNOWN,
     UTF8,
+    Scratch,
     Value,
+    free_scratch,
     java_equal,
     python_value,
     read_value,
+    text_of,
 )
 
 from collections.abc import Mapping
 from sys import intern
 
+import numpy
+
 from pyengine._engine.header import fresh_headers
-from pyengine.errors import InvalidMessageError
+from pyengine.errors import InvalidMessageError, MissingColumnError, SelectorEvaluationError
 
 
 cdef inline size_t text_size(const Value* value) noexcept nogil:
@@ -195,3 +211,125 @@ cdef class PackedMessages:
             if STRING <= value.type <= BIG_DECIMAL:
                 assert self.texts <= <char*>value.payload.text <= self.texts + self.text_bytes
                 assert <char*>value.payload.text + text_size(value) <= self.texts + self.text_bytes
+
+
+cdef void* body_at(PackedMessages messages, Py_ssize_t row) noexcept with gil:
+    return NULL if messages.bodies is None else <void*>messages.bodies[row]
+
+
+cdef class Sweep:
+    """One program over packed messages: where its slots lie, and the row at hand."""
+    cdef Program program
+    cdef PackedMessages messages
+    cdef int count                 # slots of the program
+    cdef int* places               # slot of the program -> slot of the messages, or -1
+    cdef Value* gathered           # by slot of the program; those of -1 stay as they are
+    cdef Scratch scratch
+
+    def __cinit__(self, Program program, PackedMessages messages, bint missing_is_null):
+        cdef int slot
+        self.program = program
+        self.messages = messages
+        self.count = <int>len(program.names)
+        self.places = <int*>PyMem_Calloc(self.count + 1, sizeof(int))
+        self.gathered = <Value*>PyMem_Calloc(self.count + 1, sizeof(Value))
+        if self.places is NULL or self.gathered is NULL:
+            raise MemoryError()
+        for slot in range(self.count):
+            name = program.names[slot]
+            self.gathered[slot] = program.defaults[slot]
+            self.places[slot] = -1 if program.every_text and header_code(name) else messages.slot_of(name)
+            if self.places[slot] < 0 and not messages.complete and not missing_is_null:
+                raise MissingColumnError(name, messages.names, "the packed messages")
+
+    def __dealloc__(self):
+        free_scratch(&self.scratch)
+        PyMem_Free(self.places)
+        PyMem_Free(self.gathered)
+
+    cdef int gather(self, const Value* row) noexcept nogil:
+        """All slots of a row side by side, as text where the dialect wants text."""
+        cdef int slot, place
+        cdef const Value* value
+        for slot in range(self.count):
+            place = self.places[slot]
+            if place < 0:
+                continue
+            value = &row[place]
+            if self.program.every_text and value.type != STRING and value.type != NULL_VALUE:
+                if text_of(value, &self.gathered[slot], &self.scratch) == RAISED:
+                    return RAISED
+            else:
+                self.gathered[slot] = value[0]
+        return 0
+
+    cdef int matched(self, const Value* row, void* body) noexcept nogil:
+        cdef int at = self.program.start
+        cdef int truth, place
+        cdef const Leaf* leaf
+        cdef bint together = self.program.every_text
+        cdef bint gathered = False
+        while at >= 0:
+            leaf = &self.program.leaves[at]
+            if together or leaf.kind >= GENERAL:
+                if not gathered:
+                    if self.gather(row) == RAISED:
+                        return RAISED
+                    gathered = True
+                if leaf.kind >= GENERAL:
+                    truth = general_truth(self.program, leaf, self.gathered, body, &self.scratch)
+                else:
+                    truth = leaf_truth(leaf, &self.gathered[leaf.slot], &self.scratch)
+            else:
+                place = self.places[leaf.slot]
+                truth = leaf_truth(leaf, &row[place] if place >= 0 else &self.gathered[leaf.slot], &self.scratch)
+            if truth == RAISED:
+                return RAISED
+            at = leaf.next[truth]
+        return at == ACCEPT
+
+    cdef Py_ssize_t run(self, Py_ssize_t row, int8_t* answers, bint evaluating) noexcept nogil:
+        """Answers from ``row`` on; returns the row that raised, or the number of rows."""
+        cdef const Value* values = self.messages.values + row * self.messages.width
+        cdef void* body = NULL
+        cdef int truth
+        while row < self.messages.rows:
+            if self.program.needs_gil:
+                body = body_at(self.messages, row)
+            if not evaluating:
+                truth = self.matched(values, body)
+            elif self.gather(values) == RAISED:
+                truth = RAISED
+            else:
+                truth = evaluate_values(self.program, self.gathered, body, &self.scratch)
+            if truth == RAISED:
+                return row
+            answers[row] = -1 if truth == UNKNOWN else <int8_t>truth
+            if self.scratch.blocks is not NULL or self.scratch.objects is not NULL:
+                free_scratch(&self.scratch)
+            values += self.messages.width
+            row += 1
+        return row
+
+
+cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null):
+    cdef Sweep sweep = Sweep(program, messages, missing_is_null)
+    cdef object answer = numpy.empty(messages.rows, numpy.int8)
+    cdef int8_t[::1] truths = answer
+    cdef int8_t* answers = &truths[0] if messages.rows else NULL
+    cdef Py_ssize_t row = 0
+    cdef bint evaluating = question == EVALUATE
+    while True:
+        if program.needs_gil:
+            row = sweep.run(row, answers, evaluating)
+        else:
+            with nogil:
+                row = sweep.run(row, answers, evaluating)
+        if row == messages.rows:
+            return answer
+        error = raised_error(program, &sweep.scratch, row)
+        if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
+            raise error
+        truths[row] = 0 if question == MATCH_OR_REJECT else -2
+        free_scratch(&sweep.scratch)
+        row += 1

@@ -4,20 +4,24 @@
 from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject, PyObject_Hash
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT32_MAX, int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memset
 
+from pyengine._engine.like cimport pattern_matches
 from pyengine._engine.message cimport Message, slot_value
 from pyengine._engine.program cimport (
     ACCEPT,
     GENERAL,
     NUMBER,
+    PATTERN,
     TEXT,
+    TEXTS,
     Leaf,
     Program,
     evaluate_values,
     general_truth,
+    is_member,
     leaf_truth,
     takes_integer,
     takes_real,
@@ -184,19 +188,34 @@ cdef int general_row(
 cdef inline bint quick_truth(const Leaf* leaf, PyObject* found, int* truth) noexcept:
     """leaf_truth of the commonest objects, without a Value between."""
     cdef int64_t integer
-    if leaf.kind == NUMBER:
+    cdef Value value
+    cdef int kind = leaf.kind
+    if kind == NUMBER:
         if is_exact_integer(found) and pyengine_small_integer(found, &integer):
             truth[0] = takes_integer(leaf, integer)
             return True
         if is_exact_real(found):
             truth[0] = takes_real(leaf, real_of(found))
             return True
-    elif leaf.kind == TEXT:
-        if is_exact_text(found) and text_kind(found) == LATIN1 and leaf.constant.encoding == LATIN1:
+    elif kind == TEXT or kind == TEXTS or kind == PATTERN:
+        if not is_exact_text(found) or text_kind(found) != LATIN1 or text_length(found) > INT32_MAX:
+            return False
+        if kind == TEXT:
+            if leaf.constant.encoding != LATIN1:
+                return False
             truth[0] = text_length(found) == leaf.constant.length and not memcmp(
                 text_data(found), leaf.constant.payload.text, leaf.constant.length
             )
             return True
+        value.type = STRING
+        value.encoding = LATIN1
+        value.length = <uint32_t>text_length(found)
+        value.payload.text = text_data(found)
+        if kind == TEXTS:
+            truth[0] = is_member(&value, leaf.texts, leaf.count) != leaf.negated
+        else:
+            truth[0] = pattern_matches(leaf.pattern, &value)
+        return True
     return False
 
 

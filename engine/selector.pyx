@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from pyengine._engine.arrow cimport columns_of
 from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
+from pyengine._engine.packed cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, PackedMessages, packed_truth
 from pyengine._engine.program cimport Program, compile_tree, raised_error
 from pyengine._engine.row cimport evaluate_row, match_dict, match_row
 from pyengine._engine.syntax cimport parse
@@ -20,11 +21,6 @@ from pyengine.errors import SelectorEvaluationError
 
 cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
-
-cdef enum Question:
-    MATCH_OR_RAISE
-    MATCH_OR_REJECT
-    EVALUATE
 
 # (text, dialect) -> (Tree, Program). What was used since ``recent`` was last begun is there; a full ``recent`` becomes
 # ``older`` and begins anew, so the least recently used half goes at once and a hit costs one look-up.
@@ -134,19 +130,20 @@ cdef class Selector:
     def mask(self, batch, on_error="raise", missing="raise"):
         """``matches`` of every message of a batch: a numpy bool array.
 
-        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or
-        any
+        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or any
         object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
         imports columns once for many selectors.
         on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
-        missing: of columns, "raise" MissingColumnError or take them for "null".
+        missing: of columns and of names that were not packed, "raise" MissingColumnError or take them for "null".
         """
         check_choice("on_error", on_error, ("raise", "reject"))
         check_choice("missing", missing, ("raise", "null"))
-        if not isinstance(batch, (list, tuple)):
-            return mask_columns(self.program, columns_of(batch), on_error, missing)
-        answer = self.rows_truth(batch, MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT)
-        return answer.view(numpy.bool_)
+        question = MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT
+        if isinstance(batch, PackedMessages):
+            return packed_truth(self.program, batch, question, missing == "null").view(numpy.bool_)
+        if isinstance(batch, (list, tuple)):
+            return self.rows_truth(batch, question).view(numpy.bool_)
+        return mask_columns(self.program, columns_of(batch), on_error, missing)
 
     def mask_words(self, batch, on_error="raise", missing="raise"):
         """``mask`` as a packed bitmap: numpy uint64, row r is bit r % 64 of word r // 64; bits beyond the last row are
@@ -154,9 +151,9 @@ cdef class Selector:
         """
         check_choice("on_error", on_error, ("raise", "reject"))
         check_choice("missing", missing, ("raise", "null"))
-        if not isinstance(batch, (list, tuple)):
+        if not isinstance(batch, (list, tuple, PackedMessages)):
             return words_columns(self.program, columns_of(batch), on_error, missing)
-        mask = self.mask(batch, on_error)
+        mask = self.mask(batch, on_error, missing)
         return numpy.packbits(numpy.pad(mask, (0, -len(mask) % 64)), bitorder="little").view("<u8")
 
     def truth(self, batch, missing="raise"):
@@ -164,9 +161,11 @@ cdef class Selector:
         raises.
         """
         check_choice("missing", missing, ("raise", "null"))
-        if not isinstance(batch, (list, tuple)):
-            return truth_columns(self.program, columns_of(batch), missing)
-        return self.rows_truth(batch, EVALUATE)
+        if isinstance(batch, PackedMessages):
+            return packed_truth(self.program, batch, EVALUATE, missing == "null")
+        if isinstance(batch, (list, tuple)):
+            return self.rows_truth(batch, EVALUATE)
+        return truth_columns(self.program, columns_of(batch), missing)
 
     cdef object rows_truth(self, object messages, int question):
         cdef Py_ssize_t count = len(messages)

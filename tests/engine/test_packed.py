@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pyengine
 from pyengine import Char, InvalidMessageError, Message, PackedMessages
 
 ROWS: list[dict[str, Any]] = [
@@ -115,3 +116,34 @@ def test_any_rows(rows: list[dict[str, Any]]) -> None:
     packed = PackedMessages(rows, ["a", "b", "c", "d"])
     packed._check()
     assert [packed.row(index) for index in range(len(rows))] == [dict.fromkeys("abcd") | row for row in rows]
+
+
+def test_a_name_not_packed_is_not_silently_absent() -> None:
+    packed = PackedMessages([{"a": 1, "b": 2}, {"a": 3}], ["a"])
+    assert pyengine.Selector("a > 2").mask(packed).tolist() == [False, True]
+    for text in ("b = 2", "JMSPriority = 4"):
+        with pytest.raises(pyengine.MissingColumnError, match="packed messages"):
+            pyengine.Selector(text).mask(packed)
+        with pytest.raises(pyengine.MissingColumnError):
+            pyengine.Selector(text).truth(packed)
+    assert pyengine.Selector("b = 2").truth(packed, missing="null").tolist() == [-1, -1]
+    assert pyengine.Selector("b IS NULL").mask(PackedMessages([{"a": 1}, {"b": 2}])).tolist() == [True, False]
+
+
+def test_headers_of_packed_messages() -> None:
+    packed = PackedMessages([{"JMSPriority": 7}, {"a": 1}, pyengine.Message(priority=2)])
+    assert pyengine.Selector("JMSPriority >= 4").mask(packed).tolist() == [True, True, False]
+    assert pyengine.Selector("JMSPriority >= 4").mask(PackedMessages([{}])).tolist() == [True]
+    assert pyengine.Selector("JMSPriority IS NULL", "rocketmq").mask(packed).tolist() == [True] * 3
+
+
+def test_the_row_that_raises_is_named() -> None:
+    packed = PackedMessages([{"a": 1}, {"a": "x"}, {"a": 2}])
+    selector = pyengine.Selector("a - 1 = 1")
+    with pytest.raises(pyengine.SelectorEvaluationError) as caught:
+        selector.mask(packed)
+    assert caught.value.row == 1
+    assert selector.mask(packed, on_error="reject").tolist() == [False, False, True]
+    assert selector.truth(packed).tolist() == [0, -2, 1]
+    assert selector.mask_words(packed, on_error="reject").tolist() == [4]
+    assert pyengine.Selector("a = 1").mask(PackedMessages([])).tolist() == []

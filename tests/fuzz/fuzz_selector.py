@@ -3,7 +3,7 @@
 Checked: nothing but InvalidSelectorError escapes the parser, its position lies inside the text and its message can be
 printed; an accepted selector, written out with every bracket, parses to the same Terms; a text repeated many times
 does not take more than its share of time. Accepted selectors are then evaluated on random messages: dicts, another
-mapping, Messages, lists, numpy columns and an Arrow batch, which must give one answer, and nothing but
+mapping, Messages, lists, packed messages, numpy columns and an Arrow batch, which must give one answer, and nothing but
 SelectorEvaluationError may escape. The seed decides every input.
 """
 
@@ -87,7 +87,8 @@ def check_rows(selector: Any, chance: random.Random) -> int:
         for form in (ChainMap, pyengine.Message.from_mapping):
             got = [answer(ask, form(message)) for message in messages]
             check(got == expected, selector.dialect, selector.text, f"{form} {got}, dict {expected}: {messages}")
-    for batch in (messages, [pyengine.Message.from_mapping(message) for message in messages]):
+    natives = [pyengine.Message.from_mapping(message) for message in messages]
+    for batch in (messages, natives, pyengine.PackedMessages(natives)):
         got = selector.truth(batch).tolist()
         check(got == evaluated, selector.dialect, selector.text, f"list {got}, single {evaluated}: {messages}")
     many = selector.mask(messages, on_error="reject").tolist()

@@ -1,7 +1,7 @@
 """Run under callgrind by test_instructions: for every path, N messages and then 2N, each between two marks.
 
 A mark is a call of getpgid(2): nothing else here makes one, and callgrind writes and empties its counters before it.
-Prints the paths in their order and N, as JSON. The messages and selectors are those of the benchmarks, each message twice in 2N.
+Prints the paths in their order and N, as JSON. Messages and selectors are those of the benchmarks, each twice in 2N.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def answer(question: Callable[..., Any], *arguments: Any) -> Any:
         return "raises"
 
 
-def mask_of(selector: pyengine.Selector, batch: list[Any]) -> Any:
+def mask_of(selector: pyengine.Selector, batch: Any) -> Any:
     """mask of a batch of equal messages: their one answer."""
     answers = set(selector.mask(batch).tolist())
     assert len(answers) == 1
@@ -146,6 +146,10 @@ def check(text: str, dialect: str, message: Mapping[str, Any]) -> None:
         assert answer(mask_of, selector, [shape, shape]) == matched, (text, shape)
         assert selector.mask([shape], on_error="reject").tolist() == [matched is True], (text, shape)
         assert selector.truth((shape,)).tolist() == [codes[value]], (text, shape)
+    packed = pyengine.PackedMessages([message, pyengine.Message(message)])
+    assert answer(mask_of, selector, packed) == matched, text
+    assert selector.mask(packed, on_error="reject").tolist() == [matched is True] * 2, text
+    assert selector.truth(packed).tolist() == [codes[value]] * 2, text
     if dialect == "activemq":
         leaves, nodes = match_and_tree(selector._program, [message.get(name) for name in selector.names])
         assert leaves == nodes, text
