@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.arrow cimport (
-    FLOAT_VALUES, HALF_VALUES, NO_VALUES, TEXT32, TEXT_VIEWS, Column, Columns, read_cell, width_of,
+    FLOAT_VALUES, HALF_VALUES, NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, Columns, read_cell, width_of,
 )
 from pyengine._engine.header cimport NO_HEADER, header_code
 from pyengine._engine.kernels cimport (
@@ -33,7 +33,16 @@ cdef struct Table:            # of a LOOKUP test: three bit sets over the codes
     int64_t size              # values of the dictionary
     uint8_t when_null         # Truth
     uint8_t by_row            # the dictionary is larger than the batch
+    uint8_t borrowed          # ``sets`` belongs to the plan's LookupTables
     const Column* dictionary  # it was made for
+
+
+cdef struct KnownTable:       # a table and the dictionary it answers for
+    Table table               # its sets are NULL: not known
+    uint8_t* offsets          # (length + 1) of them, as wide as the dictionary's
+    int64_t offset_bytes
+    uint8_t* text             # from the first offset to the last
+    int64_t text_bytes
 
 
 cdef struct Prefixes:         # of a text column's chunk
@@ -488,6 +497,89 @@ cdef void run_steps(Run* run, Plan plan) noexcept nogil:
             run_same(run, step)
 
 
+cdef enum:
+    KNOWN_BYTES = 65536           # a dictionary of more text or offsets is not remembered
+
+
+cdef bint contents_of(const Column* dictionary, const uint8_t** offsets, int64_t* offset_bytes, const uint8_t** text,
+                      int64_t* text_bytes) noexcept nogil:
+    """The bytes that make a small dictionary of texts without nulls; False for others."""
+    cdef int64_t first, last
+    if dictionary.validity != NULL or dictionary.length <= 0 or dictionary.length >= KNOWN_BYTES // 8:
+        return False
+    if dictionary.storage == TEXT32:
+        first = (<const int32_t*> dictionary.values)[0]
+        last = (<const int32_t*> dictionary.values)[dictionary.length]
+    elif dictionary.storage == TEXT64:
+        first = (<const int64_t*> dictionary.values)[0]
+        last = (<const int64_t*> dictionary.values)[dictionary.length]
+    else:
+        return False
+    if first > last or last - first > KNOWN_BYTES:
+        return False
+    offsets[0] = <const uint8_t*> dictionary.values
+    offset_bytes[0] = (dictionary.length + 1) * (4 if dictionary.storage == TEXT32 else 8)
+    text[0] = dictionary.data + first
+    text_bytes[0] = last - first
+    return True
+
+
+cdef class LookupTables:
+    """Tables of a plan's LOOKUP tests with copies of the dictionaries they answer for; never changed once made."""
+    cdef KnownTable* known        # by test
+    cdef int count
+
+    def __cinit__(self, int count):
+        self.known = <KnownTable*> calloc(count + 1, sizeof(KnownTable))
+        if self.known == NULL:
+            raise MemoryError()
+        self.count = count
+
+    def __dealloc__(self):
+        cdef int i
+        if self.known != NULL:
+            for i in range(self.count):
+                free(self.known[i].table.sets)
+        free(self.known)
+
+    cdef int remember(self, int number, const Table* table) except -1:
+        """Copy a table and its dictionary into one block; nothing for a dictionary that is not small."""
+        cdef KnownTable* known = &self.known[number]
+        cdef const uint8_t* offsets
+        cdef const uint8_t* text
+        cdef size_t set_bytes = 3 * table.words * sizeof(uint32_t)
+        cdef uint8_t* block
+        if not contents_of(table.dictionary, &offsets, &known.offset_bytes, &text, &known.text_bytes):
+            return 0
+        block = <uint8_t*> malloc(set_bytes + known.offset_bytes + known.text_bytes)
+        if block == NULL:
+            raise MemoryError()
+        known.table = table[0]
+        known.table.sets = <uint32_t*> block
+        known.table.borrowed = 1
+        known.table.dictionary = NULL
+        known.offsets = block + set_bytes
+        known.text = known.offsets + known.offset_bytes
+        memcpy(block, table.sets, set_bytes)
+        memcpy(known.offsets, offsets, known.offset_bytes)
+        if known.text_bytes:
+            memcpy(known.text, text, known.text_bytes)
+        return 0
+
+    cdef bint answers_for(self, int number, const Column* dictionary) noexcept nogil:
+        cdef const KnownTable* known = &self.known[number]
+        cdef const uint8_t* offsets
+        cdef const uint8_t* text
+        cdef int64_t offset_bytes, text_bytes
+        return (
+            known.table.sets != NULL
+            and contents_of(dictionary, &offsets, &offset_bytes, &text, &text_bytes)
+            and offset_bytes == known.offset_bytes and text_bytes == known.text_bytes
+            and not memcmp(offsets, known.offsets, offset_bytes)
+            and (not text_bytes or not memcmp(text, known.text, text_bytes))
+        )
+
+
 cdef enum Shape:              # of the output
     BYTES                     # 0 or 1 a row
     WORDS                     # a bit a row
@@ -504,7 +596,8 @@ cdef class Evaluation:
     cdef int slot_count
     cdef void* memory
     cdef int64_t first_raised     # row, or -1
-    cdef bint tables_failed
+    cdef LookupTables known       # of the plan, from before this call; None
+    cdef bint learned             # a table was made that the plan may remember
 
     def __cinit__(self, Program program, Columns columns, bint matching, str missing):
         cdef int slot
@@ -523,13 +616,15 @@ cdef class Evaluation:
             if program.every_text or header_code(name) == NO_HEADER:
                 raise MissingColumnError(name, columns.names)
         self.plan = self.find_plan(matching)
+        self.known = self.plan.known_tables
         self.allocate()
 
     def __dealloc__(self):
         cdef int i
         if self.run.tables != NULL:
             for i in range(self.plan.test_count):
-                free(self.run.tables[i].sets)
+                if not self.run.tables[i].borrowed:
+                    free(self.run.tables[i].sets)
         free(self.places)
         free(self.memory)
 
@@ -618,7 +713,15 @@ cdef class Evaluation:
         if table.by_row:
             table.dictionary = NULL
             return 0
-        free(table.sets)
+        if not table.borrowed:
+            free(table.sets)
+        if self.known is not None and self.known.answers_for(number, dictionary):
+            table[0] = self.known.known[number].table
+            table.dictionary = dictionary
+            return 0
+        # What a function or XPATH answers is not remembered from call to call.
+        self.learned = not self.program.needs_gil
+        table.borrowed = 0
         table.size = dictionary.length if dictionary.length else 1
         table.words = table.size // 32 + 2
         table.sets = <uint32_t*> calloc(3 * table.words, sizeof(uint32_t))
@@ -742,6 +845,19 @@ cdef class Evaluation:
         PyBuffer_Release(&buffer)
         if failed:
             raise MemoryError()
+        return self.remember_tables()
+
+    cdef int remember_tables(self) except -1:
+        """Leave the tables to the plan: the next batch often has the same dictionaries."""
+        cdef LookupTables tables
+        cdef int i
+        if not self.learned:
+            return 0
+        tables = LookupTables(self.plan.test_count)
+        for i in range(self.plan.test_count):
+            if self.run.tables[i].dictionary != NULL:
+                tables.remember(i, &self.run.tables[i])
+        self.plan.known_tables = tables
         return 0
 
     cdef int refuse(self, bint tolerant) except -1:

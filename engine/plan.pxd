@@ -97,6 +97,7 @@ cdef class Plan:
     cdef int on               # registers of the whole selector
     cdef int off
     cdef int raised
+    cdef object known_tables  # columns: LookupTables of the dictionaries seen last; None
 
 
 cdef enum:
