@@ -210,9 +210,14 @@ def test_a_failing_stream_says_why() -> None:
 
 def test_dictionary_answers_follow_the_dictionary() -> None:
     """A selector asked again and again of equal codes over other dictionaries, of the same sizes too."""
-    selector = pyengine.Selector("color IN ('blue', 'red') OR color LIKE 'go%'")
+    selector = Selector("color IN ('blue', 'red') OR color LIKE 'go%'")
     codes = pa.array([0, 1, 2, None, 1], pa.int32())
-    for names in (["blue", "pink", "gold"], ["pink", "blue", "gold"], ["blue", "pink", "gold"], ["b", "luep", "inkgold"]):
+    for names in (
+        ["blue", "pink", "gold"],
+        ["pink", "blue", "gold"],
+        ["blue", "pink", "gold"],
+        ["b", "luep", "inkgold"],
+    ):
         for kind in (pa.string(), pa.large_string()):
             coded = pa.DictionaryArray.from_arrays(codes, pa.array(names, kind))
             wanted = [row is not None and (row in ("blue", "red") or row.startswith("go")) for row in coded.to_pylist()]
