@@ -197,16 +197,15 @@ cdef inline bint quick_truth(const Leaf* leaf, PyObject* found, int* truth) noex
         if is_exact_real(found):
             truth[0] = takes_real(leaf, real_of(found))
             return True
-    elif kind == TEXT or kind == TEXTS or kind == PATTERN:
-        if not is_exact_text(found) or text_kind(found) != LATIN1 or text_length(found) > INT32_MAX:
-            return False
-        if kind == TEXT:
-            if leaf.constant.encoding != LATIN1:
-                return False
+    elif kind == TEXT:
+        if is_exact_text(found) and text_kind(found) == LATIN1 and leaf.constant.encoding == LATIN1:
             truth[0] = text_length(found) == leaf.constant.length and not memcmp(
                 text_data(found), leaf.constant.payload.text, leaf.constant.length
             )
-            return True
+            return text_length(found) <= INT32_MAX
+    elif kind == TEXTS or kind == PATTERN:
+        if not is_exact_text(found) or text_kind(found) != LATIN1 or text_length(found) > INT32_MAX:
+            return False
         value.type = STRING
         value.encoding = LATIN1
         value.length = <uint32_t>text_length(found)

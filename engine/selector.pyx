@@ -130,8 +130,8 @@ cdef class Selector:
     def mask(self, batch, on_error="raise", missing="raise"):
         """``matches`` of every message of a batch: a numpy bool array.
 
-        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or any
-        object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
+        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or
+        any object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
         imports columns once for many selectors.
         on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
         missing: of columns and of names that were not packed, "raise" MissingColumnError or take them for "null".
@@ -168,7 +168,8 @@ cdef class Selector:
         return truth_columns(self.program, columns_of(batch), missing)
 
     cdef object rows_truth(self, object messages, int question):
-        cdef Py_ssize_t count = len(messages)
+        cdef list rows = messages if type(messages) is list else list(messages)
+        cdef Py_ssize_t count = len(rows)
         cdef object answer = numpy.empty(count, numpy.int8)
         cdef int8_t[::1] truths = answer
         cdef Scratch scratch
@@ -177,9 +178,8 @@ cdef class Selector:
         cdef Program program = self.program
         memset(&scratch, 0, sizeof(Scratch))
         try:
-            for message in messages:
-                if i == count:
-                    break
+            while i < count and i < len(rows):
+                message = rows[i]
                 if question == EVALUATE:
                     truth = evaluate_row(program, message, &scratch)
                 elif PyDict_CheckExact(message):
@@ -197,7 +197,7 @@ cdef class Selector:
                 release(&scratch)
         finally:
             release(&scratch)
-        if i != count or count != len(messages):
+        if i != count or count != len(rows):
             raise RuntimeError("the list of messages changed its length while it was read")
         return answer
 
