@@ -235,6 +235,6 @@ cdef int match_node(
         return FALSE if truth == UNKNOWN else truth
     for i in range(nodes[node].first, nodes[node].first + nodes[node].count):
         truth = match_node(nodes, children, children[i], values, body, scratch)
-        if truth == RAISED or truth == (FALSE if operation == BOTH else TRUE):
+        if truth == RAISED or truth == <int>(FALSE if operation == BOTH else TRUE):
             return truth
     return TRUE if operation == BOTH else FALSE
