@@ -11,6 +11,7 @@ from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.packed cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, PackedMessages, packed_truth
 from pyengine._engine.program cimport Program, compile_tree, raised_error
 from pyengine._engine.row cimport evaluate_row, match_dict, match_row
+from pyengine._engine.surprises cimport surprises
 from pyengine._engine.syntax cimport parse
 from pyengine._engine.tree cimport Tree
 from pyengine._engine.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_scratch
@@ -22,8 +23,9 @@ from pyengine.errors import SelectorEvaluationError
 cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
 
-# (text, dialect) -> (Tree, Program). What was used since ``recent`` was last begun is there; a full ``recent`` becomes
-# ``older`` and begins anew, so the least recently used half goes at once and a hit costs one look-up.
+# Text, or (text, dialect) if that is not activemq -> (Tree, Program). What was used since ``recent`` was last begun is
+# there; a full ``recent`` becomes ``older`` and begins anew, so the least recently used half goes at once and a hit
+# costs one look-up.
 cdef dict recent = {}
 cdef dict older = {}
 
@@ -39,18 +41,19 @@ cdef int check_choice(str argument, object given, tuple choices) except -1:
     return 0
 
 
-cdef tuple compiled(tuple key):
-    """The tree and program of (text, dialect)."""
+cdef tuple compiled(object text, object dialect):
+    """The tree and program of a text in a dialect."""
     global recent, older
-    cdef object found = recent.get(key)
-    cdef object text, dialect
+    cdef object key
+    cdef object found
+    if not isinstance(text, str) or not isinstance(dialect, str):
+        raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
+    key = text if <str>dialect == "activemq" else (text, dialect)
+    found = recent.get(key)
     if found is not None:
         return found
     found = older.get(key)
     if found is None:
-        text, dialect = key
-        if not isinstance(text, str) or not isinstance(dialect, str):
-            raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
         check_choice("dialect", dialect, ("activemq", "rocketmq"))
         tree = parse(text, dialect)
         found = (tree, compile_tree(tree))
@@ -76,7 +79,7 @@ cdef class Selector:
     """
 
     def __cinit__(self, text, dialect="activemq"):
-        cdef tuple found = compiled((text, dialect))
+        cdef tuple found = compiled(text, dialect)
         self.text = text
         self.dialect = dialect
         self.tree = <Tree>found[0]
@@ -205,6 +208,11 @@ cdef class Selector:
     def names(self):
         """The properties and headers the selector reads, in the order in which it names them: a tuple of str."""
         return self.program.names
+
+    @property
+    def surprises(self):
+        """Legal forms in the text that often mean something else than their writer thinks: (position, advice) pairs."""
+        return surprises(self.tree)
 
     def __repr__(self):
         if self.dialect == "activemq":
