@@ -15,7 +15,7 @@ groups once there is a group map).
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
-from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.groups cimport GroupMap, Moment
 
 
 cdef struct Chain:
@@ -37,6 +37,10 @@ cdef struct Consumer:
     int32_t connection           # -1 none
     int32_t target               # number of its name, for messages that name a target; -1 none
     int16_t priority
+    int64_t opened               # open: the first round that finds it so
+    Moment* walks                # how far rounds came while it was open before: later rounds, smaller positions
+    int32_t walk_count
+    int32_t walk_room
     uint8_t live
     uint8_t browser
     uint8_t exclusive            # asked for it
@@ -99,6 +103,9 @@ cdef class ConsumerList:
     cdef bint class_open(self, int32_t match) noexcept nogil
     cdef bint full(self, int32_t slot) noexcept nogil
     cdef int64_t free_slots(self) noexcept nogil
+    cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil   # round, -1 none
+    cdef int reserve_walks(self, int32_t slot) except -1
+    cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil
     cdef int refresh(self, int32_t slot) noexcept nogil        # recompute open; 1 opened, -1 closed, 0 unchanged
     cdef void refresh_all(self) noexcept nogil
     cdef void append(self, int32_t slot) noexcept nogil

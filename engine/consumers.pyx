@@ -1,10 +1,10 @@
 """The consumer list of a queue: order, credit, exclusive election, predicates (spec activemq 2.3-2.5)."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.groups cimport GroupMap, Moment
 
 
 cdef void* larger(void* items, int64_t old, int64_t new) except NULL:
@@ -42,6 +42,8 @@ cdef class ConsumerList:
         for index in range(self.class_count):
             free(self.classes[index].words)
         free(self.classes)
+        for index in range(self.slots):
+            free(self.at[index].walks)
         free(self.at)
         free(self.order)
         free(self.predicates)
@@ -152,7 +154,9 @@ cdef class ConsumerList:
             self.order = order
             self.slots = slot + 1
             self.groups.reserve_slots(self.slots)
+        free(self.at[slot].walks)
         memset(&self.at[slot], 0, sizeof(Consumer))
+        self.reserve_walks(slot)
         self.groups.counts[slot] = 0
         self.at[slot].id = self.next_id
         self.at[slot].held.first = self.at[slot].held.last = -1
@@ -216,6 +220,52 @@ cdef class ConsumerList:
                 total += self.at[slot].prefetch + self.at[slot].extension - self.at[slot].held.count
         return total
 
+    cdef int reserve_walks(self, int32_t slot) except -1:
+        # A closing records two at most.
+        cdef int32_t room = 2 * self.at[slot].walk_room + 2
+        if self.at[slot].walk_count + 2 > self.at[slot].walk_room:
+            self.at[slot].walks = <Moment*> larger(
+                self.at[slot].walks, self.at[slot].walk_room * <int64_t> sizeof(Moment),
+                room * <int64_t> sizeof(Moment))
+            self.at[slot].walk_room = room
+        return 0
+
+    cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil:
+        # A later round that came as far makes the earlier one meaningless.
+        cdef Consumer* it = &self.at[slot]
+        while it.walk_count and it.walks[it.walk_count - 1].position <= position:
+            it.walk_count -= 1
+        it.walks[it.walk_count].round = round
+        it.walks[it.walk_count].position = position
+        it.walk_count += 1
+
+    cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil:
+        # The last round in which somebody who matches was open when it came to this position.
+        cdef int64_t best = -1, round = self.groups.now.round
+        cdef int32_t index, low, high, middle
+        cdef Consumer* it
+        for index in range(self.size):
+            if not self.matches(match, self.order[index]):
+                continue
+            it = &self.at[self.order[index]]
+            if it.open and it.opened <= round and position <= self.groups.now.position:
+                best = round
+                break
+            if it.open and it.opened < round:
+                best = max(best, round - 1)
+                continue
+            low = 0
+            high = it.walk_count
+            while low < high:
+                middle = (low + high) >> 1
+                if it.walks[middle].position >= position:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low > 0:
+                best = max(best, it.walks[low - 1].round)
+        return best if best >= since else -1
+
     cdef int refresh(self, int32_t slot) noexcept nogil:
         cdef int32_t predicate = self.at[slot].predicate
         cdef bint opened = (
@@ -224,6 +274,12 @@ cdef class ConsumerList:
         if opened == self.at[slot].open:
             return 0
         self.at[slot].open = opened
+        if self.groups.watched and opened:
+            self.at[slot].opened = self.groups.now.round + 1
+        elif self.groups.watched and self.at[slot].opened <= self.groups.now.round:
+            if self.groups.now.position != INT64_MAX and self.at[slot].opened < self.groups.now.round:
+                self.record_walk(slot, self.groups.now.round - 1, INT64_MAX)
+            self.record_walk(slot, self.groups.now.round, self.groups.now.position)
         if opened:
             self.open_total += 1
             self.predicates[predicate].open += 1

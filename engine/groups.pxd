@@ -13,6 +13,11 @@ closing a group and forgetting the eldest take one off, a take-over takes nothin
 from libc.stdint cimport int32_t, int64_t
 
 
+cdef struct Moment:
+    int64_t round
+    int64_t position                  # of the message; INT64_MAX between rounds
+
+
 cdef enum GroupMapForm:
     SIMPLE
     BUCKET
@@ -33,6 +38,9 @@ cdef class GroupMap:
     cdef int32_t* owner               # key -> consumer slot, -1 none
     cdef int32_t* elder               # listed handles, linked by access: towards the eldest
     cdef int32_t* younger
+    cdef Moment now                   # of the look-ups made next
+    cdef Moment* accessed             # last look-up of a listed handle; the list ascends by it
+    cdef bint watched                 # look-ups for waiting messages count, and are reckoned when needed
     cdef int32_t* shown               # bucket: owner a listed handle was listed with; -1 not listed
     cdef int32_t eldest
     cdef int32_t youngest
@@ -49,7 +57,9 @@ cdef class GroupMap:
     cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
-    cdef bint accesses_count(self) noexcept nogil      # who was looked up last may soon decide who is forgotten
+    # A later access than known: to its place in the list, sought from ``cursor`` towards the eldest.
+    cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil
+    cdef bint precedes(self, Moment left, Moment right) noexcept nogil
 
     cdef void unlist(self, int32_t handle) noexcept nogil
     cdef void enlist(self, int32_t handle) noexcept nogil

@@ -81,11 +81,13 @@ cdef class GroupMap:
         free(self.elder)
         free(self.younger)
         free(self.shown)
+        free(self.accessed)
         free(self.counts)
 
     cdef int32_t intern(self, object name) except -1:
         cdef object known = self.handles.get(name)
         cdef int32_t handle, room
+        cdef Moment* accessed
         if known is not None:
             return known
         handle = self.size
@@ -95,6 +97,10 @@ cdef class GroupMap:
             self.elder = grown(self.elder, room)
             self.younger = grown(self.younger, room)
             self.shown = grown(self.shown, room)
+            accessed = <Moment*> realloc(self.accessed, room * sizeof(Moment))
+            if accessed == NULL:
+                raise MemoryError()
+            self.accessed = accessed
             if self.form != BUCKET:
                 self.owner = grown(self.owner, room)
             self.room = room
@@ -131,6 +137,7 @@ cdef class GroupMap:
         self.listed -= 1
 
     cdef void enlist(self, int32_t handle) noexcept nogil:
+        self.accessed[handle] = self.now
         self.elder[handle] = self.youngest
         self.younger[handle] = -1
         if self.youngest >= 0:
@@ -143,9 +150,8 @@ cdef class GroupMap:
     cdef int32_t touch(self, int32_t handle) noexcept nogil:
         cdef int32_t owner = self.owner[self.key[handle]]
         if self.form == CACHED and owner >= 0 or self.form == BUCKET and self.shown[handle] >= 0:
-            if self.youngest != handle:
-                self.unlist(handle)
-                self.enlist(handle)
+            self.unlist(handle)
+            self.enlist(handle)
         return owner
 
     cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil:
@@ -217,9 +223,29 @@ cdef class GroupMap:
                 self.counts[index] = 0
         return 0
 
-    cdef bint accesses_count(self) noexcept nogil:
-        # With few groups nothing will be forgotten for long; a small map is watched from the start.
-        return self.form == CACHED and (self.capacity <= 64 or 2 * <int64_t> self.size > self.capacity)
+    cdef bint precedes(self, Moment left, Moment right) noexcept nogil:
+        return left.round < right.round or left.round == right.round and left.position < right.position
+
+    cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil:
+        cdef int32_t younger
+        if cursor == handle:
+            cursor = self.elder[handle]
+        self.unlist(handle)
+        while cursor >= 0 and self.precedes(moment, self.accessed[cursor]):
+            cursor = self.elder[cursor]
+        younger = self.younger[cursor] if cursor >= 0 else self.eldest
+        self.accessed[handle] = moment
+        self.elder[handle] = cursor
+        self.younger[handle] = younger
+        if cursor >= 0:
+            self.younger[cursor] = handle
+        else:
+            self.eldest = handle
+        if younger >= 0:
+            self.elder[younger] = handle
+        else:
+            self.youngest = handle
+        self.listed += 1
 
     def _slot(self, int consumer):
         if not 0 <= consumer < 2**24:
@@ -327,6 +353,7 @@ cdef class GroupMap:
         while handle >= 0:
             assert self.elder[handle] == before
             assert self.shown[handle] >= 0
+            assert before < 0 or not self.precedes(self.accessed[handle], self.accessed[before])
             assert self.form != CACHED or self.shown[handle] == self.owner[handle]
             before = handle
             handle = self.younger[handle]

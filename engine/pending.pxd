@@ -19,7 +19,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pyengine._engine.consumers cimport Chain, ConsumerList
-from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.groups cimport GroupMap, Moment
 
 
 cdef enum Whereabouts:
@@ -36,6 +36,7 @@ cdef struct Message:
     int64_t sequence             # arrival number in this queue
     int64_t expiration           # ms, 0 never
     int64_t paged                # page-in number, -1 not paged in
+    int64_t joined               # first round that can find it in its bucket
     PyObject* body               # owned, or NULL
     int32_t group                # handle, -1 none
     int32_t group_sequence
@@ -131,6 +132,9 @@ cdef class Pending:
     cdef int wake(self, int32_t slot) except -1               # a consumer opened
     cdef int32_t next_ready(self) except -2                   # next message worth trying, -1 none
     cdef int retire(self, int32_t message) except -1          # nobody took it after all
+    cdef Moment last_look(self, int32_t key) noexcept nogil   # at a group, for a message of it that waits
+    cdef int settle(self) except -1                           # reckon every look-up that was not made
+    cdef int settle_eldest(self) except -1                    # so that the eldest group is the broker's
     cdef int begin(self) except -1
     cdef int finish(self) except -1
 

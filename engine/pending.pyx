@@ -3,11 +3,11 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memset
 
 from pyengine._engine.consumers cimport Chain, ConsumerList
-from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.groups cimport GroupMap, Moment
 
 cdef int64_t MIDDLE = <int64_t> 1 << 56      # position counters of one tier run around it
 cdef int64_t NO_LABEL = -1
@@ -18,6 +18,19 @@ cdef void* sized(void* items, int64_t size) except NULL:
     if result == NULL:
         raise MemoryError()
     return result
+
+
+cdef struct Access:
+    Moment moment
+    int32_t group
+
+
+cdef int later_first(const void* left, const void* right) noexcept nogil:
+    cdef const Access* one = <const Access*> left
+    cdef const Access* other = <const Access*> right
+    if one.moment.round != other.moment.round:
+        return -1 if one.moment.round > other.moment.round else 1
+    return -1 if one.moment.position > other.moment.position else 1
 
 
 cdef class Pending:
@@ -231,6 +244,7 @@ cdef class Pending:
     cdef int index(self, int32_t message) except -1:
         cdef int32_t key = -1, match = self.at[message].match, bucket, room, beyond
         cdef int64_t label
+        self.at[message].joined = self.groups.now.round + 1
         if self.at[message].group >= 0 and self.at[message].group_sequence != 1:
             key = self.groups.key[self.at[message].group]
         label = (<int64_t> match << 37) | ((<int64_t> key + 1) << 5) | (self.at[message].position >> 58)
@@ -293,6 +307,14 @@ cdef class Pending:
         cdef int32_t bucket = self.at[message].bucket
         cdef int32_t before = self.at[message].before, after = self.at[message].after
         cdef Bucket* it = &self.buckets[bucket]
+        cdef Moment moment
+        if self.groups.watched and it.key >= 0 and self.groups.owner[it.key] >= 0:
+            moment.position = self.at[message].position
+            if (self.groups.accessed[it.key].round != self.groups.now.round
+                    or self.groups.accessed[it.key].position != moment.position):
+                moment.round = self.consumers.last_look(it.match, moment.position, self.at[message].joined)
+                if self.groups.precedes(self.groups.accessed[it.key], moment):
+                    self.groups.advance(it.key, moment, self.groups.youngest)
         self.at[message].bucket = -1
         if before >= 0:
             self.at[before].after = after
@@ -543,6 +565,55 @@ cdef class Pending:
         self.unready(lane)
         if lane & 1:
             self.block(lane)
+        return 0
+
+    # Look-ups for messages that wait: not made, reckoned
+
+    cdef Moment last_look(self, int32_t key) noexcept nogil:
+        cdef Moment best, moment
+        cdef int32_t bucket = self.of_group[key] if key < self.group_room else -1, message
+        best.round = best.position = -1
+        while bucket >= 0:
+            message = self.buckets[bucket].head
+            while message >= 0:
+                moment.position = self.at[message].position
+                moment.round = self.consumers.last_look(
+                    self.buckets[bucket].match, moment.position, self.at[message].joined)
+                if moment.round >= 0 and self.groups.precedes(best, moment):
+                    best = moment
+                message = self.at[message].after
+            bucket = self.buckets[bucket].next
+        return best
+
+    cdef int settle(self) except -1:
+        cdef int32_t bucket, key, count = 0, index, cursor
+        cdef Moment moment
+        cdef Access* accesses
+        if not self.groups.watched or self.label_count == 0:
+            return 0
+        accesses = <Access*> sized(NULL, self.label_count * sizeof(Access))
+        for bucket in range(self.bucket_slots):
+            if self.buckets[bucket].head < 0:
+                continue
+            key = self.buckets[bucket].key
+            if key >= 0 and self.of_group[key] == bucket and self.groups.owner[key] >= 0:
+                moment = self.last_look(key)
+                if self.groups.precedes(self.groups.accessed[key], moment):
+                    accesses[count].moment = moment
+                    accesses[count].group = key
+                    count += 1
+        qsort(accesses, count, sizeof(Access), later_first)
+        cursor = self.groups.youngest
+        for index in range(count):
+            self.groups.advance(accesses[index].group, accesses[index].moment, cursor)
+            cursor = accesses[index].group
+        free(accesses)
+        return 0
+
+    cdef int settle_eldest(self) except -1:
+        cdef int32_t eldest = self.groups.eldest
+        if eldest >= 0 and self.groups.precedes(self.groups.accessed[eldest], self.last_look(eldest)):
+            return self.settle()
         return 0
 
     cdef int begin(self) except -1:

@@ -114,6 +114,7 @@ cdef class Queue(Rounds):
             if message >= 0 and at[message].consumer == slot:
                 mark = message
                 counting = True
+        self.pending.settle()
         self.consumers.withdraw(slot)
         self.consumers.at[slot].live = 0
         self.consumers.refresh(slot)
@@ -422,6 +423,7 @@ cdef class Queue(Rounds):
     @property
     def group_owners(self):
         """``{group: consumer id}``, as the broker displays it."""
+        self.pending.settle()
         return {name: self.consumers.at[<int32_t> slot].id for name, slot in self.groups.owners().items()}
 
     def assigned_groups(self, consumer):

@@ -88,7 +88,6 @@ cdef class Rounds:
     cdef bint delayed(self, int64_t now) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1
     cdef int hop(self, int64_t now) except -1
-    cdef int walk(self, int64_t now) except -1
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2
     cdef int regrouped(self, int32_t* changed) except -1
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1

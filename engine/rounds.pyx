@@ -1,10 +1,10 @@
 """Rounds of one queue, as org.apache.activemq.broker.region.Queue makes them (spec activemq 2.2-2.8)."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
 from pyengine._engine.consumers cimport ConsumerList
-from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.groups cimport CACHED, GroupMap
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, WAITING, Message, Pending
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport RAISED, TRUE
@@ -40,6 +40,8 @@ cdef class Rounds:
         self.time_before_dispatch_starts = whole_number(
             "timeBeforeDispatchStarts", time_before_dispatch_starts, 0, 2**31 - 1)
         self.groups = GroupMap(message_group_map_factory_type)
+        self.groups.watched = self.groups.form == CACHED and self.page_size >= 0
+        self.groups.now.position = INT64_MAX
         self.consumers = ConsumerList(
             self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
         self.pending = Pending(self.consumers, self.groups, prioritized_messages)
@@ -270,16 +272,16 @@ cdef class Rounds:
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
         if self.pending.waiting:
-            if self.page_size >= 0 and self.groups.accesses_count():
-                self.walk(now)
-            else:
-                self.hop(now)
+            self.hop(now)
         if fresh and self.pending.waiting and self.page_size >= 0:
             for index in range(fresh):
                 self.pending.wait(self.fresh[index], False, False)
             self.rounds_due += 1
             return 0
+        if fresh:
+            self.groups.now.round += 1
         for index in range(fresh):
+            self.groups.now.position = index
             message = self.fresh[index]
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if slot >= 0:
@@ -287,6 +289,7 @@ cdef class Rounds:
                 self.regrouped(changed)
             else:
                 self.pending.wait(message, False, False)
+        self.groups.now.position = INT64_MAX
         return 0
 
     cdef int hop(self, int64_t now) except -1:
@@ -294,12 +297,14 @@ cdef class Rounds:
         cdef int32_t message, slot
         cdef int32_t changed[2]
         self.pending.begin()
+        self.groups.now.round += 1
+        self.groups.now.position = -1
         try:
             while True:
                 message = self.pending.next_ready()
                 if message < 0:
                     break
-                self.pending.frontier = self.pending.at[message].position
+                self.pending.frontier = self.groups.now.position = self.pending.at[message].position
                 slot = self.choose(message, changed)
                 if slot < 0:
                     self.pending.retire(message)
@@ -308,26 +313,8 @@ cdef class Rounds:
                 self.hand_out(message, slot, now)
                 self.regrouped(changed)
         finally:
+            self.groups.now.position = INT64_MAX
             self.pending.finish()
-        return 0
-
-    cdef int walk(self, int64_t now) except -1:
-        # The window message by message. At capacity a cached group map remembers who was asked about, so held messages
-        # count.
-        cdef int tier
-        cdef int32_t message, after, slot
-        cdef int32_t changed[2]
-        for tier in range(20):
-            message = self.pending.window[tier].first
-            while message >= 0 and self.consumers.open_total:
-                after = self.pending.at[message].next
-                if self.pending.at[message].whereabouts == WAITING:
-                    slot = self.choose(message, changed)
-                    if slot >= 0:
-                        self.pending.withdraw(message)
-                        self.hand_out(message, slot, now)
-                        self.regrouped(changed)
-                message = after
         return 0
 
     cdef int regrouped(self, int32_t* changed) except -1:
@@ -364,6 +351,9 @@ cdef class Rounds:
                         consumers.counts_matter = True
                         consumers.sorted = False
                     changed[0] = self.groups.key[it.group]
+                    if (self.groups.watched and owner < 0 and self.groups.listed >= self.groups.capacity
+                            and self.groups.owner[changed[0]] < 0):
+                        self.pending.settle_eldest()
                     changed[1] = self.groups.assign(it.group, slot)
                     if changed[1] >= 0:
                         consumers.displace(self.groups.loser)
@@ -389,6 +379,8 @@ cdef class Rounds:
             if self.consumers.at[slot].prefetch == 0:
                 self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
             self.emit(slot, message)
+            if self.groups.watched:
+                self.consumers.reserve_walks(slot)
             self.refresh(slot)
         if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
             self.consumers.rotate(slot)

@@ -14,9 +14,9 @@ from pyengine.activemq import AckKind, HoldReason, Queue, Verdict
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 
 
-def tries_of_one_more(held: int, page: int | None) -> int:
+def tries_of_one_more(held: int, page: int | None, groups: str) -> int:
     """Messages a round looks at for one deliverable message, with ``held`` messages waiting that nobody can take."""
-    queue = Queue(max_page_size=page, message_group_map_factory_type="simple")
+    queue = Queue(max_page_size=page, message_group_map_factory_type=groups)
     owner = queue.add_consumer(prefetch=1)
     queue.add_consumer(selector=pyengine.Selector("wanted"), prefetch=10)
     queue.add_consumer(selector=pyengine.Selector("other"), prefetch=10)
@@ -33,8 +33,9 @@ def tries_of_one_more(held: int, page: int | None) -> int:
 
 
 @pytest.mark.parametrize("page", [5000, None])
-def test_a_round_costs_what_it_delivers(page: int | None) -> None:
-    assert tries_of_one_more(20, page) == tries_of_one_more(2000, page) == 1
+@pytest.mark.parametrize("groups", ["simple", "cached", "cached?cacheSize=4", "bucket"])
+def test_a_round_costs_what_it_delivers(page: int | None, groups: str) -> None:
+    assert tries_of_one_more(20, page, groups) == tries_of_one_more(2000, page, groups) == 1
 
 
 def test_what_opens_is_looked_at_again_and_nothing_else() -> None:

@@ -21,7 +21,7 @@ def selector(bit: int) -> Callable[[ModelMessage], bool]:
 
 
 SELECTORS = [selector(bit) for bit in range(3)]
-GROUP_MAPS = ["cached?cacheSize=2", "cached?cacheSize=3", "cached", "simple", "bucket?bucketCount=2"]
+GROUP_MAPS = ["cached?cacheSize=2", "cached?cacheSize=3", "cached?cacheSize=5", "cached", "simple", "bucket?bucketCount=2"]
 GROUPS = ["a", "b", "c", "d", "Aa", "BB"]
 
 
@@ -286,7 +286,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert queue.assigned_groups(consumer.id) == model.groups.counts.get(consumer.id, 0)
         if model.groups.kind != "bucket":
             assert queue.group_owners == dict(model.groups.owner)
-        if model.groups.kind == "cached" and model.groups.capacity < 10:
+        if model.groups.kind == "cached":
             assert list(queue.group_owners) == list(model.groups.owner)
         for message in model.pending()[:4]:
             handle = self.handles[message.n]
