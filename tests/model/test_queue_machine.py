@@ -21,7 +21,14 @@ def selector(bit: int) -> Callable[[ModelMessage], bool]:
 
 
 SELECTORS = [selector(bit) for bit in range(3)]
-GROUP_MAPS = ["cached?cacheSize=2", "cached?cacheSize=3", "cached?cacheSize=5", "cached", "simple", "bucket?bucketCount=2"]
+GROUP_MAPS = [
+    "cached?cacheSize=2",
+    "cached?cacheSize=3",
+    "cached?cacheSize=5",
+    "cached",
+    "simple",
+    "bucket?bucketCount=2",
+]
 GROUPS = ["a", "b", "c", "d", "Aa", "BB"]
 
 
