@@ -93,7 +93,7 @@ def page(measured: list[Row]) -> str:
 
 
 def main(wanted: list[str]) -> None:
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 180)
     measured: list[Row] = []
     with Progress(console=console, transient=True) as progress:
         names = modules(wanted)

@@ -125,20 +125,25 @@ cdef class PackedMessages:
         cdef list held = []
         cdef list codes = [header_code(name) for name in self.names]
         cdef int slot, code
+        cdef bint header_only
         for source in sources:
             for slot in range(self.width):
                 name = self.names[slot]
                 code = codes[slot]
                 if isinstance(source, Message):
                     message = source
+                    header_only = code != 0 and not slot_value(message, <PyObject*>name, 0, &row[slot])
                     slot_value(message, <PyObject*>name, code, &row[slot])
+                    row[slot].reserved = header_only
                 else:
                     found = source.get(name)
                     if found is None and code:
                         fresh_header(code, &row[slot])
+                        row[slot].reserved = 1
                         continue
                     held.append(found)
                     read_value(found, &row[slot], name, True)
+                    row[slot].reserved = 0
                 if row[slot].type == OBJECT:
                     self.objects.append(frozen_copy(<object>row[slot].payload.object, name, 0))
                     row[slot].payload.object = <void*>self.objects[len(self.objects) - 1]
@@ -238,7 +243,7 @@ cdef class Sweep:
         for slot in range(self.count):
             name = program.names[slot]
             self.gathered[slot] = program.defaults[slot]
-            self.places[slot] = -1 if program.every_text and header_code(name) else messages.slot_of(name)
+            self.places[slot] = messages.slot_of(name)
             if self.places[slot] < 0 and not messages.complete and not missing_is_null:
                 raise MissingColumnError(name, messages.names, "the packed messages")
 
@@ -256,7 +261,9 @@ cdef class Sweep:
             if place < 0:
                 continue
             value = &row[place]
-            if self.program.every_text and value.type != STRING and value.type != NULL_VALUE:
+            if self.program.every_text and value.reserved:
+                self.gathered[slot] = self.program.defaults[slot]
+            elif self.program.every_text and value.type != STRING and value.type != NULL_VALUE:
                 if text_of(value, &self.gathered[slot], &self.scratch) == RAISED:
                     return RAISED
             else:

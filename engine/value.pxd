@@ -92,7 +92,7 @@ cdef union Payload:
 cdef struct Value:
     uint8_t type       # JavaType
     uint8_t encoding   # Encoding
-    uint16_t reserved
+    uint16_t reserved  # of packed messages: 1 where the value is a header, which one dialect does not have
     uint32_t length    # code units of the encoding (bytes for UTF8)
     Payload payload
 
