@@ -270,53 +270,66 @@ cdef class Sweep:
                 self.gathered[slot] = value[0]
         return 0
 
-    cdef int matched(self, const Value* row, void* body) noexcept nogil:
-        cdef int at = self.program.start
-        cdef int truth, place
+    cdef Py_ssize_t match(self, Py_ssize_t row, int8_t* answers) noexcept nogil:
+        """matches() from ``row`` on; returns the row that raised, or the number of rows."""
+        cdef const Leaf* leaves = self.program.leaves
         cdef const Leaf* leaf
-        cdef bint together = self.program.every_text
-        cdef bint gathered = False
-        while at >= 0:
-            leaf = &self.program.leaves[at]
-            if together or leaf.kind >= GENERAL:
-                if not gathered:
-                    if self.gather(row) == RAISED:
-                        return RAISED
-                    gathered = True
-                if leaf.kind >= GENERAL:
-                    truth = general_truth(self.program, leaf, self.gathered, body, &self.scratch)
-                else:
-                    truth = leaf_truth(leaf, &self.gathered[leaf.slot], &self.scratch)
-            else:
-                place = self.places[leaf.slot]
-                truth = leaf_truth(leaf, &row[place] if place >= 0 else &self.gathered[leaf.slot], &self.scratch)
-            if truth == RAISED:
-                return RAISED
-            at = leaf.next[truth]
-        return at == ACCEPT
-
-    cdef Py_ssize_t run(self, Py_ssize_t row, int8_t* answers, bint evaluating) noexcept nogil:
-        """Answers from ``row`` on; returns the row that raised, or the number of rows."""
+        cdef const int* places = self.places
         cdef const Value* values = self.messages.values + row * self.messages.width
+        cdef Py_ssize_t rows = self.messages.rows
+        cdef Py_ssize_t gathered = -1
+        cdef int width = self.messages.width
+        cdef int start = self.program.start
+        cdef bint together = self.program.every_text
+        cdef void* body = NULL
+        cdef int at, truth, place
+        while row < rows:
+            at = start
+            while at >= 0:
+                leaf = &leaves[at]
+                if not together and leaf.kind < GENERAL:
+                    place = places[leaf.slot]
+                    truth = leaf_truth(leaf, &values[place] if place >= 0 else &self.gathered[leaf.slot], &self.scratch)
+                else:
+                    if gathered != row:
+                        gathered = row
+                        if self.gather(values) == RAISED:
+                            return row
+                        if self.program.needs_gil:
+                            body = body_at(self.messages, row)
+                    if leaf.kind < GENERAL:
+                        truth = leaf_truth(leaf, &self.gathered[leaf.slot], &self.scratch)
+                    else:
+                        truth = general_truth(self.program, leaf, self.gathered, body, &self.scratch)
+                if truth == RAISED:
+                    return row
+                at = leaf.next[truth]
+            answers[row] = at == ACCEPT
+            if gathered == row:
+                free_scratch(&self.scratch)
+            values += width
+            row += 1
+        return row
+
+    cdef Py_ssize_t evaluate(self, Py_ssize_t row, int8_t* answers) noexcept nogil:
+        """evaluate() from ``row`` on; returns the row that raised, or the number of rows."""
         cdef void* body = NULL
         cdef int truth
         while row < self.messages.rows:
             if self.program.needs_gil:
                 body = body_at(self.messages, row)
-            if not evaluating:
-                truth = self.matched(values, body)
-            elif self.gather(values) == RAISED:
-                truth = RAISED
-            else:
-                truth = evaluate_values(self.program, self.gathered, body, &self.scratch)
+            if self.gather(self.messages.values + row * self.messages.width) == RAISED:
+                return row
+            truth = evaluate_values(self.program, self.gathered, body, &self.scratch)
             if truth == RAISED:
                 return row
             answers[row] = -1 if truth == UNKNOWN else <int8_t>truth
-            if self.scratch.blocks is not NULL or self.scratch.objects is not NULL:
-                free_scratch(&self.scratch)
-            values += self.messages.width
+            free_scratch(&self.scratch)
             row += 1
         return row
+
+    cdef Py_ssize_t run(self, Py_ssize_t row, int8_t* answers, bint evaluating) noexcept nogil:
+        return self.evaluate(row, answers) if evaluating else self.match(row, answers)
 
 
 cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null):
