@@ -186,6 +186,45 @@ class IllegalStateError(PyengineError, RuntimeError):
     """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
 
 
+class JMSError(PyengineError, RuntimeError):
+    """The broker or the client library refuses an operation (jakarta.jms.JMSException and what has no class below)."""
+
+
+class InvalidDestinationError(JMSError, ValueError):
+    """A destination or durable subscription that does not exist, or cannot be used here."""
+
+
+class InvalidClientIDError(JMSError, ValueError):
+    """Another connection has this client id."""
+
+
+class ConfigurationError(JMSError, ValueError):
+    """An option text that cannot be used. option: its full name. value: as given. hint: what is accepted."""
+
+    def __init__(self, option: str, value: object, problem: str, hint: str = "") -> None:
+        self.option = option
+        self.value = value
+        self.problem = problem
+        self.hint = hint
+        super().__init__(option, value, problem, hint)
+
+    def __str__(self) -> str:
+        text = f"{self.option}={self.value}: {self.problem}"
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class MQClientError(PyengineError, RuntimeError):
+    """RocketMQ's MQClientException. code: its response code, -1 if it has none. problem: the real client's text."""
+
+    def __init__(self, problem: str, code: int = -1) -> None:
+        self.problem = problem
+        self.code = code
+        super().__init__(problem, code)
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 class MissingExtraError(PyengineError, ImportError):
     """An optional dependency is not installed. extra: the extra of pyengine-dispatch that brings it."""
 

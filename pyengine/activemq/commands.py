@@ -1,0 +1,156 @@
+"""What passes between a client and the broker: OpenWire's commands, as objects in one process.
+
+A client calls the broker with the commands below; the broker calls back ``dispatch(MessageDispatch)`` of the connection.
+Names and fields are those of org.apache.activemq.command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyengine._engine.message import Message
+from pyengine._engine.queue import AckKind
+from pyengine.destinations import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none."""
+
+    connection_id: str
+    client_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerInfo:
+    """A subscription as the client asks for it.
+
+    consumer_id: ``<connection>:<session>:<number>``, unique in the broker. session_id: its session. prefetch_size as
+    the client decided it (policy entries may replace a default, spec activemq 2.4). subscription_name: of a durable
+    subscription, else empty. maximum_pending_message_limit: 0 = not set. dispatch_async: hand deliveries to the
+    connection's dispatch task instead of delivering on the sender's thread.
+    """
+
+    consumer_id: str
+    session_id: str
+    connection_id: str
+    destination: Destination
+    prefetch_size: int
+    selector: str | None = None
+    subscription_name: str = ""
+    priority: int = 0
+    exclusive: bool = False
+    retroactive: bool = False
+    no_local: bool = False
+    browser: bool = False
+    dispatch_async: bool = True
+    maximum_pending_message_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDispatch:
+    """One message for one consumer. message None: the answer to a pull that found nothing, or the end of a browse.
+
+    destination: where the consumer took it from (of a wildcard consumer: the real one). redelivery_counter: the
+    broker's. The message is the consumer's own copy.
+    """
+
+    consumer_id: str
+    destination: Destination | None
+    message: Message | None
+    redelivery_counter: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAck:
+    """What a consumer says of messages it was given: ``message_count`` of them, from first to last in dispatch order.
+
+    kind: see AckKind. transaction_id: the transaction it belongs to, or None. poison_cause: text that goes into the
+    dead letter's ``dlqDeliveryFailureCause``.
+    """
+
+    consumer_id: str
+    destination: Destination
+    kind: AckKind
+    last_message_id: str
+    first_message_id: str | None = None
+    message_count: int = 1
+    transaction_id: str | None = None
+    poison_cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePull:
+    """A consumer with prefetch 0 asks for one message. timeout: ms; 0 = wait for ever, -1 = answer at once."""
+
+    consumer_id: str
+    destination: Destination
+    timeout: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerControl:
+    """The broker tells a client that one of its consumers is to be closed (abort of a slow consumer)."""
+
+    consumer_id: str
+    close: bool = True
+
+
+@dataclass(slots=True)
+class ConnectionSink:
+    """How the broker reaches a connection. Each is called in the broker's order, never while the broker is being changed.
+
+    dispatch: a message. control: close a consumer. failed: the broker ends the connection (abort_connection), with the
+    reason.
+    """
+
+    dispatch: Callable[[MessageDispatch], None]
+    control: Callable[[ConsumerControl], None] = field(default=lambda command: None)
+    failed: Callable[[str], None] = field(default=lambda reason: None)
+
+
+class Transport(Protocol):
+    """The broker as a client sees it. Every call is safe from any thread and returns when the broker has acted on it.
+
+    message ids: the producer sets ``message.message_id`` before sending; it is what acknowledgements name.
+    """
+
+    def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
+        """Raises InvalidClientIDError if another connection uses the client id."""
+
+    def remove_connection(self, connection_id: str, *, lost: bool = False) -> None:
+        """Remove what is left of its consumers and temporary destinations; roll its transactions back.
+
+        lost: the connection broke, nobody says what was delivered (spec activemq 2.7).
+        """
+
+    def add_consumer(self, info: ConsumerInfo) -> None:
+        """Raises InvalidSelectorError, InvalidDestinationError, and JMSError where the broker refuses."""
+
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
+        """last_delivered: id of the last message the client gave to its user, None if none."""
+
+    def remove_subscription(self, client_id: str, name: str) -> None:
+        """Forget a durable subscription. Raises InvalidDestinationError if it does not exist, JMSError if in use."""
+
+    def send(
+        self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
+    ) -> None:
+        """The broker keeps ``message`` as it is: the client hands over a copy."""
+
+    def acknowledge(self, ack: MessageAck) -> None:
+        """Raises JMSError if the ack does not fit what was dispatched."""
+
+    def pull(self, pull: MessagePull) -> None:
+        """The answer comes through ``dispatch``."""
+
+    def begin(self, connection_id: str, transaction_id: str) -> None:
+        """Start a local transaction."""
+
+    def commit(self, transaction_id: str) -> None:
+        """Apply its sends and acknowledgements."""
+
+    def rollback(self, transaction_id: str) -> None:
+        """Drop its sends and acknowledgements; what was dispatched stays with the consumers."""

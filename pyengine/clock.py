@@ -1,0 +1,284 @@
+"""The time that a runtime lives by: the system's, or one that a test moves by hand.
+
+Everything in the runtimes that waits, fires later or works on a thread of its own asks the clock. Under
+:class:`SystemClock` that means real threads; under :class:`ManualClock` nothing runs by itself: work is done on the
+calling thread, in the order in which it was asked for, so every run of a script is the same run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from pyengine.errors import IllegalStateError
+
+Action = Callable[[], Any]
+
+
+class Timer:
+    """An action that a clock will run once, at ``when`` (ms), unless it is cancelled first."""
+
+    __slots__ = ("_action", "when")
+
+    def __init__(self, when: int, action: Action) -> None:
+        self.when = when
+        self._action: Action | None = action
+
+    def cancel(self) -> None:
+        """Never run the action; harmless when it ran already."""
+        self._action = None
+
+    @property
+    def pending(self) -> bool:
+        """True until the action ran or was cancelled."""
+        return self._action is not None
+
+    def fire(self) -> None:
+        """Run the action, if it is still wanted."""
+        action, self._action = self._action, None
+        if action is not None:
+            action()
+
+
+class Worker(ABC):
+    """Runs actions one after the other, in the order given; a thread under the system's clock."""
+
+    @abstractmethod
+    def submit(self, action: Action) -> None:
+        """Run ``action`` after those given before. Raises IllegalStateError on a closed worker."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Run what was submitted, then stop; returns when it has stopped (at once on the worker's own thread)."""
+
+
+class Clock(ABC):
+    """Milliseconds since 1970, timers, waiting and workers."""
+
+    @abstractmethod
+    def now(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+
+    @abstractmethod
+    def call_at(self, when: int, action: Action) -> Timer:
+        """Run ``action`` once when :meth:`now` reaches ``when`` (ms). Those due together run in the order given."""
+
+    @abstractmethod
+    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
+        """Wait until ``ready()`` is true, at most ``timeout`` ms (None: for ever); returns ``ready()``.
+
+        ``condition`` is held by the caller. Under a manual clock waiting moves the time, timer by timer, and without a
+        timeout it raises IllegalStateError where no timer is left that could change anything.
+        """
+
+    @abstractmethod
+    def worker(self, name: str) -> Worker:
+        """A new worker; ``name`` is its thread's name."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the clock's own thread; pending timers never run."""
+
+
+class SystemClock(Clock):
+    """The system's time and real threads. One daemon thread runs all timers of this clock; it starts with the first.
+
+    name: the name of that thread. An action that raises is reported through :func:`threading.excepthook`; the timers
+    behind it still run.
+    """
+
+    def __init__(self, name: str = "pyengine timer") -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._number = count()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def call_at(self, when: int, action: Action) -> Timer:
+        timer = Timer(when, action)
+        with self._changed:
+            if self._closed:
+                raise IllegalStateError("the clock is closed")
+            heapq.heappush(self._timers, (when, next(self._number), timer))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return timer
+
+    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
+        return condition.wait_for(ready, None if timeout is None else timeout / 1000)
+
+    def worker(self, name: str) -> Worker:
+        return _ThreadWorker(name)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._timers.clear()
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (not self._timers or self._timers[0][0] > self.now()):
+                    ahead = self._timers[0][0] - self.now() if self._timers else None
+                    self._changed.wait(None if ahead is None else ahead / 1000)
+                if self._closed:
+                    return
+                timer = heapq.heappop(self._timers)[2]
+            _report(timer.fire)
+
+
+class ManualClock(Clock):
+    """A time that stands still until it is moved. now: its first value, ms.
+
+    Not for several threads at once: what would run on other threads runs inside :meth:`advance`, :meth:`wait` and
+    :meth:`settle`, and what an action raises comes out there.
+    """
+
+    def __init__(self, now: int = 1_000_000_000_000) -> None:
+        self._now = now
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._number = count()
+        self._asked: deque[Action] = deque()
+        self._settling = False
+
+    def now(self) -> int:
+        return self._now
+
+    def call_at(self, when: int, action: Action) -> Timer:
+        timer = Timer(when, action)
+        heapq.heappush(self._timers, (when, next(self._number), timer))
+        return timer
+
+    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
+        end = None if timeout is None else self._now + timeout
+        while not ready():
+            self.settle()
+            if ready():
+                break
+            following = self._next()
+            if following is None and end is None:
+                raise IllegalStateError(
+                    "waiting without a timeout under a manual clock, and no timer is left that could end it"
+                )
+            if end is not None and (following is None or following > end):
+                self._now = max(self._now, end)
+                break
+            self._step()
+        return ready()
+
+    def worker(self, name: str) -> Worker:
+        return _ManualWorker(self, name)
+
+    def close(self) -> None:
+        self._timers.clear()
+
+    def advance(self, milliseconds: int) -> None:
+        """Move the time on, running every timer that falls due, each at its own moment, and all that they ask for."""
+        if milliseconds < 0:
+            raise ValueError(f"milliseconds = {milliseconds}: time does not go back")
+        end = self._now + milliseconds
+        self.settle()
+        while (following := self._next()) is not None and following <= end:
+            self._step()
+        self._now = end
+
+    def settle(self) -> None:
+        """Run what was submitted to workers, and what that submits, until nothing is left; no time passes."""
+        if self._settling:
+            return
+        self._settling = True
+        try:
+            while self._asked:
+                self._asked.popleft()()
+        finally:
+            self._settling = False
+
+    def ask(self, action: Action) -> None:
+        """Run ``action`` at the next :meth:`settle`."""
+        self._asked.append(action)
+
+    def _next(self) -> int | None:
+        while self._timers and not self._timers[0][2].pending:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else None
+
+    def _step(self) -> None:
+        when, _, timer = heapq.heappop(self._timers)
+        self._now = max(self._now, when)
+        timer.fire()
+        self.settle()
+
+
+class _ThreadWorker(Worker):
+    def __init__(self, name: str) -> None:
+        self._changed = threading.Condition()
+        self._asked: deque[Action] = deque()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, action: Action) -> None:
+        with self._changed:
+            if self._closed:
+                raise IllegalStateError(f"worker {self._thread.name!r} is closed")
+            self._asked.append(action)
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._asked and not self._closed:
+                    self._changed.wait()
+                if not self._asked:
+                    return
+                action = self._asked.popleft()
+            _report(action)
+
+
+class _ManualWorker(Worker):
+    def __init__(self, clock: ManualClock, name: str) -> None:
+        self._clock = clock
+        self._name = name
+        self._closed = False
+
+    def submit(self, action: Action) -> None:
+        if self._closed:
+            raise IllegalStateError(f"worker {self._name!r} is closed")
+        self._clock.ask(action)
+
+    def close(self) -> None:
+        self._closed = True
+        self._clock.settle()
+
+
+def _report(action: Action) -> None:
+    """Run an action on a thread of ours; what it raises goes where a thread's own exceptions go."""
+    try:
+        action()
+    except Exception as error:
+        threading.excepthook(
+            threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
+        )

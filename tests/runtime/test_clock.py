@@ -1,0 +1,78 @@
+"""Both clocks: timers in order, waiting, workers; the manual one moves only by hand."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pyengine.clock import Clock, ManualClock, SystemClock
+from pyengine.errors import IllegalStateError
+
+
+def test_timers_fire_at_their_own_moment_and_in_the_order_given() -> None:
+    clock = ManualClock(1000)
+    seen: list[tuple[str, int]] = []
+    clock.call_at(1020, lambda: seen.append(("b", clock.now())))
+    clock.call_at(1010, lambda: seen.append(("a", clock.now())))
+    clock.call_at(1020, lambda: seen.append(("c", clock.now())))
+    cancelled = clock.call_at(1015, lambda: seen.append(("never", clock.now())))
+    cancelled.cancel()
+    clock.advance(19)
+    assert seen == [("a", 1010)]
+    assert clock.now() == 1019
+    clock.advance(1)
+    assert seen == [("a", 1010), ("b", 1020), ("c", 1020)]
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.advance(-1)
+
+
+def test_waiting_moves_a_manual_clock_no_further_than_needed() -> None:
+    clock = ManualClock(0)
+    arrived: list[int] = []
+    clock.call_at(30, lambda: arrived.append(clock.now()))
+    condition = threading.Condition()
+    with condition:
+        assert clock.wait(condition, lambda: bool(arrived), 100)
+        assert clock.now() == 30
+        assert not clock.wait(condition, lambda: len(arrived) > 1, 100)
+        assert clock.now() == 130
+        with pytest.raises(IllegalStateError, match="no timer is left"):
+            clock.wait(condition, lambda: False)
+
+
+def test_work_under_a_manual_clock_waits_for_the_caller() -> None:
+    clock = ManualClock()
+    done: list[int] = []
+    worker = clock.worker("w")
+    worker.submit(lambda: worker.submit(lambda: done.append(2)))
+    worker.submit(lambda: done.append(1))
+    assert done == []
+    clock.settle()
+    assert done == [1, 2]
+    worker.close()
+    with pytest.raises(IllegalStateError, match="closed"):
+        worker.submit(lambda: None)
+
+
+def test_the_system_clock_runs_timers_and_workers_on_threads() -> None:
+    clock: Clock = SystemClock("timers")
+    names: list[str] = []
+    condition = threading.Condition()
+
+    def note() -> None:
+        with condition:
+            names.append(threading.current_thread().name)
+            condition.notify_all()
+
+    worker = clock.worker("w")
+    worker.submit(note)
+    clock.call_at(clock.now() + 5, note)
+    with condition:
+        assert clock.wait(condition, lambda: len(names) == 2, 10_000)
+        assert not clock.wait(condition, lambda: len(names) == 3, 1)
+    assert sorted(names) == ["timers", "w"]
+    worker.close()
+    clock.close()
+    with pytest.raises(IllegalStateError):
+        clock.call_at(0, note)
