@@ -1,7 +1,7 @@
 """What passes between a client and the broker: OpenWire's commands, as objects in one process.
 
-A client calls the broker with the commands below; the broker calls back ``dispatch(MessageDispatch)`` of the connection.
-Names and fields are those of org.apache.activemq.command.
+A client calls the broker with the commands below; the broker answers through the connection's ``dispatch``. Names and
+fields are those of org.apache.activemq.command.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ConsumerControl:
 
 @dataclass(slots=True)
 class ConnectionSink:
-    """How the broker reaches a connection. Each is called in the broker's order, never while the broker is being changed.
+    """How the broker reaches a connection: called in the broker's order, never while the broker is being changed.
 
     dispatch: a message. control: close a consumer. failed: the broker ends the connection (abort_connection), with the
     reason.
