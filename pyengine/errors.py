@@ -225,6 +225,22 @@ class MQClientError(PyengineError, RuntimeError):
         return self.problem
 
 
+class MQBrokerError(PyengineError, RuntimeError):
+    """RocketMQ's MQBrokerException: a broker refuses. code: its response code. problem: the broker's remark."""
+
+    def __init__(self, code: int, problem: str) -> None:
+        self.code = code
+        self.problem = problem
+        super().__init__(code, problem)
+
+    def __str__(self) -> str:
+        return f"CODE: {self.code}  DESC: {self.problem}"
+
+
+class OffsetNotFoundError(MQBrokerError):
+    """RocketMQ's OffsetNotFoundException: the broker has no offset for the group and queue (code 22)."""
+
+
 class MissingExtraError(PyengineError, ImportError):
     """An optional dependency is not installed. extra: the extra of pyengine-dispatch that brings it."""
 
