@@ -184,7 +184,7 @@ class MQClientAPI(Protocol):
         """Client ids of the group's members, as one broker of the topic knows them; MQBrokerError if it knows none."""
 
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
-        """Answer through ``callback``, once: at once or after long polling, on any thread, no lock of the broker held."""
+        """Answer through ``callback``, once: at once or after long polling, on any thread, no broker lock held."""
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
