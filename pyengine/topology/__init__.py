@@ -4,18 +4,19 @@ from pyengine.topology.model import (
     JAVA_TYPES,
     Consumer,
     DestinationEntry,
-    Policy,
     Source,
     Steps,
     TimeColumn,
     Topology,
 )
+from pyengine.topology.policy import Policy, PolicyMap
 
 __all__ = [
     "JAVA_TYPES",
     "Consumer",
     "DestinationEntry",
     "Policy",
+    "PolicyMap",
     "Source",
     "Steps",
     "TimeColumn",

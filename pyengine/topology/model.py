@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qsl
 
 from pyengine.destinations import Destination, most_specific, parse_destination
+from pyengine.topology.policy import Policy
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
 JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
@@ -120,44 +120,6 @@ class DestinationEntry:
 
     name: str
     description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
-
-    Attribute names are the broker's in snake_case and mean what they mean there. max_page_size None removes the paging
-    window, which the broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with
-    the broker's options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``).
-    time_before_dispatch_starts: ms.
-    """
-
-    destination: str
-    all_consumers_exclusive_by_default: bool = False
-    consumers_before_dispatch_starts: int = 0
-    lazy_dispatch: bool = False
-    max_browse_page_size: int = 400
-    max_page_size: int | None = 200
-    message_group_map_factory_type: str = "cached"
-    prioritized_messages: bool = False
-    queue_prefetch: int = 1000
-    strict_order_dispatch: bool = False
-    time_before_dispatch_starts: int = 0
-    use_consumer_priority: bool = True
-    use_prefetch_extension: bool = True
-
-    @property
-    def group_map(self) -> tuple[str, int]:
-        """("cached", cache size), ("bucket", bucket count) or ("simple", 0)."""
-        kind, _, query = self.message_group_map_factory_type.partition("?")
-        options = dict(parse_qsl(query))
-        match kind:
-            case "cached":
-                return kind, int(options.get("cacheSize", 1024))
-            case "bucket":
-                return kind, int(options.get("bucketCount", 1024))
-            case _:
-                return kind, 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,29 @@ from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology.lines import KeyPath, line_of
-from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Policy, Source, Steps, TimeColumn, Topology
+from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology
+from pyengine.topology.policy import Policy
 from pyengine.topology.writing import UNLIMITED
 
 TABLES = ("title", "description", "source", "destination", "policy", "default_policy", "consumer")
 GROUP_MAPS = {"cached": "cacheSize", "bucket": "bucketCount", "simple": ""}
-# Attributes of the broker's policyEntry that do not decide which consumer gets a queue's message.
+# Attributes of a policyEntry that decide which consumer gets a queue's message.
+POLICY_HERE = (
+    "destination",
+    "all_consumers_exclusive_by_default",
+    "consumers_before_dispatch_starts",
+    "lazy_dispatch",
+    "max_browse_page_size",
+    "max_page_size",
+    "message_group_map_factory_type",
+    "prioritized_messages",
+    "queue_prefetch",
+    "strict_order_dispatch",
+    "time_before_dispatch_starts",
+    "use_consumer_priority",
+    "use_prefetch_extension",
+)
+# Attributes that do not decide which consumer gets a queue's message.
 POLICY_ELSEWHERE = frozenset(
     {
         "advisory_for_consumed",
@@ -224,7 +241,7 @@ def _destination(table: _Table) -> DestinationEntry:
 
 
 def _policy(table: _Table, *, default: bool = False) -> Policy:
-    known = [name for name in Policy.__dataclass_fields__ if not (default and name == "destination")]
+    known = [name for name in POLICY_HERE if not (default and name == "destination")]
     for key in table.values:
         if re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower() in POLICY_ELSEWHERE:
             table.refuse(key, "does not decide who gets a queue's message", "remove it here")

@@ -6,7 +6,8 @@ import json
 from dataclasses import MISSING, fields
 from typing import Any
 
-from pyengine.topology.model import Policy, Source, Topology
+from pyengine.topology.model import Source, Topology
+from pyengine.topology.policy import Policy
 
 UNLIMITED = "unlimited"
 

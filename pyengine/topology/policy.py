@@ -1,0 +1,374 @@
+"""Policy entries: the broker's settings for the destinations that a name or wildcard covers, and their strategies.
+
+Names, defaults and meanings are those of org.apache.activemq.broker.region.policy, in snake_case (spec activemq
+section 3, 2.13 and 4.5). Times are milliseconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from urllib.parse import parse_qsl
+
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine.destinations import Destination, most_specific, parse_destination
+
+if TYPE_CHECKING:
+    from pyengine._engine.message import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbstractDeadLetterStrategy:
+    """Which messages become dead letters.
+
+    process_non_persistent, process_expired: also those. enable_audit: a message id is moved once; the audit remembers
+    max_audit_depth ids of each of max_producers_to_audit producers. expiration: life of a dead letter, 0 for ever.
+    """
+
+    process_non_persistent: bool = False
+    process_expired: bool = True
+    enable_audit: bool = True
+    expiration: int = 0
+    max_producers_to_audit: int = 64
+    max_audit_depth: int = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
+    """All dead letters go to one destination: a queue's name, or a text with its prefix (``topic://Dead``)."""
+
+    dead_letter_queue: str = "ActiveMQ.DLQ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndividualDeadLetterStrategy(AbstractDeadLetterStrategy):
+    """Each destination has a dead-letter destination of its own: prefix + name (+ ``.`` + subscription) + suffix."""
+
+    queue_prefix: str = "ActiveMQ.DLQ.Queue."
+    topic_prefix: str = "ActiveMQ.DLQ.Topic."
+    queue_suffix: str = ""
+    topic_suffix: str = ""
+    use_queue_for_queue_messages: bool = True
+    use_queue_for_topic_messages: bool = True
+    destination_per_durable_subscriber: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscardingDeadLetterStrategy(AbstractDeadLetterStrategy):
+    """Nothing becomes a dead letter."""
+
+
+DeadLetterStrategy: TypeAlias = SharedDeadLetterStrategy | IndividualDeadLetterStrategy | DiscardingDeadLetterStrategy
+DEFAULT_DEAD_LETTER_STRATEGY = SharedDeadLetterStrategy()
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantPendingMessageLimitStrategy:
+    """A topic consumer may leave ``limit`` messages pending; -1 any number, 0 none beyond its prefetch."""
+
+    limit: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchRatePendingMessageLimitStrategy:
+    """A topic consumer may leave prefetch * multiplier messages pending, cut to a whole number."""
+
+    multiplier: float = 0.5
+
+
+PendingMessageLimitStrategy: TypeAlias = ConstantPendingMessageLimitStrategy | PrefetchRatePendingMessageLimitStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class OldestMessageEvictionStrategy:
+    """Evict the oldest pending message."""
+
+    evict_expired_messages_high_watermark: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class OldestMessageWithLowestPriorityEvictionStrategy:
+    """Evict the oldest of the pending messages with the lowest priority."""
+
+    evict_expired_messages_high_watermark: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class UniquePropertyMessageEvictionStrategy:
+    """Keep the newest message (by timestamp) of each value of a property, evict the others."""
+
+    property_name: str
+    evict_expired_messages_high_watermark: int = 1000
+
+
+class EvictionStrategy(Protocol):
+    """An eviction strategy of the user's own."""
+
+    def evict_messages(self, messages: Sequence[Message], /) -> Iterable[Message]:
+        """Which of the oldest pending messages to discard; at least one of them, else nothing is discarded."""
+
+
+MessageEvictionStrategy: TypeAlias = (
+    OldestMessageEvictionStrategy
+    | OldestMessageWithLowestPriorityEvictionStrategy
+    | UniquePropertyMessageEvictionStrategy
+    | EvictionStrategy
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AbortSlowConsumerStrategy:
+    """Close consumers that are slow too often (max_slow_count) or for too long (max_slow_duration); -1 switches off.
+
+    abort_connection: end the whole connection instead. check_period: how often it looks.
+    """
+
+    max_slow_count: int = -1
+    max_slow_duration: int = 30_000
+    check_period: int = 30_000
+    abort_connection: bool = False
+    ignore_network_consumers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AbortSlowAckConsumerStrategy(AbortSlowConsumerStrategy):
+    """A consumer is slow when its last acknowledgement is older than max_time_since_last_ack.
+
+    ignore_idle_consumers: one that holds nothing is not.
+    """
+
+    max_time_since_last_ack: int = 30_000
+    ignore_idle_consumers: bool = True
+
+
+SlowConsumerStrategy: TypeAlias = AbortSlowConsumerStrategy | AbortSlowAckConsumerStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCountSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets the last ``maximum_size`` messages."""
+
+    maximum_size: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizedSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets the last messages that fit ``maximum_size`` bytes."""
+
+    maximum_size: int = 65_536
+    use_shared_buffer: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LastImageSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets the last message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets the messages of the last ``recover_duration`` ms, counted in whole seconds."""
+
+    recover_duration: int = 60_000
+
+
+class MessageQuery(Protocol):
+    """Where a query-based policy gets its messages."""
+
+    def query(self, destination: Destination, /) -> Iterable[Message]:
+        """The messages for a new retroactive consumer, in order."""
+
+    def validate_update(self, message: Message, /) -> bool:
+        """False drops a message that is sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBasedSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets what the query answers."""
+
+    query: MessageQuery
+
+
+@dataclass(frozen=True, slots=True)
+class NoSubscriptionRecoveryPolicy:
+    """A retroactive consumer gets nothing old."""
+
+
+SubscriptionRecoveryPolicy: TypeAlias = (
+    FixedCountSubscriptionRecoveryPolicy
+    | FixedSizedSubscriptionRecoveryPolicy
+    | LastImageSubscriptionRecoveryPolicy
+    | TimedSubscriptionRecoveryPolicy
+    | QueryBasedSubscriptionRecoveryPolicy
+    | NoSubscriptionRecoveryPolicy
+)
+DispatchPolicyName = Literal[
+    "simple", "round_robin", "strict_order", "priority", "priority_network", "client_id_filter"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
+
+    destination: a name, wildcard or composite, of a queue without a prefix (``topic://Prices.>``). Attribute names are
+    the broker's in snake_case and mean what they mean there. max_page_size None removes the paging window, which the
+    broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with the broker's
+    options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``). dead_letter_strategy None: nothing
+    becomes a dead letter. dispatch_policy: the order in which a topic serves its consumers; queues ignore it.
+    selector_errors: what a selector that cannot be evaluated does to a message: "no_match" (default), or "exact", as
+    the broker: a queue strands the message, a topic stops serving it. time_before_dispatch_starts,
+    expire_messages_period (0 never): ms.
+    """
+
+    destination: str
+    all_consumers_exclusive_by_default: bool = False
+    consumers_before_dispatch_starts: int = 0
+    lazy_dispatch: bool = False
+    max_browse_page_size: int = 400
+    max_page_size: int | None = 200
+    message_group_map_factory_type: str = "cached"
+    prioritized_messages: bool = False
+    queue_prefetch: int = 1000
+    strict_order_dispatch: bool = False
+    time_before_dispatch_starts: int = 0
+    use_consumer_priority: bool = True
+    use_prefetch_extension: bool = True
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    always_retroactive: bool = False
+    dead_letter_strategy: DeadLetterStrategy | None = DEFAULT_DEAD_LETTER_STRATEGY
+    dispatch_policy: DispatchPolicyName = "simple"
+    durable_topic_prefetch: int = 100
+    enable_audit: bool = True
+    expire_messages_period: int = 30_000
+    gc_inactive_destinations: bool = False
+    inactive_timeout_before_gc: int = 60_000
+    max_audit_depth: int = 10_000
+    max_expire_page_size: int = 400
+    max_producers_to_audit: int = 64
+    message_eviction_strategy: MessageEvictionStrategy = OldestMessageEvictionStrategy()
+    minimum_message_size: int = 1024
+    optimized_dispatch: bool = False
+    pending_message_limit_strategy: PendingMessageLimitStrategy | None = None
+    persist_jms_redelivered: bool = False
+    queue_browser_prefetch: int = 500
+    send_advisory_if_no_consumers: bool = False
+    slow_consumer_strategy: SlowConsumerStrategy | None = None
+    subscription_recovery_policy: SubscriptionRecoveryPolicy | None = None
+    topic_prefetch: int = 32_767
+    selector_errors: Literal["no_match", "exact"] = "no_match"
+
+    @property
+    def group_map(self) -> tuple[str, int]:
+        """("cached", cache size), ("bucket", bucket count) or ("simple", 0)."""
+        kind, _, query = self.message_group_map_factory_type.partition("?")
+        options = dict(parse_qsl(query))
+        match kind:
+            case "cached":
+                return kind, int(options.get("cacheSize", 1024))
+            case "bucket":
+                return kind, int(options.get("bucketCount", 1024))
+            case _:
+                return kind, 0
+
+
+@dataclass(frozen=True)
+class PolicyMap:
+    """Policy entries and which of them counts for a destination.
+
+    default: the defaultEntry, for destinations that no entry covers; None: the broker without a policy, which is not
+    the same as an entry with nothing but defaults (no audit, no limit for browsers).
+    """
+
+    entries: tuple[Policy, ...] = ()
+    default: Policy | None = None
+
+    def policy_of(self, destination: Destination) -> Policy | None:
+        """The entry that applies to a destination: the most specific one, whole; nothing is merged (4.3)."""
+        winner = most_specific(self._entries, destination)
+        return self.default if winner is None else self._entries[winner]
+
+    @cached_property
+    def _entries(self) -> dict[Destination, Policy]:
+        return {part: policy for policy in self.entries for part in parse_destination(policy.destination)}
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredDestination:
+    """Where a composite destination forwards what a selector matches; an empty selector matches everything."""
+
+    destination: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualTopic:
+    """What is sent to a topic that ``name`` covers is copied to the queues prefix + topic + postfix (4.4).
+
+    Only queues that exist get a copy. selector_aware: and only if a consumer of the queue has a selector that matches.
+    drop_on_resource_limit, transacted_send, concurrent_send have no effect inside one process and are kept as written.
+    """
+
+    name: str = ">"
+    prefix: str = "Consumer.*."
+    postfix: str = ""
+    selector_aware: bool = False
+    local: bool = False
+    concurrent_send: bool = False
+    transacted_send: bool = False
+    drop_on_resource_limit: bool = False
+    set_original_destination: bool = True
+
+
+DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeQueue:
+    """A queue that forwards to others. forward_only: nothing stays in it. send_when_not_matched: but what no filter
+    matched does. forward_to: destinations as texts (queues without a prefix), or filtered ones. copy_message: give
+    every destination a copy of its own."""
+
+    name: str
+    forward_to: tuple[FilteredDestination | str, ...] = ()
+    forward_only: bool = True
+    send_when_not_matched: bool = False
+    copy_message: bool = True
+    concurrent_send: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeTopic(CompositeQueue):
+    """A topic that forwards to others; the rules are those of CompositeQueue."""
+
+
+VirtualDestination: TypeAlias = VirtualTopic | CompositeQueue | CompositeTopic
+
+
+@dataclass(frozen=True)
+class RedeliveryPlugin:
+    """Send poison messages again after a delay, instead of to the dead-letter destination (2.13).
+
+    policies: (destination or wildcard, policy) pairs, the most specific counts; default: where none applies; None:
+    fallback_to_dead_letter decides. send_to_dlq_if_max_retries_exceeded False drops what has used up its redeliveries.
+    The initial delay and the delay of a policy are at least 1000 ms.
+    """
+
+    policies: tuple[tuple[str, RedeliveryPolicy], ...] = ()
+    default: RedeliveryPolicy | None = None
+    send_to_dlq_if_max_retries_exceeded: bool = True
+    fallback_to_dead_letter: bool = True
+
+    def policy_of(self, destination: Destination) -> RedeliveryPolicy | None:
+        """The policy that applies to a destination, or None."""
+        winner = most_specific(self._entries, destination)
+        return self.default if winner is None else self._entries[winner]
+
+    @cached_property
+    def _entries(self) -> dict[Destination, RedeliveryPolicy]:
+        return {part: policy for name, policy in self.policies for part in parse_destination(name)}
