@@ -32,6 +32,7 @@ cdef struct Consumer:
     int64_t dequeued
     int64_t pull_mark            # dispatched when the last pull was made
     int32_t prefetch             # 0: pull
+    int64_t elsewhere            # unacknowledged messages of the same subscription in other queues
     Chain held                   # unacknowledged messages, in dispatch order
     int32_t predicate
     int32_t connection           # -1 none

@@ -205,7 +205,8 @@ cdef class ConsumerList:
     cdef bint full(self, int32_t slot) noexcept nogil:
         if self.at[slot].prefetch == 0:
             return self.at[slot].extension == 0
-        return self.at[slot].held.count - self.at[slot].extension >= self.at[slot].prefetch
+        return (self.at[slot].held.count + self.at[slot].elsewhere - self.at[slot].extension
+                >= self.at[slot].prefetch)
 
     cdef int64_t free_slots(self) noexcept nogil:
         cdef int64_t total = 0
@@ -217,7 +218,8 @@ cdef class ConsumerList:
             if self.at[slot].prefetch == 0:
                 total += self.at[slot].extension
             else:
-                total += self.at[slot].prefetch + self.at[slot].extension - self.at[slot].held.count
+                total += (self.at[slot].prefetch + self.at[slot].extension - self.at[slot].held.count
+                          - self.at[slot].elsewhere)
         return total
 
     cdef int reserve_walks(self, int32_t slot) except -1:

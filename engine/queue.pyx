@@ -160,12 +160,13 @@ cdef class Queue(Rounds):
         return self.take_out()
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
-             object expiration=ABSENT, object connection=None, object target=None):
+             object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0):
         """Put a message on the queue and ask for a wakeup; return its handle.
 
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
         is read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
         (ms, 0: never). connection: the producer's, for noLocal. target: name of the only consumer that may have it.
+        redeliveries: the counter it starts with.
         """
         cdef int32_t number, match
         cdef Message* it
@@ -193,6 +194,7 @@ cdef class Queue(Rounds):
         it.group_sequence = group_sequence
         it.priority = priority
         it.expiration = expiration
+        it.redeliveries = redeliveries
         it.connection = -1
         if connection is not None:
             it.connection = self.connections.setdefault(connection, len(self.connections))
@@ -226,9 +228,7 @@ cdef class Queue(Rounds):
         cdef Handout* it
         for index in range(self.out_size):
             it = &self.out[index]
-            body = None
-            if it.handle >= 0 and self.pending.at[it.message].body != NULL:
-                body = <object> self.pending.at[it.message].body
+            body = self.object_of(it.message) if it.handle >= 0 else None
             result.append(Delivery(
                 it.consumer, it.handle if it.handle >= 0 else None, body, it.redeliveries, it.group_first))
         self.out_size = 0
@@ -240,8 +240,8 @@ cdef class Queue(Rounds):
         last: handle. kind: INDIVIDUAL acknowledges it alone; STANDARD everything from ``first`` (None: the oldest the
         consumer holds) to it in dispatch order; POISON and EXPIRED take the same range off the queue for another
         reason; DELIVERED acknowledges nothing and widens the prefetch window by ``count``. transaction: any hashable;
-        what is acknowledged in it stays in flight until ``commit``. Raises IllegalStateError for a message the
-        consumer does not hold.
+        what is acknowledged in it stays in flight until ``commit``. Returns the objects sent of the messages named (of
+        DELIVERED none). Raises IllegalStateError for a message the consumer does not hold.
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last), start, message
         cdef list chosen = []
@@ -251,7 +251,7 @@ cdef class Queue(Rounds):
             self.consumers.expand(slot, count)
             self.refresh(slot)
             self.rounds_due += 2
-            return
+            return []
         if kind == AckKind.INDIVIDUAL:
             chosen.append(end)
         else:
@@ -264,6 +264,7 @@ cdef class Queue(Rounds):
                 message = self.pending.at[message].next
             if message < 0 or self.pending.at[start].consumer != slot:
                 raise IllegalStateError(f"message {first!r} does not come before {last!r} at consumer {consumer!r}")
+        cdef list bodies = [self.object_of(number) for number in chosen]
         if transaction is not None:
             if kind == AckKind.POISON:
                 raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
@@ -278,12 +279,14 @@ cdef class Queue(Rounds):
             for number in chosen:
                 message = number
                 if kind in (AckKind.POISON, AckKind.EXPIRED):
-                    self.removed.append((self.handle_of(message), "poison" if kind == AckKind.POISON else "expired"))
+                    reason = "poison" if kind == AckKind.POISON else "expired"
+                    self.removed.append((self.handle_of(message), reason, self.object_of(message)))
                     self.totals.expired += kind == AckKind.EXPIRED
                 self.complete(slot, message)
             self.consumers.contract(slot, len(chosen) if kind in (AckKind.INDIVIDUAL, AckKind.STANDARD) else 1)
         self.refresh(slot)
         self.rounds_due += 2
+        return bodies
 
     def commit(self, transaction):
         """Acknowledge for good what was acknowledged in a transaction; two wakeups a message."""
@@ -347,6 +350,19 @@ cdef class Queue(Rounds):
             self.end_pull(slot)
         return self.take_out()
 
+    def credit(self, consumer):
+        """``(held, elsewhere, extension)``: messages it holds here and in other queues, and its prefetch extension."""
+        cdef int32_t slot = self.slot_of(consumer)
+        return self.consumers.at[slot].held.count, self.consumers.at[slot].elsewhere, self.consumers.at[slot].extension
+
+    def share_credit(self, consumer, int64_t elsewhere, int64_t extension):
+        """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
+        ones, and its prefetch extension. The caller says so before a round, whenever another queue changed it."""
+        cdef int32_t slot = self.slot_of(consumer)
+        self.consumers.at[slot].elsewhere = elsewhere
+        self.consumers.at[slot].extension = extension
+        self.refresh(slot)
+
     def wakeup(self):
         """Ask for one more round."""
         self.rounds_due += 1
@@ -382,7 +398,7 @@ cdef class Queue(Rounds):
         for message in range(self.pending.slots):
             if (0 < self.pending.at[message].expiration < now
                     and self.pending.at[message].whereabouts in (WAITING, STORED)):
-                self.removed.append((self.handle_of(message), "expired"))
+                self.removed.append((self.handle_of(message), "expired", self.object_of(message)))
                 self.take_off(message)
                 self.totals.expired += 1
         return self.totals.expired - before
@@ -451,8 +467,39 @@ cdef class Queue(Rounds):
                 message = self.pending.at[message].next
         return result
 
+    def object_of_handle(self, handle):
+        """What was sent as this message."""
+        return self.object_of(self.message_of(handle))
+
+    def handles(self):
+        """Handles of every message on the queue, in order of arrival."""
+        cdef int32_t message
+        cdef list found = []
+        for message in range(self.pending.slots):
+            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT):
+                found.append((self.pending.at[message].sequence, self.handle_of(message)))
+        found.sort()
+        return [handle for _, handle in found]
+
+    def holder_of(self, handle):
+        """Id of the consumer that holds a message unacknowledged, or None."""
+        cdef int32_t message = self.message_of(handle)
+        if self.pending.at[message].whereabouts != IN_FLIGHT:
+            return None
+        return self.consumers.at[self.pending.at[message].consumer].id
+
+    def counters_of(self, consumer):
+        """What a consumer's subscription counts: ``enqueued``, ``dispatched``, ``dequeued``, ``held``."""
+        cdef int32_t slot = self.slot_of(consumer)
+        return {
+            "enqueued": self.consumers.at[slot].enqueued,
+            "dispatched": self.consumers.at[slot].dispatched,
+            "dequeued": self.consumers.at[slot].dequeued,
+            "held": self.consumers.at[slot].held.count,
+        }
+
     def take_removed(self):
-        """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison")]``."""
+        """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent)]``."""
         result, self.removed = self.removed, []
         return result
 

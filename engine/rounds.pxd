@@ -64,7 +64,7 @@ cdef class Rounds:
     cdef int64_t out_room
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
-    cdef list removed                # (handle, "expired" | "poison") since the caller last asked
+    cdef list removed                # (handle, "expired" | "poison", object) since the caller last asked
 
     # Who is there
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
@@ -78,6 +78,7 @@ cdef class Rounds:
     cdef int32_t find(self, object handle) except -2             # -1 if it is gone
     cdef int32_t message_of(self, object handle) except -1
     cdef object handle_of(self, int32_t message)
+    cdef object object_of(self, int32_t message)
     cdef int accept(self, int32_t message) except -1
     cdef int complete(self, int32_t slot, int32_t message) except -1
     cdef int take_off(self, int32_t message) except -1

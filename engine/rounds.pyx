@@ -167,6 +167,9 @@ cdef class Rounds:
     cdef object handle_of(self, int32_t message):
         return (<int64_t> self.pending.at[message].generation << 32) | message
 
+    cdef object object_of(self, int32_t message):
+        return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
+
     cdef int accept(self, int32_t message) except -1:
         self.pending.at[message].sequence = self.next_sequence
         self.next_sequence += 1
@@ -391,7 +394,7 @@ cdef class Rounds:
     cdef int expire_message(self, int32_t message) except -1:
         self.totals.expired += 1
         self.totals.dequeues += 1
-        self.removed.append((self.handle_of(message), "expired"))
+        self.removed.append((self.handle_of(message), "expired", self.object_of(message)))
         self.pending.discard(message)
         return 0
 

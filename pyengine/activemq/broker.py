@@ -1,0 +1,338 @@
+"""The broker in this process: who is connected, which destinations there are, and what every command changes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakValueDictionary
+
+from pyengine import Selector
+from pyengine._engine.message import Message
+from pyengine._engine.queue import AckKind
+from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
+from pyengine.activemq.outbox import DispatchTask, Outbox
+from pyengine.activemq.queues import QueueDestination
+from pyengine.activemq.subscription import Connection, Subscription
+from pyengine.activemq.transaction import Sent, Transaction
+from pyengine.clock import Clock, ManualClock, SystemClock, Timer
+from pyengine.destinations import Destination, parse_destination
+from pyengine.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError
+from pyengine.topology.policy import Policy, PolicyMap
+
+_RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
+_DEFAULT_PREFETCHES = {"queue": 1000, "browser": 500, "topic": 32_767, "durable": (100, 1000)}
+
+
+def running_broker(name: str) -> Broker | None:
+    """The broker of that name in this process (``vm://name``), or None."""
+    return _RUNNING.get(name)
+
+
+def parts_of(destination: Destination) -> tuple[Destination, ...]:
+    """The destinations that a composite names, each once; of any other the destination itself."""
+    if "," not in destination.name:
+        return (destination,)
+    return parse_destination(destination.name, destination.kind)
+
+
+class Broker:
+    """An ActiveMQ broker inside this process.
+
+    name: what ``vm://name`` means. policies: a PolicyMap or policy entries. clock: SystemClock by default; with a
+    ManualClock nothing happens by itself. Use it as a context manager, or call :meth:`close`.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "localhost",
+        policies: PolicyMap | Iterable[Policy] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._closed = True
+        if name in _RUNNING:
+            raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
+        self.name = name
+        self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
+        self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
+        self._owns_clock = clock is None
+        self.outbox = Outbox()
+        self._connections: dict[str, Connection] = {}
+        self._clients: dict[str, str] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._queues: dict[Destination, QueueDestination] = {}
+        self._transactions: dict[str, Transaction] = {}
+        self._connected = 0
+        self._closed = False
+        _RUNNING[name] = self
+
+    # Life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            warnings.warn(f"unclosed broker {self.name!r}", ResourceWarning, source=self, stacklevel=1)
+
+    def close(self) -> None:
+        """Stop: connections that are left fail. Closing twice is harmless."""
+        with self.outbox:
+            if self._closed:
+                return
+            self._closed = True
+            if _RUNNING.get(self.name) is self:
+                del _RUNNING[self.name]
+            left = list(self._connections.values())
+            self._connections.clear()
+        for connection in left:
+            connection.sink.failed(f"broker {self.name!r} has stopped")
+            connection.task.close()
+        if self._owns_clock:
+            self.clock.close()
+
+    def _open(self) -> None:
+        if self._closed:
+            raise IllegalStateError(f"broker {self.name!r} is closed")
+
+    def call_at(self, when: int, action: Callable[[], Any]) -> Timer:
+        """Run ``action`` as a change of this broker when the clock reaches ``when``."""
+
+        def change() -> None:
+            with self.outbox:
+                if not self._closed:
+                    action()
+
+        return self.clock.call_at(when, change)
+
+    def settle(self) -> None:
+        """Under a manual clock: run what workers were asked to do."""
+        if isinstance(self.clock, ManualClock):
+            self.clock.settle()
+
+    # Connections
+
+    def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            if info.connection_id in self._connections:
+                raise JMSError(f"connection {info.connection_id!r} exists")
+            if info.client_id:
+                if info.client_id in self._clients:
+                    raise InvalidClientIDError(
+                        f"client id {info.client_id!r} is already connected as {self._clients[info.client_id]}"
+                    )
+                self._clients[info.client_id] = info.connection_id
+            self._connected += 1
+            task = DispatchTask(
+                self.clock, f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}", sink.dispatch
+            )
+            self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
+
+    def remove_connection(self, connection_id: str, *, lost: bool = False) -> None:
+        """See Transport."""
+        with self.outbox:
+            connection = self._connections.get(connection_id)
+            if connection is None:
+                return
+            for subscription in list(connection.subscriptions.values()):
+                self._remove(subscription, None, lost)
+            for transaction in list(connection.transactions.values()):
+                self._rollback(transaction)
+            for destination in connection.temporary:
+                self._queues.pop(destination, None)
+            del self._connections[connection_id]
+            if self._clients.get(connection.client_id) == connection_id:
+                del self._clients[connection.client_id]
+        connection.task.close()
+
+    def _connection(self, connection_id: str) -> Connection:
+        found = self._connections.get(connection_id)
+        if found is None:
+            raise JMSError(f"connection {connection_id!r} is not connected to broker {self.name!r}")
+        return found
+
+    # Consumers
+
+    def add_consumer(self, info: ConsumerInfo) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(info.connection_id)
+            if info.consumer_id in self._subscriptions:
+                return
+            if not -128 <= info.priority <= 127:
+                raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
+            patterns = parts_of(info.destination)
+            for pattern in patterns:
+                if not pattern.is_pattern:
+                    self._queue(pattern)
+            subscription = Subscription(
+                info=info,
+                connection=connection,
+                patterns=patterns,
+                selector=None if info.selector is None else Selector(info.selector),
+                prefetch=self._prefetch_of(info),
+                last_acknowledged=self.clock.now(),
+            )
+            self._subscriptions[info.consumer_id] = subscription
+            connection.subscriptions[info.consumer_id] = subscription
+            for queue in [queue for name, queue in self._queues.items() if subscription.covers(name)]:
+                queue.add(subscription)
+
+    def _prefetch_of(self, info: ConsumerInfo) -> int:
+        """The prefetch that counts: a policy's replaces the client's default (spec activemq 2.4)."""
+        policy = self.policies.policy_of(info.destination)
+        if policy is None:
+            return info.prefetch_size
+        if info.browser:
+            return policy.queue_browser_prefetch if info.prefetch_size == 500 else info.prefetch_size
+        return policy.queue_prefetch if info.prefetch_size == 1000 else info.prefetch_size
+
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
+        """See Transport."""
+        with self.outbox:
+            subscription = self._subscriptions.get(consumer_id)
+            if subscription is not None:
+                self._remove(subscription, last_delivered, False)
+
+    def _remove(self, subscription: Subscription, last_delivered: str | None, lost: bool) -> None:
+        del self._subscriptions[subscription.info.consumer_id]
+        subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
+        for queue in list(subscription.parts):
+            queue.remove(subscription, last_delivered=last_delivered, lost=lost)
+        subscription.held.clear()
+
+    def remove_subscription(self, client_id: str, name: str) -> None:
+        """See Transport."""
+        raise InvalidDestinationError(f"no durable subscription {name!r} of client {client_id!r}")
+
+    # Messages
+
+    def send(
+        self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
+    ) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            message.connection_id = connection_id
+            if transaction_id is not None:
+                self._transaction(transaction_id).steps.append(Sent(destination, message))
+                return
+            self.route(destination, message)
+
+    def route(self, destination: Destination, message: Message) -> None:
+        """Put a message on every destination that ``destination`` names."""
+        message.broker_in_time = self.clock.now()
+        parts = parts_of(destination)
+        for index, part in enumerate(parts):
+            own = message if index == len(parts) - 1 else message.copy()
+            own.destination = str(part)
+            self._queue(part).put(own)
+
+    def acknowledge(self, ack: MessageAck) -> None:
+        """See Transport."""
+        with self.outbox:
+            subscription = self._subscriptions.get(ack.consumer_id)
+            if subscription is None:
+                raise JMSError(f"acknowledge: there is no subscription {ack.consumer_id!r}")
+            if subscription.info.browser:
+                return
+            if ack.transaction_id is not None and ack.kind is AckKind.POISON:
+                raise JMSError("a poison acknowledgement cannot be part of a transaction")
+            transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+            held = subscription.held.get(ack.last_message_id)
+            if held is None:
+                raise JMSError(
+                    f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
+                )
+            held[0].acknowledge(subscription, ack, transaction)
+            self._wake(subscription, held[0])
+
+    def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
+        """A subscription of several queues has room again: each of them makes a round."""
+        if subscription.spread:
+            for queue in list(subscription.parts):
+                if queue is not besides:
+                    queue.core.wakeup()
+                    queue.run()
+
+    def pull(self, pull: MessagePull) -> None:
+        """See Transport."""
+        with self.outbox:
+            subscription = self._subscriptions.get(pull.consumer_id)
+            if subscription is None:
+                raise JMSError(f"pull: there is no subscription {pull.consumer_id!r}")
+            for queue in list(subscription.parts):
+                queue.pull(subscription, pull)
+
+    def dead_letter(self, queue: QueueDestination, message: Message, cause: str) -> None:
+        """What happens to a message that could not be consumed."""
+
+    # Transactions
+
+    def begin(self, connection_id: str, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(connection_id)
+            if transaction_id in self._transactions:
+                raise JMSError(f"transaction {transaction_id!r} has already been started")
+            transaction = Transaction(transaction_id, connection_id)
+            self._transactions[transaction_id] = connection.transactions[transaction_id] = transaction
+
+    def commit(self, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            transaction = self._forget(self._transaction(transaction_id))
+            for step in transaction.steps:
+                if isinstance(step, Sent):
+                    self.route(step.destination, step.message)
+                else:
+                    step.queue.commit(step)
+                    self._wake(step.subscription, step.queue)
+
+    def rollback(self, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._rollback(self._transaction(transaction_id))
+
+    def _rollback(self, transaction: Transaction) -> None:
+        for step in self._forget(transaction).steps:
+            if not isinstance(step, Sent):
+                step.queue.rollback(step)
+
+    def _transaction(self, transaction_id: str) -> Transaction:
+        found = self._transactions.get(transaction_id)
+        if found is None:
+            raise JMSError(f"transaction {transaction_id!r} has not been started")
+        return found
+
+    def _forget(self, transaction: Transaction) -> Transaction:
+        del self._transactions[transaction.transaction_id]
+        connection = self._connections.get(transaction.connection_id)
+        if connection is not None:
+            connection.transactions.pop(transaction.transaction_id, None)
+        return transaction
+
+    # Destinations
+
+    def _queue(self, destination: Destination) -> QueueDestination:
+        """The queue of that name, made on first use."""
+        found = self._queues.get(destination)
+        if found is None:
+            destination = Destination(destination.name, destination.kind)
+            found = QueueDestination(self, destination, self.policies.policy_of(destination))
+            self._queues[destination] = found
+            for subscription in self._subscriptions.values():
+                if subscription.spread and subscription.covers(destination):
+                    found.add(subscription)
+        return found

@@ -1,0 +1,98 @@
+"""The broker's lock, and what a change made under it wants delivered afterwards.
+
+A change runs with the lock held and posts its deliveries; they are made in order once the lock is free, by one thread
+at a time. So whoever is called may call the broker again, and order holds over all threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from pyengine.clock import Clock, Worker
+
+
+class Outbox:
+    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._posted: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self._delivering = False
+
+    def post(self, call: Callable[[Any], object], argument: Any) -> None:
+        """Call ``call(argument)`` after this change. The lock is held by the caller."""
+        self._posted.append((call, argument))
+
+    def __enter__(self) -> Outbox:
+        self._lock.acquire()
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth or self._delivering or not self._posted:
+            self._lock.release()
+            return
+        self._delivering = True
+        posted = self._posted
+        try:
+            while posted:
+                call, argument = posted.popleft()
+                self._lock.release()
+                try:
+                    call(argument)
+                finally:
+                    self._lock.acquire()
+        finally:
+            self._delivering = False
+            self._lock.release()
+
+
+class DispatchTask:
+    """The dispatch task of one connection: hands it what is dispatched asynchronously, in order, on a worker."""
+
+    def __init__(self, clock: Clock, name: str, deliver: Callable[[Any], object]) -> None:
+        self._clock = clock
+        self._name = name
+        self._deliver = deliver
+        self._waiting: deque[Any] = deque()
+        self._lock = threading.Lock()
+        self._asked = False
+        self._worker: Worker | None = None
+
+    def add(self, command: Any) -> None:
+        """Deliver ``command`` on the task's worker, after those before it."""
+        with self._lock:
+            self._waiting.append(command)
+            if self._asked:
+                return
+            self._asked = True
+            if self._worker is None:
+                self._worker = self._clock.worker(self._name)
+            worker = self._worker
+        worker.submit(self._run)
+
+    def close(self) -> None:
+        """Stop; what was not delivered yet is not."""
+        with self._lock:
+            self._waiting.clear()
+            self._asked = True
+            worker = self._worker
+        if worker is not None:
+            worker.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._asked = False
+                    return
+                command = self._waiting.popleft()
+            self._deliver(command)

@@ -1,0 +1,218 @@
+"""A queue of the broker: drives the core's queue and carries out what it decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyengine._engine.message import Message
+from pyengine._engine.queue import AckKind, Delivery, Queue
+from pyengine.activemq.commands import MessageAck, MessagePull
+from pyengine.activemq.subscription import Subscription
+from pyengine.activemq.transaction import Acknowledged, Transaction
+from pyengine.clock import Timer
+from pyengine.destinations import Destination
+from pyengine.errors import IllegalStateError, JMSError
+from pyengine.topology.policy import Policy
+
+if TYPE_CHECKING:
+    from pyengine.activemq.broker import Broker
+
+NO_POLICY = Policy("")
+
+
+def core_queue(policy: Policy | None) -> Queue:
+    """The core's queue with the settings of a policy; without one browsers see everything."""
+    settings = policy or NO_POLICY
+    return Queue(
+        max_page_size=settings.max_page_size,
+        max_browse_page_size=None if policy is None else policy.max_browse_page_size,
+        use_consumer_priority=settings.use_consumer_priority,
+        strict_order_dispatch=settings.strict_order_dispatch,
+        prioritized_messages=settings.prioritized_messages,
+        lazy_dispatch=settings.lazy_dispatch,
+        use_prefetch_extension=settings.use_prefetch_extension,
+        all_consumers_exclusive_by_default=settings.all_consumers_exclusive_by_default,
+        message_group_map_factory_type=settings.message_group_map_factory_type,
+        consumers_before_dispatch_starts=settings.consumers_before_dispatch_starts,
+        time_before_dispatch_starts=settings.time_before_dispatch_starts,
+    )
+
+
+class QueueDestination:
+    """One queue. Every method runs inside a change of the broker (see outbox.Outbox)."""
+
+    def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
+        self.broker = broker
+        self.destination = destination
+        self.policy = policy
+        self.core = core_queue(policy)
+        self.subscriptions: dict[int, Subscription] = {}
+        self._spread: list[Subscription] = []
+        self._start: Timer | None = None
+        self._pulls: dict[str, Timer] = {}
+        self._keys = 0
+
+    # Consumers
+
+    def add(self, subscription: Subscription) -> None:
+        """Attach a consumer and run the round it asks for."""
+        info = subscription.info
+        number = self.core.add_consumer(
+            selector=subscription.selector,
+            exclusive=info.exclusive,
+            priority=info.priority,
+            prefetch=subscription.prefetch,
+            no_local=info.no_local,
+            connection=info.connection_id,
+            name=info.consumer_id,
+            browser=info.browser,
+        )
+        subscription.parts[self] = number
+        self.subscriptions[number] = subscription
+        if subscription.spread:
+            self._spread.append(subscription)
+        self.run()
+
+    def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """Detach a consumer; what it held goes to the others."""
+        number = subscription.parts.pop(self)
+        if subscription in self._spread:
+            self._spread.remove(subscription)
+        timer = self._pulls.pop(subscription.info.consumer_id, None)
+        if timer is not None:
+            timer.cancel()
+        where, last = subscription.held.get(last_delivered or "", (None, 0))
+        now = self.broker.clock.now()
+        self._share()
+        deliveries = self.core.close(number, last_delivered=last if where is self else None, lost=lost, now=now)
+        del self.subscriptions[number]
+        for delivery in deliveries:
+            self._hand(delivery, now)
+        self.run()
+
+    # Messages
+
+    def put(self, message: Message) -> None:
+        """Take a message and run the round it asks for. One that has expired goes where expired messages go."""
+        now = self.broker.clock.now()
+        if 0 < message.expiration < now:
+            self.broker.dead_letter(self, message, f"Message Expired. Expiration:{message.expiration}")
+            return
+        self.core.send(message, redeliveries=message.redelivery_counter)
+        self.run()
+
+    def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
+        """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
+        number = subscription.parts[self]
+        last = subscription.held.get(ack.last_message_id)
+        first = None if ack.first_message_id is None else subscription.held.get(ack.first_message_id)
+        if last is None or (ack.first_message_id is not None and first is None):
+            missing = ack.last_message_id if last is None else ack.first_message_id
+            raise JMSError(
+                f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} (kind {ack.kind})"
+            )
+        key = None
+        if transaction is not None and ack.kind is not AckKind.DELIVERED:
+            self._keys += 1
+            key = (transaction.transaction_id, self._keys)
+        try:
+            messages = self.core.acknowledge(
+                number,
+                last[1],
+                kind=ack.kind,
+                first=None if first is None else first[1],
+                count=ack.message_count,
+                transaction=key,
+            )
+        except IllegalStateError as error:
+            raise JMSError(f"unmatched acknowledge: {error}") from error
+        if ack.kind is not AckKind.DELIVERED:
+            subscription.last_acknowledged = self.broker.clock.now()
+        if key is None:
+            for message in messages:
+                subscription.held.pop(message.message_id, None)
+            self._removed(ack.poison_cause, subscription)
+        elif transaction is not None:
+            transaction.steps.append(Acknowledged(self, subscription, key, tuple(messages)))
+        self.run()
+
+    def commit(self, step: Acknowledged) -> None:
+        """The transaction of these acknowledgements is committed."""
+        self.core.commit(step.key)
+        for message in step.messages:
+            step.subscription.held.pop(message.message_id or "", None)
+        self.run()
+
+    def rollback(self, step: Acknowledged) -> None:
+        """The transaction of these acknowledgements is rolled back."""
+        self.core.rollback(step.key)
+        self.run()
+
+    def pull(self, subscription: Subscription, pull: MessagePull) -> None:
+        """A consumer with prefetch 0 asks for a message."""
+        number = subscription.parts[self]
+        now = self.broker.clock.now()
+        self._share()
+        for delivery in self.core.pull(number, timeout=pull.timeout, now=now):
+            self._hand(delivery, now)
+        consumer = subscription.info.consumer_id
+        timer = self._pulls.pop(consumer, None)
+        if timer is not None:
+            timer.cancel()
+        if pull.timeout > 0 and subscription.prefetch == 0:
+            self._pulls[consumer] = self.broker.call_at(now + pull.timeout, lambda: self._pull_timeout(subscription))
+        self.run()
+
+    def _pull_timeout(self, subscription: Subscription) -> None:
+        number = subscription.parts.get(self)
+        if number is None:
+            return
+        now = self.broker.clock.now()
+        for delivery in self.core.pull_timeout(number):
+            self._hand(delivery, now)
+        self.run()
+
+    # Rounds
+
+    def run(self) -> None:
+        """Make the rounds that were asked for and carry out what they decided."""
+        now = self.broker.clock.now()
+        self._share()
+        for delivery in self.core.run(now):
+            self._hand(delivery, now)
+        self._removed("", None)
+        starts = self.core.starts_at
+        if starts is not None and (self._start is None or not self._start.pending):
+            self._start = self.broker.call_at(starts, self.run)
+
+    def _share(self) -> None:
+        """Tell the core what subscriptions of several queues hold in the others."""
+        for subscription in self._spread:
+            held = extension = 0
+            for queue, number in subscription.parts.items():
+                credit = queue.core.credit(number)
+                held += credit[0]
+                extension = max(extension, credit[2])
+            own = self.core.credit(subscription.parts[self])
+            self.core.share_credit(subscription.parts[self], held - own[0], extension)
+
+    def _hand(self, delivery: Delivery, now: int) -> None:
+        subscription = self.subscriptions[delivery.consumer]
+        outbox = self.broker.outbox
+        if delivery.message is None:
+            subscription.dispatch(outbox, None, None, 0)
+            return
+        message: Message = delivery.body.copy()
+        message.redelivery_counter = delivery.redeliveries
+        message.group_first_for_consumer = delivery.group_first
+        message.broker_out_time = now
+        if not subscription.info.browser:
+            subscription.held[message.message_id or ""] = (self, delivery.message)
+        subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
+
+    def _removed(self, cause: str, subscription: Subscription | None) -> None:
+        """Messages that left unconsumed: poison and expired ones become dead letters."""
+        for _, reason, message in self.core.take_removed():
+            expired = reason == "expired"
+            text = f"Message Expired. Expiration:{message.expiration}" if expired else cause
+            self.broker.dead_letter(self, message, text)

@@ -1,0 +1,69 @@
+"""A consumer as the broker knows it: where it takes messages from and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pyengine import Selector
+from pyengine._engine.message import Message
+from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
+from pyengine.activemq.outbox import DispatchTask, Outbox
+from pyengine.destinations import Destination
+
+if TYPE_CHECKING:
+    from pyengine.activemq.queues import QueueDestination
+    from pyengine.activemq.transaction import Transaction
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection: its sink, consumers, temporary destinations and open transactions."""
+
+    connection_id: str
+    client_id: str
+    sink: ConnectionSink
+    task: DispatchTask
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    temporary: dict[Destination, None] = field(default_factory=dict)
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+
+
+class Holding(Protocol):
+    """A destination as a subscription that consumes from it sees it."""
+
+    destination: Destination
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """One consumer. ``parts``: its id in the core of every queue it consumes. ``held``: what it was given and has not
+    acknowledged, by message id, in the order in which it was given."""
+
+    info: ConsumerInfo
+    connection: Connection
+    patterns: tuple[Destination, ...]
+    selector: Selector | None
+    prefetch: int
+    parts: dict[QueueDestination, int] = field(default_factory=dict)
+    held: dict[str, tuple[QueueDestination, int]] = field(default_factory=dict)
+    last_acknowledged: int = 0
+    slow: bool = False
+
+    @property
+    def spread(self) -> bool:
+        """True if it may consume several destinations, with one prefetch for all."""
+        return len(self.patterns) > 1 or self.patterns[0].is_pattern
+
+    def covers(self, destination: Destination) -> bool:
+        """True if it consumes ``destination``."""
+        return any(pattern.matches(destination) for pattern in self.patterns)
+
+    def dispatch(
+        self, outbox: Outbox, destination: Destination | None, message: Message | None, redeliveries: int
+    ) -> None:
+        """Give it a message, or the null dispatch, once the present change is over."""
+        call: Callable[[MessageDispatch], None]
+        call = self.connection.task.add if self.info.dispatch_async else self.connection.sink.dispatch
+        outbox.post(call, MessageDispatch(self.info.consumer_id, destination, message, redeliveries))

@@ -1,0 +1,126 @@
+"""Queues of the broker, command by command."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyengine.activemq import AckKind
+from pyengine.activemq.broker import Broker, running_broker
+from pyengine.clock import ManualClock
+from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
+from tests.activemq.wire import Wire
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def broker(clock):
+    with Broker(clock=clock) as broker:
+        yield broker
+
+
+def test_round_robin_prefetch_and_acknowledgement(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=1)
+    wire.consume("b", "q", prefetch=1)
+    wire.send("q", 1, 2, 3, 4)
+    assert wire.taken() == [("a", "1"), ("b", "2")]
+    wire.acknowledge("a", 1)
+    assert wire.taken() == [("a", "3")]
+    wire.acknowledge("b", 2, AckKind.STANDARD)
+    assert wire.taken() == [("b", "4")]
+
+
+def test_a_sink_may_acknowledge_at_once(broker):
+    wire = Wire(broker)
+    wire.react["a"] = AckKind.STANDARD
+    wire.consume("a", "q", prefetch=1)
+    wire.send("q", *range(5))
+    assert wire.taken() == [("a", str(n)) for n in range(5)]
+
+
+def test_messages_wait_for_a_consumer_and_move_on_when_it_leaves(broker):
+    wire = Wire(broker)
+    wire.send("q", 1, 2, 3)
+    wire.consume("a", "q")
+    assert wire.taken() == [("a", "1"), ("a", "2"), ("a", "3")]
+    wire.consume("b", "q")
+    wire.broker.remove_consumer("a", last_delivered=wire.id_of("a", 2))
+    assert wire.taken() == [("b", "1"), ("b", "2"), ("b", "3")]
+    assert [command.redelivery_counter for command in wire.dispatched[3:]] == [1, 1, 0]
+
+
+def test_a_lost_connection_counts_every_message(broker):
+    wire, other = Wire(broker), Wire(broker, "other")
+    wire.consume("a", "q")
+    wire.send("q", 1, 2)
+    other.consume("b", "q")
+    broker.remove_connection("wire", lost=True)
+    assert [command.redelivery_counter for command in other.dispatched] == [1, 1]
+
+
+def test_transactions_apply_sends_and_acknowledgements_at_commit(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=1)
+    broker.begin("wire", "TX:1")
+    wire.send("q", 1, 2, transaction="TX:1")
+    assert wire.taken() == []
+    broker.commit("TX:1")
+    assert wire.taken() == [("a", "1")]
+    broker.begin("wire", "TX:2")
+    wire.acknowledge("a", 1, AckKind.STANDARD, transaction_id="TX:2")
+    assert wire.taken() == []
+    broker.rollback("TX:2")
+    wire.acknowledge("a", 1, AckKind.STANDARD)
+    assert wire.taken() == [("a", "2")]
+    with pytest.raises(JMSError, match="TX:2"):
+        broker.commit("TX:2")
+
+
+def test_pull_answers_with_null_at_its_timeout(broker, clock):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=0)
+    wire.pull("a", "q", -1)
+    assert wire.taken() == [("a", None)]
+    wire.pull("a", "q", 500)
+    clock.advance(499)
+    assert wire.taken() == []
+    clock.advance(1)
+    assert wire.taken() == [("a", None)]
+    wire.pull("a", "q", 0)
+    wire.send("q", 1, 2)
+    assert wire.taken() == [("a", "1")]
+
+
+def test_acknowledging_what_is_not_held_is_refused(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    wire.send("q", 1)
+    wire.acknowledge("a", 1)
+    with pytest.raises(JMSError, match="not held"):
+        wire.acknowledge("a", 1)
+
+
+def test_wildcard_consumers_share_one_prefetch_over_their_queues(broker):
+    wire = Wire(broker)
+    wire.send("q.1", "early")
+    wire.consume("a", "q.*", prefetch=2)
+    wire.send("q.2", "x", "y")
+    wire.send("q.3", "z")
+    assert wire.taken() == [("a", "early"), ("a", "x")]
+    wire.acknowledge("a", "early")
+    assert wire.taken() == [("a", "y")]
+    wire.acknowledge("a", "x")
+    assert wire.taken() == [("a", "z")]
+
+
+def test_names_and_client_ids_are_taken_once(broker):
+    assert running_broker("localhost") is broker
+    with pytest.raises(IllegalStateError, match="localhost"):
+        Broker()
+    Wire(broker, "one", "me")
+    with pytest.raises(InvalidClientIDError, match="one"):
+        Wire(broker, "two", "me")
