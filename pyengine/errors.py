@@ -156,13 +156,19 @@ def _rebuild_invalid_topology(
 
 
 class AllocationError(PyengineError, ValueError):
-    """Message queues cannot be allocated. field: the argument. value: as given. problem: RocketMQ's own text."""
+    """Message queues cannot be allocated. field: the argument. value: as given. problem: RocketMQ's own text.
 
-    def __init__(self, field: str, value: object, problem: str) -> None:
+    java_class: what the real class throws.
+    """
+
+    def __init__(
+        self, field: str, value: object, problem: str, java_class: str = "java.lang.IllegalArgumentException"
+    ) -> None:
         self.field = field
         self.value = value
         self.problem = problem
-        super().__init__(field, value, problem)
+        self.java_class = java_class
+        super().__init__(field, value, problem, java_class)
 
     def __str__(self) -> str:
         return self.problem
@@ -223,6 +229,18 @@ class MQClientError(PyengineError, RuntimeError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class NullArgumentError(PyengineError, TypeError):
+    """An argument that RocketMQ needs is None or empty. field: the argument's name. problem: the real client's text."""
+
+    def __init__(self, field: str, problem: str = "") -> None:
+        self.field = field
+        self.problem = problem
+        super().__init__(field, problem)
+
+    def __str__(self) -> str:
+        return self.problem or f"{self.field} is None; a value is needed"
 
 
 class MQBrokerError(PyengineError, RuntimeError):

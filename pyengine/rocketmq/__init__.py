@@ -1,7 +1,11 @@
 """RocketMQ's client side: which client owns which message queue, and which offset is safe to commit."""
 
+from pyengine._engine.consume_timestamp import parse_consume_timestamp
+from pyengine._engine.hash_code import hash_code, tags_code
+from pyengine._engine.offset_table import ControllableOffset
 from pyengine._engine.process_queue import FlowControl, ProcessQueue
-from pyengine.errors import AllocationError, IllegalStateError
+from pyengine._engine.pull import pull_sys_flag
+from pyengine.errors import AllocationError, IllegalStateError, MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
@@ -16,6 +20,29 @@ from pyengine.rocketmq.allocation import (
     sort_client_ids,
     sort_queues,
 )
+from pyengine.rocketmq.listener import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    MessageListenerConcurrently,
+    MessageListenerOrderly,
+    MessageQueueListener,
+)
+from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
+from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.remoting import (
+    ConsumeFromWhere,
+    MessageModel,
+    MQClientAPI,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+    SendResult,
+    SendStatus,
+    SubscriptionData,
+)
+from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
 
 __all__ = [
     "AllocateMachineRoomNearby",
@@ -25,13 +52,48 @@ __all__ = [
     "AllocateMessageQueueByMachineRoom",
     "AllocateMessageQueueConsistentHash",
     "AllocationError",
+    "ConsumeConcurrentlyContext",
+    "ConsumeConcurrentlyStatus",
+    "ConsumeFromWhere",
+    "ConsumeOrderlyContext",
+    "ConsumeOrderlyStatus",
+    "ControllableOffset",
     "FlowControl",
     "IllegalStateError",
+    "MQBrokerError",
+    "MQClientAPI",
+    "MQClientError",
     "MachineRoomResolver",
+    "Message",
+    "MessageExt",
+    "MessageListenerConcurrently",
+    "MessageListenerOrderly",
+    "MessageModel",
     "MessageQueue",
+    "MessageQueueListener",
+    "MessageSelector",
+    "OffsetNotFoundError",
+    "OffsetStore",
     "ProcessQueue",
+    "PullMessageRequest",
+    "PullResult",
+    "PullStatus",
+    "ReadOffsetType",
+    "RemoteBrokerOffsetStore",
+    "SendResult",
+    "SendStatus",
+    "SubscriptionData",
     "allocate",
     "allocate_all",
+    "build_subscription",
+    "dlq_topic",
+    "hash_code",
+    "parse_consume_timestamp",
+    "pull_sys_flag",
+    "retry_topic",
     "sort_client_ids",
     "sort_queues",
+    "sql",
+    "tag",
+    "tags_code",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyengine._engine import allocation as core
+from pyengine._engine.hash_code import queue_hash_code
 from pyengine.errors import AllocationError, did_you_mean
 
 Owners: TypeAlias = npt.NDArray[np.int32]
@@ -28,7 +29,12 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
     def __str__(self) -> str:
-        return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
+        topic, broker_name = ("null" if part is None else part for part in self[:2])
+        return f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId={self.queue_id}]"
+
+    def hash_code(self) -> int:
+        """What the real class's hashCode() answers."""
+        return queue_hash_code(self.topic, self.broker_name, self.queue_id)
 
 
 class MachineRoomResolver(Protocol):
@@ -154,7 +160,12 @@ class AllocateMessageQueueByMachineRoom:
         if len(parts) != 2:
             return False
         if self.consumer_idcs is None:
-            raise AllocationError("consumer_idcs", None, "the rooms of the consumers were never set")
+            raise AllocationError(
+                "consumer_idcs",
+                None,
+                'Cannot invoke "java.util.Set.contains(Object)" because "this.consumeridcs" is null',
+                java_class="java.lang.NullPointerException",
+            )
         return parts[0] in self.consumer_idcs
 
 

@@ -1,0 +1,93 @@
+"""``consume_timestamp`` as Java's lenient SimpleDateFormat("yyyyMMddHHmmss") reads it (spec rocketmq 4.6)."""
+
+from libc.stdint cimport int64_t
+
+cdef tuple FIELDS = (4, 2, 2, 2, 2, 2)
+cdef int64_t INT_MAX = 2147483647
+cdef int64_t CUTOVER = 577736        # 1582-10-15 as days since 0001-01-01 Gregorian, that day being 1
+
+
+cdef object digits_from(str text, Py_ssize_t start, Py_ssize_t end):
+    """(decimal digits, where they end); a digit is one of any script."""
+    found = []
+    while start < end and text[start].isdecimal():
+        found.append(int(text[start]))
+        start += 1
+    return "".join(map(str, found)), start
+
+
+cdef object number_at(str text, Py_ssize_t start, Py_ssize_t end):
+    """What NumberFormat reads at ``start``: (the number as a Java int, where it ends), None if there is none.
+
+    It takes a minus, digits of any script, an exponent ``E`` or ``E-``, ``NaN`` and the sign of infinity.
+    """
+    if text[start:min(end, start + 3)] == "NaN":
+        return 0, start + 3
+    negative = start < end and text[start] == "-"
+    at = start + negative
+    if at < end and text[at] == "\u221e":
+        return (-INT_MAX - 1 if negative else INT_MAX), at + 1
+    digits, at = digits_from(text, at, end)
+    if not digits:
+        return None
+    exponent = 0
+    if at < end and text[at] == "E":
+        minus = at + 1 < end and text[at + 1] == "-"
+        power, behind = digits_from(text, at + 1 + minus, end)
+        if power:
+            exponent, at = (-1 if minus else 1) * min(int(power), 400), behind
+    number = int(digits) * 10 ** exponent if exponent >= 0 else int(digits) // 10 ** -exponent
+    whole = exponent >= 0 or int(digits) % 10 ** -exponent == 0
+    if negative:
+        number = -number
+    if whole and -2**63 <= number < 2**63:
+        return (number + 2**31) % 2**32 - 2**31, at
+    return max(-INT_MAX - 1, min(INT_MAX, number)), at
+
+
+cdef object fixed_date(object year, object month, bint gregorian):
+    """Days before the first of a month (0 = January) plus one; year 0 is 1 BC."""
+    past = year - 1
+    days = 365 * past + past // 4 + (367 * (month + 1) - 362) // 12
+    leap = year % 4 == 0
+    if gregorian:
+        days += past // 400 - past // 100
+        leap = leap and (year % 100 != 0 or year % 400 == 0)
+    else:
+        days -= 2
+    if month > 1:
+        days -= 1 if leap else 2
+    return days + 1
+
+
+def parse_consume_timestamp(str text not None):
+    """Milliseconds since 1970 of the text read as a time of UTC; None where SimpleDateFormat gives up.
+
+    Four digits of a year, two each of month, day, hour and minute, then all that follow as seconds; any part may be
+    shorter or signed, and is carried over (month 13 is next January). What follows the seconds is ignored. The caller
+    moves the answer to its time zone.
+    """
+    values = []
+    cdef Py_ssize_t at = 0, end = len(text), begin, limit
+    for position, width in enumerate(FIELDS):
+        begin = at
+        while at < end and text[at] in " \t":
+            at += 1
+        if at >= end:
+            return None
+        limit = end
+        if position < 5:
+            limit = begin + width
+            if limit > end:
+                return None
+        found = number_at(text, at, limit)
+        if found is None:
+            return None
+        number, at = found
+        values.append(number)
+    year, month, day, hour, minute, second = values
+    year, month = year + (month - 1) // 12, (month - 1) % 12
+    days = fixed_date(year, month, True) + day - 1
+    if year < 1582 or (year == 1582 and days < CUTOVER):
+        days = fixed_date(year, month, False) + day - 1
+    return (((days - 719163) * 24 + hour) * 60 + minute) * 60000 + second * 1000

@@ -1,0 +1,74 @@
+"""Which values a consumer may start with, and the real client's words for those it may not (spec rocketmq 7)."""
+
+from pyengine.errors import MQClientError
+
+cdef str FAQ = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+cdef str SUGGESTION = f"\nSee {FAQ} for further details."
+cdef str MORE = f"\nFor more information, please visit the url, {FAQ}"
+cdef str UNBROKEN = "\u0085\u00a0\u2007\u202f"
+cdef str GROUP_SIGNS = "%|_-"
+
+# name, lowest, highest, value that switches the limit off
+cdef tuple RANGES = (
+    ("consumeThreadMin", 1, 1000, None),
+    ("consumeThreadMax", 1, 1000, None),
+    ("consumeConcurrentlyMaxSpan", 1, 65535, None),
+    ("pullThresholdForQueue", 1, 65535, None),
+    ("pullThresholdForTopic", 1, 6553500, -1),
+    ("pullThresholdSizeForQueue", 1, 1024, None),
+    ("pullThresholdSizeForTopic", 1, 102400, -1),
+    ("pullInterval", 0, 65535, None),
+    ("consumeMessageBatchMaxSize", 1, 1024, None),
+    ("pullBatchSize", 1, 1024, None),
+    ("popInvisibleTime", 5000, 300000, None),
+    ("popBatchNums", 1, 32, None),
+)
+
+
+def suggested(str problem):
+    """The text with the real client's pointer to its questions and answers."""
+    return problem + SUGGESTION
+
+
+def attached(str problem, code=None):
+    """The text of an MQClientException: its code in front, the FAQ behind unless a pointer is there already."""
+    if code is not None:
+        problem = f"CODE: {code}  DESC: {problem}"
+    return problem if "\nSee " in problem else problem + MORE
+
+
+def check_group(str group):
+    """Raise MQClientError unless a group may have this name (Validators.checkGroup)."""
+    if group is None or all(c.isspace() and c not in UNBROKEN for c in group):
+        raise MQClientError(attached("the specified group is blank"))
+    if len(group.encode("utf-16-le", "surrogatepass")) > 2 * 120:
+        raise MQClientError(attached(f"the specified group[{group}] is longer than group max length: 120."))
+    if not all(c.isascii() and (c.isalnum() or c in GROUP_SIGNS) for c in group):
+        raise MQClientError(attached(
+            f"the specified group[{group}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"))
+    if group == "DEFAULT_CONSUMER":
+        raise MQClientError(suggested(
+            "consumerGroup can not equal DEFAULT_CONSUMER, please specify another one."))
+
+
+def check_given(names, values):
+    """Raise MQClientError for the first of these parameters that is None."""
+    for name in names:
+        if values[name] is None:
+            raise MQClientError(suggested(f"{name} is null"))
+
+
+def check_ranges(values):
+    """Raise MQClientError for the first number out of its range, in the real client's order. values: by Java names."""
+    for name, low, high, off in RANGES:
+        value = values[name]
+        if value != off and not low <= value <= high:
+            raise MQClientError(suggested(f"{name} Out of range [{low}, {high}]"))
+        if name == "consumeThreadMax" and values["consumeThreadMin"] > value:
+            raise MQClientError(attached(
+                f"consumeThreadMin ({values['consumeThreadMin']}) is larger than consumeThreadMax ({value})"))
+
+
+def allowed_core_pool_size(object size, object maximum):
+    """True if updateCorePoolSize acts on it: a positive short below consumeThreadMax."""
+    return 0 < size <= 32767 and size < maximum

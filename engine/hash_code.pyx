@@ -1,0 +1,35 @@
+# cython: freethreading_compatible=True
+"""Java's hash codes of texts and message queues, as RocketMQ stores and compares them (spec rocketmq 8.1)."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+
+cdef uint32_t fold(str text) except? 0:
+    """h = 31 * h + unit over the UTF-16 units, wrapping at 32 bits."""
+    cdef uint32_t hashed = 0
+    cdef Py_UCS4 character
+    cdef uint32_t unit
+    for character in text:
+        unit = <uint32_t>character
+        if unit > 0xFFFF:
+            hashed = 31 * hashed + 0xD800 + ((unit - 0x10000) >> 10)
+            unit = 0xDC00 + ((unit - 0x10000) & 0x3FF)
+        hashed = 31 * hashed + unit
+    return hashed
+
+
+def hash_code(str text not None):
+    """String.hashCode: a signed 32-bit number."""
+    return <int32_t>fold(text)
+
+
+def tags_code(str tags):
+    """What the broker stores of a message's tag: 0 without one, else its hash code."""
+    return 0 if not tags else <int32_t>fold(tags)
+
+
+def queue_hash_code(str topic, str broker_name, int64_t queue_id):
+    """MessageQueue.hashCode; None counts 0."""
+    cdef uint32_t hashed = 31 + (0 if broker_name is None else fold(broker_name))
+    hashed = 31 * hashed + <uint32_t>queue_id
+    return <int32_t>(31 * hashed + (0 if topic is None else fold(topic)))

@@ -1,0 +1,15 @@
+"""offset_table: what a consumer knows of its committed offsets (spec rocketmq 5.1, 5.2).
+
+Invariants: a frozen entry changes by update_and_freeze alone, until it is removed; an entry is a signed 64-bit number.
+"""
+
+from libc.stdint cimport int64_t
+
+
+cdef class ControllableOffset:
+    cdef readonly int64_t value
+    cdef readonly bint frozen
+
+
+cdef class OffsetTable:
+    cdef dict entries        # message queue -> ControllableOffset

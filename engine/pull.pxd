@@ -1,0 +1,25 @@
+"""pull: what a consumer does with a pull request, before it is sent and when its answer is here (spec rocketmq 2).
+
+A PullRequest is one message queue's place in the pull loop; a PullGate holds what all requests of a consumer share:
+the two counters that thin out the flow-control lines. Invariant: the counters only grow.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.process_queue cimport ProcessQueue
+
+
+cdef class PullRequest:
+    cdef readonly str consumer_group
+    cdef readonly object queue                  # the message queue; its str() is RocketMQ's text
+    cdef readonly ProcessQueue process_queue
+    cdef public int64_t next_offset
+    cdef public bint previously_locked
+
+
+cdef class PullGate:
+    cdef readonly str consumer_group
+    cdef readonly int64_t queue_flow_control_times
+    cdef readonly int64_t queue_max_span_flow_control_times
+
+    cdef object held(self, PullRequest request, int64_t number, str text, str detail)

@@ -1,0 +1,136 @@
+"""Where a consumer keeps its offsets: in memory first, then at the broker (spec rocketmq 5)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from enum import Enum
+from typing import Protocol
+
+from pyengine._engine.offset_table import OffsetTable
+from pyengine.errors import NullArgumentError, OffsetNotFoundError, PyengineError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.remoting import MQClientAPI
+
+log = logging.getLogger("pyengine.rocketmq")
+
+TIMEOUT = 5000
+
+
+class ReadOffsetType(Enum):
+    """Where read_offset looks."""
+
+    READ_FROM_MEMORY = "READ_FROM_MEMORY"
+    READ_FROM_STORE = "READ_FROM_STORE"
+    MEMORY_FIRST_THEN_STORE = "MEMORY_FIRST_THEN_STORE"
+
+
+class OffsetStore(Protocol):
+    """What a consumer asks of its offset store; thread-safe. An offset is the next one to consume."""
+
+    def load(self) -> None:
+        """Read what was stored, where that is local."""
+
+    def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
+        """Remember an offset; with ``increase_only`` never a lower one."""
+
+    def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
+        """Remember an offset and nothing else until it is removed."""
+
+    def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
+        """The offset; below 0 where there is none."""
+
+    def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
+        """Store the offsets of these queues."""
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Store one offset."""
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        """Forget an offset."""
+
+    def offsets(self) -> dict[MessageQueue, int]:
+        """What is remembered."""
+
+
+class RemoteBrokerOffsetStore:
+    """Offsets of clustering: the broker's, with a copy in memory (RemoteBrokerOffsetStore, spec rocketmq 5.2).
+
+    api: the brokers. group: the consumer group. Commits are one way: a lost one is repaired by the next.
+    """
+
+    def __init__(self, api: MQClientAPI, group: str) -> None:
+        self._api = api
+        self._group = group
+        self._table = OffsetTable()
+        self._lock = threading.Lock()
+
+    def load(self) -> None:
+        """Nothing: the broker has them."""
+
+    def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
+        """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored."""
+        with self._lock:
+            self._table.update(queue, offset, increase_only=increase_only)
+
+    def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
+        """Remember an offset and let nothing else change it until it is removed."""
+        with self._lock:
+            self._table.update_and_freeze(queue, offset)
+
+    def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
+        """The offset; -1: none, -2: the broker could not be asked, -3: no queue.
+
+        Reading from the store remembers what it finds; a frozen offset stays, but what the broker has is returned.
+        """
+        if queue is None:
+            return -3
+        if where is not ReadOffsetType.READ_FROM_STORE:
+            with self._lock:
+                offset = self._table.get(queue)
+            if offset is not None:
+                return offset
+            if where is ReadOffsetType.READ_FROM_MEMORY:
+                return -1
+        try:
+            stored = self._api.query_consumer_offset(self._group, queue, TIMEOUT)
+        except OffsetNotFoundError:
+            return -1
+        except PyengineError as error:
+            log.warning("fetchConsumeOffsetFromBroker exception, %s", queue, exc_info=error)
+            return -2
+        self.update_offset(queue, stored)
+        return stored
+
+    def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
+        """Send the offsets of these queues, changed or not, and forget those of others. No queues: nothing at all."""
+        with self._lock:
+            pairs = self._table.persist_all(queues)
+        for queue, offset in pairs:
+            self._send(queue, offset)
+
+    def persist(self, queue: MessageQueue) -> None:
+        """Send one offset, if there is one. Raises NullArgumentError for None."""
+        if queue is None:
+            raise NullArgumentError("queue")
+        with self._lock:
+            offset = self._table.get(queue)
+        if offset is not None:
+            self._send(queue, offset)
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        """Forget an offset, and that it was frozen."""
+        with self._lock:
+            self._table.remove(queue)
+
+    def offsets(self) -> dict[MessageQueue, int]:
+        """What is remembered."""
+        with self._lock:
+            return dict(self._table.items())
+
+    def _send(self, queue: MessageQueue, offset: int) -> None:
+        try:
+            self._api.update_consumer_offset(self._group, queue, offset, TIMEOUT)
+        except PyengineError as error:
+            log.error("updateConsumeOffsetToBroker exception, %s", queue, exc_info=error)

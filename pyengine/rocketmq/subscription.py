@@ -1,0 +1,44 @@
+"""Subscriptions as a consumer states them: tags, or SQL92 over the properties (spec rocketmq 8.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyengine._engine.tags import parse_tags
+from pyengine.errors import NullArgumentError
+from pyengine.rocketmq.remoting import SubscriptionData
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSelector:
+    """What a consumer wants of a topic. expression_type: ``TAG`` or ``SQL92``; any other goes to the broker."""
+
+    expression: str | None
+    expression_type: str | None = "TAG"
+
+
+def sql(expression: str) -> MessageSelector:
+    """Select by properties, in RocketMQ's SQL92: ``consumer.subscribe("topic", rocketmq.sql("price > 10"))``."""
+    return MessageSelector(expression, "SQL92")
+
+
+def tag(expression: str) -> MessageSelector:
+    """Select by tags, ``A || B``: what a plain text means too."""
+    return MessageSelector(expression)
+
+
+def build_subscription(topic: str, selector: MessageSelector | str | None, version: int = 0) -> SubscriptionData:
+    """What the broker is told of one topic. version: ms, the later one wins.
+
+    A text and None are tags. Raises MQClientError for a text of nothing but ``||``, NullArgumentError for an empty
+    expression of another type than ``TAG``. Source: FilterAPI.
+    """
+    if not isinstance(selector, MessageSelector):
+        selector = MessageSelector(selector)
+    if selector.expression_type in (None, "TAG"):
+        stored, tags, codes = parse_tags(selector.expression)
+        return SubscriptionData(topic, stored, tags, codes, "TAG", version)
+    assert selector.expression_type is not None
+    if not selector.expression:
+        raise NullArgumentError("expression", f"Expression can't be null! {selector.expression_type}")
+    return SubscriptionData(topic, selector.expression, expression_type=selector.expression_type, sub_version=version)
