@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import match as matching
 from pyengine.cli import run as running
 from pyengine.errors import PyengineError
@@ -93,3 +94,23 @@ def match(
     with plain_errors():
         findings = matching.match(matching.Question(selector, dialect, missing), files or ["-"], format, count=count)
     raise typer.Exit(1 if findings else 0)
+
+
+@app.command()
+def diagnose(
+    files: Annotated[list[str], typer.Argument(help="Snapshots, logs, thread dumps; folders too; - is stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Find out from files why messages wait: what is wrong where, what shows it, what to do.
+
+    Read are Jolokia JSON of ActiveMQ's MBeans, dstat, mqadmin consumerProgress and consumerStatus, rocketmq_client.log,
+    kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming progress. Two
+    snapshots some time apart say much more than one. Exit code 1: warnings or errors were found.
+    """
+    with plain_errors():
+        evidence, found = diagnosing.ask(files)
+        if as_json:
+            print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
+        else:
+            diagnosing.show(evidence, found, Console())
+    raise typer.Exit(1 if any(finding.severity for finding in found) else 0)

@@ -100,6 +100,27 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
+def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> None:
+    dumps = [ROOT / "tests" / "backlog" / "data" / f"jolokia-{n}.json" for n in (1, 2)]
+    done = pyengine("diagnose", *dumps)
+    assert done.returncode == 1
+    assert "group_owner_stopped" in done.stdout
+    assert "owns 2 message groups: g0, g2" in done.stdout
+    found = json.loads(pyengine("diagnose", "--json", *dumps).stdout)
+    assert len(found["findings"]) == 8
+    assert found["findings"][0]["severity"] == "error"
+    assert found["not_understood"] == []
+    table = "Name  Queue Size  Producer #  Consumer #\nempty  0  0  0\ntoo short\n"
+    quiet = pyengine("diagnose", "-", stdin=table)
+    assert quiet.returncode == 0
+    assert "nothing found in 1 states" in quiet.stdout
+    assert "standard input:3: too short: does not fit the table above it" in quiet.stderr
+    (tmp_path / "notes.txt").write_text("buy milk")
+    wrong = pyengine("diagnose", tmp_path / "notes.txt")
+    assert wrong.returncode == 2
+    assert "holds nothing that is known here" in wrong.stderr
+
+
 def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:
     with (tmp_path / "table.txt").open("w") as file:
         show(summaries.flights(Topology.load(FLIGHTS)), Console(file=file, width=80))

@@ -1,0 +1,117 @@
+"""Jolokia's answers to ``read`` requests for ActiveMQ's MBeans: one bean, a pattern, or a list of answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pyengine.backlog.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
+
+DOMAIN = "org.apache.activemq"
+ADVISORY = "ActiveMQ.Advisory."
+
+
+def recognises(text: str) -> bool:
+    """True for a JSON document that Jolokia wrote."""
+    head = text.lstrip()[:1]
+    return head in ("{", "[") and '"mbean"' in text and '"value"' in text and '"status"' in text
+
+
+def read(text: str, file: str, modified: int | None) -> Evidence:
+    """Destinations and subscriptions. Advisory topics and beans of other kinds are passed over."""
+    document = json.loads(text)
+    found = Evidence()
+    for answer in document if isinstance(document, list) else [document]:
+        _answer(answer, file, modified, found)
+    return found
+
+
+def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evidence) -> None:
+    request = answer.get("request") or {}
+    if answer.get("status") != 200:
+        why = f"the agent answered {answer.get('status')}: {answer.get('error', 'no reason given')}"
+        found.remarks.append(Remark(file, 0, str(request.get("mbean", "")), why))
+        return
+    stamp = answer.get("timestamp")
+    time = int(stamp) * 1000 if isinstance(stamp, int | float) else modified
+    value = answer.get("value")
+    asked = str(request.get("mbean", ""))
+    beans = value if isinstance(value, dict) and all(":" in name for name in value) and value else {asked: value}
+    for name, attributes in beans.items():
+        domain, _, keys = name.partition(":")
+        if domain == DOMAIN and isinstance(attributes, dict):
+            _bean(_keys(keys), attributes, file, time, found)
+        else:
+            found.remarks.append(Remark(file, 0, name, "not a bean of ActiveMQ with its attributes"))
+
+
+def _keys(text: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in text.split(","))
+
+
+def _bean(keys: dict[str, str], values: dict[str, Any], file: str, time: int | None, found: Evidence) -> None:
+    broker = keys.get("brokerName", "")
+    name = str(values.get("DestinationName") or values.get("Name") or keys.get("destinationName", ""))
+    if name.startswith(ADVISORY):
+        return
+    if "DestinationName" in values and "PrefetchSize" in values:
+        found.subscriptions.append(_subscription(broker, values, file, time))
+    elif "destinationName" in keys and "QueueSize" in values:
+        found.destinations.append(_destination(broker, keys, values, file, time))
+
+
+def _destination(
+    broker: str, keys: dict[str, str], values: dict[str, Any], file: str, time: int | None
+) -> DestinationState:
+    kind: Literal["queue", "topic"] = "topic" if "topic" in keys.get("destinationType", "").lower() else "queue"
+    groups = values.get("MessageGroups")
+    return DestinationState(
+        file,
+        time,
+        broker,
+        str(values.get("Name", keys["destinationName"])),
+        kind,
+        int(values["QueueSize"]),
+        int(values.get("ConsumerCount", 0)),
+        producer_count=values.get("ProducerCount"),
+        enqueue_count=values.get("EnqueueCount"),
+        dequeue_count=values.get("DequeueCount"),
+        dispatch_count=values.get("DispatchCount"),
+        expired_count=values.get("ExpiredCount"),
+        in_flight_count=values.get("InFlightCount"),
+        blocked_sends=values.get("BlockedSends"),
+        memory_percent=values.get("MemoryPercentUsage"),
+        max_page_size=values.get("MaxPageSize"),
+        paused=bool(values.get("Paused", False)),
+        dlq=bool(values.get("DLQ", False)),
+        message_groups=tuple(sorted((str(k), str(v)) for k, v in groups.items())) if isinstance(groups, dict) else (),
+    )
+
+
+def _subscription(broker: str, values: dict[str, Any], file: str, time: int | None) -> SubscriptionState:
+    connection, session = values.get("ConnectionId"), values.get("SessionId")
+    consumer = f"{connection}:{session}:{values.get('SubscriptionId', '')}" if connection else ""
+    return SubscriptionState(
+        file,
+        time,
+        broker,
+        str(values["DestinationName"]),
+        "topic" if values.get("DestinationTopic") else "queue",
+        str(values.get("ClientId") or ""),
+        consumer,
+        int(values.get("PrefetchSize", 0)),
+        selector=str(values.get("Selector") or ""),
+        exclusive=bool(values.get("Exclusive", False)),
+        active=bool(values.get("Active", True)),
+        slow=bool(values.get("SlowConsumer", False)),
+        durable=bool(values.get("Durable", False)),
+        subscription_name=str(values.get("SubscriptionName") or ""),
+        priority=int(values.get("Priority", 0)),
+        no_local=bool(values.get("NoLocal", False)),
+        awaiting=values.get("MessageCountAwaitingAcknowledge"),
+        pending=values.get("PendingQueueSize"),
+        enqueue_counter=values.get("EnqueueCounter"),
+        dequeue_counter=values.get("DequeueCounter"),
+        dispatched_counter=values.get("DispatchedCounter"),
+        discarded=values.get("DiscardedCount", values.get("Discarded")),
+    )

@@ -1,0 +1,294 @@
+"""What files say about a system at one moment, in the words of the system they come from.
+
+Every state names the file it was read from and the moment it speaks of (ms since 1970, None if nothing tells). A number
+that a file does not hold is None, never 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A part of a file that was not understood; it was left out. line: 1-based, 0 = the whole file."""
+
+    file: str
+    line: int
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationState:
+    """An ActiveMQ queue or topic (DestinationViewMBean, or a line of dstat). Counts are since the broker's start.
+
+    message_groups: group -> consumer id of its owner. dlq: the broker itself calls it a dead-letter queue.
+    """
+
+    file: str
+    time: int | None
+    broker: str
+    name: str
+    kind: Literal["queue", "topic"]
+    queue_size: int
+    consumer_count: int
+    producer_count: int | None = None
+    enqueue_count: int | None = None
+    dequeue_count: int | None = None
+    dispatch_count: int | None = None
+    expired_count: int | None = None
+    in_flight_count: int | None = None
+    blocked_sends: int | None = None
+    memory_percent: int | None = None
+    max_page_size: int | None = None
+    paused: bool = False
+    dlq: bool = False
+    message_groups: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """An ActiveMQ subscription (SubscriptionViewMBean). awaiting: sent and not acknowledged."""
+
+    file: str
+    time: int | None
+    broker: str
+    destination: str
+    kind: Literal["queue", "topic"]
+    client_id: str
+    consumer_id: str
+    prefetch: int
+    selector: str = ""
+    exclusive: bool = False
+    active: bool = True
+    slow: bool = False
+    durable: bool = False
+    subscription_name: str = ""
+    priority: int = 0
+    no_local: bool = False
+    awaiting: int | None = None
+    pending: int | None = None
+    enqueue_counter: int | None = None
+    dequeue_counter: int | None = None
+    dispatched_counter: int | None = None
+    discarded: int | None = None
+
+    @property
+    def label(self) -> str:
+        """How people call it."""
+        return self.client_id or self.consumer_id or self.subscription_name
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetState:
+    """How far a group has got in one message queue (RocketMQ) or partition (Kafka, broker is empty).
+
+    broker_offset: one past the newest message. consumer_offset: the next to consume; None: none committed. min_offset:
+    the oldest still there. last_time: store time (ms) of the last message consumed; 0: the tool shows N/A or 1970.
+    """
+
+    file: str
+    time: int | None
+    system: Literal["rocketmq", "kafka"]
+    group: str
+    topic: str
+    broker: str
+    queue: int
+    broker_offset: int | None
+    consumer_offset: int | None
+    min_offset: int | None = None
+    inflight: int | None = None
+    last_time: int | None = None
+    client: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """broker_offset - consumer_offset, or None where either is unknown."""
+        if self.broker_offset is None or self.consumer_offset is None:
+            return None
+        return self.broker_offset - self.consumer_offset
+
+    @property
+    def label(self) -> str:
+        place = f"{self.broker}/{self.queue}" if self.broker else str(self.queue)
+        return f"{self.topic}/{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """One line for a RocketMQ group. clients: how many are connected."""
+
+    file: str
+    time: int | None
+    group: str
+    clients: int
+    diff_total: int
+    tps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessQueueState:
+    """A RocketMQ client's process queue (ProcessQueueInfo). min_offset..max_offset: cached, unfinished messages."""
+
+    topic: str
+    broker: str
+    queue: int
+    commit_offset: int
+    min_offset: int
+    max_offset: int
+    count: int
+    size_mib: int
+    locked: bool
+    dropped: bool
+    try_unlock_times: int
+    last_lock: int
+    last_pull: int
+    last_consume: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.topic}/{self.broker}/{self.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeRates:
+    """Rates of one topic in one client (ConsumeStatus): round trips in ms, messages a second, failures in an hour."""
+
+    topic: str
+    pull_rt: float
+    pull_tps: float
+    consume_rt: float
+    ok_tps: float
+    failed_tps: float
+    failed_in_hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientState:
+    """A RocketMQ client (ConsumerRunningInfo). properties: its parameters as the tool prints them."""
+
+    file: str
+    time: int | None
+    client_id: str
+    group: str
+    properties: tuple[tuple[str, str], ...]
+    subscriptions: tuple[tuple[str, str], ...]
+    queues: tuple[ProcessQueueState, ...]
+    rates: tuple[ConsumeRates, ...]
+
+    def get(self, name: str, default: str = "") -> str:
+        """A parameter of the client."""
+        return dict(self.properties).get(name, default)
+
+    @property
+    def orderly(self) -> bool:
+        return self.get("PROP_CONSUMEORDERLY").lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowControlState:
+    """A "so do flow control" line of rocketmq_client.log; the client writes one in a thousand."""
+
+    file: str
+    time: int | None
+    line: int
+    cause: Literal["count", "size", "span"]
+    threshold: int | None
+    min_offset: int
+    max_offset: int
+    group: str
+    topic: str
+    broker: str
+    queue: int
+    times: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.topic}/{self.broker}/{self.queue}"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadState:
+    """A thread in a dump. frames: innermost first, as the tool prints them. state: the tool's own word."""
+
+    name: str
+    state: str
+    frames: tuple[str, ...]
+    waiting_for: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadDump:
+    """All threads of one process at one moment. process: what the dump calls it; jstack does not say."""
+
+    file: str
+    time: int | None
+    tool: Literal["jstack", "py-spy", "python", "consumerStatus"]
+    process: str
+    threads: tuple[ThreadState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """One progress report of a Spark stream. behind: offsets behind the newest, by the source, or None."""
+
+    file: str
+    time: int | None
+    query: str
+    batch: int
+    input_rows: int
+    input_per_second: float | None
+    processed_per_second: float | None
+    trigger_ms: int | None
+    behind: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """Queues of a RocketMQ topic (topics.json)."""
+
+    file: str
+    topic: str
+    read_queues: int
+    write_queues: int
+    perm: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """A RocketMQ group's settings (subscriptionGroup.json)."""
+
+    file: str
+    group: str
+    consume_enable: bool
+    retry_max_times: int
+    retry_queues: int
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Everything that was read, from all files together."""
+
+    destinations: list[DestinationState] = field(default_factory=list)
+    subscriptions: list[SubscriptionState] = field(default_factory=list)
+    offsets: list[OffsetState] = field(default_factory=list)
+    groups: list[GroupState] = field(default_factory=list)
+    clients: list[ClientState] = field(default_factory=list)
+    flow_controls: list[FlowControlState] = field(default_factory=list)
+    dumps: list[ThreadDump] = field(default_factory=list)
+    streams: list[StreamProgress] = field(default_factory=list)
+    topics: list[TopicSettings] = field(default_factory=list)
+    group_settings: list[GroupSettings] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+
+    def add(self, other: Evidence) -> None:
+        """Take over what another reading found."""
+        for each in fields(self):
+            getattr(self, each.name).extend(getattr(other, each.name))
+
+    @property
+    def count(self) -> int:
+        """How many states were read, remarks apart."""
+        return sum(len(getattr(self, each.name)) for each in fields(self) if each.name != "remarks")

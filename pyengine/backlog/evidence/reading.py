@@ -1,0 +1,66 @@
+"""Files in, evidence out. What a file is, is told by what stands in it, never by its name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from pyengine.backlog.evidence import client_log, jolokia, running_info, spark_progress, stacks, tables
+from pyengine.backlog.evidence.model import Evidence
+from pyengine.errors import InvalidSourceError
+
+
+class Reader(NamedTuple):
+    """One kind of file. what: for people. read: (text, file, modification time in ms) -> Evidence."""
+
+    what: str
+    recognises: Callable[[str], bool]
+    read: Callable[[str, str, int | None], Evidence]
+
+
+# Asked in this order: a running info may hold a stack listing, a log may hold Spark's JSON.
+READERS = (
+    Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
+    Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
+    Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
+    Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
+    Reader("rocketmq_client.log", client_log.recognises, client_log.read),
+    Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
+)
+
+
+def read_files(paths: Iterable[str | Path]) -> Evidence:
+    """All evidence in the files; ``-`` is standard input, a folder stands for the files in it.
+
+    Raises InvalidSourceError for a file that cannot be opened, is not text, or that no reader recognises.
+    """
+    found = Evidence()
+    for path in paths:
+        if str(path) == "-":
+            found.add(read_text(sys.stdin.read(), "standard input"))
+            continue
+        folder = Path(path)
+        for file in sorted(p for p in folder.rglob("*") if p.is_file()) if folder.is_dir() else [folder]:
+            try:
+                text = file.read_text("utf-8-sig")
+                modified = file.stat().st_mtime_ns // 1_000_000
+            except UnicodeDecodeError as error:
+                raise InvalidSourceError(str(file), f"is not text in UTF-8 (byte {error.start})") from error
+            except OSError as error:
+                raise InvalidSourceError(str(file), f"cannot be read: {error.strerror}") from error
+            found.add(read_text(text, str(file), modified))
+    return found
+
+
+def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
+    """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
+    for reader in READERS:
+        if reader.recognises(text):
+            try:
+                return reader.read(text, file, modified)
+            except ValueError as error:
+                raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
+    kinds = "; ".join(reader.what for reader in READERS)
+    raise InvalidSourceError(file, "holds nothing that is known here", f"read are: {kinds}")

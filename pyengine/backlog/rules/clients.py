@@ -1,0 +1,280 @@
+"""Rules for RocketMQ clients: what consumerStatus shows of them, and the flow-control lines of their log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, ProcessQueueState
+from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.rules.series import by_time, clock, seconds, span
+
+BLOCKED, LOCK_AGE, PULL_AGE = 60.0, 30.0, 120.0  # ConsumerRunningInfo.analyzeProcessQueue; ProcessQueue's own limits
+BUSY = 0.8
+CAUSES = {
+    "count": ("pullThresholdForQueue", "more messages are cached than the limit"),
+    "size": ("pullThresholdSizeForQueue", "more MiB are cached than the limit"),
+    "span": ("consumeConcurrentlyMaxSpan", "the newest cached message is too far ahead of the oldest unfinished one"),
+}
+
+
+def age(client: ClientState, moment: int) -> float | None:
+    """Seconds from a moment to the sight of the client."""
+    return None if client.time is None or moment <= 0 else (client.time - moment) / 1000
+
+
+def blocked(client: ClientState) -> Iterator[Finding]:
+    """blocked_listener: messages are cached and none was consumed for a minute (concurrent consumers)."""
+    for queue in () if client.orderly else client.queues:
+        idle = age(client, queue.last_consume)
+        if queue.count > 0 and idle is not None and idle > BLOCKED:
+            yield Finding(
+                "blocked_listener",
+                Severity.ERROR,
+                f"client {client.client_id}, queue {queue.label}",
+                (f"{queue.count} messages cached, lastConsumeTimestamp {clock(queue.last_consume)}, {span(idle)} ago",),
+                "The listener does not return. `mqadmin consumerStatus -s`, taken several times and given to "
+                "`pyengine diagnose`, names the line it stands at.",
+            )
+
+
+def lock_not_held(client: ClientState) -> Iterator[Finding]:
+    """lock_not_held: an orderly consumer does not hold a queue's lock, or its lock is older than it lives."""
+    for queue in client.queues if client.orderly else ():
+        old = age(client, queue.last_lock)
+        if not queue.locked or (old is not None and old > LOCK_AGE):
+            held = f"locked {queue.locked}" + (f", last locked {span(old)} ago" if old is not None else "")
+            yield Finding(
+                "lock_not_held",
+                Severity.ERROR,
+                f"client {client.client_id}, queue {queue.label}",
+                (held, f"{queue.count} messages cached"),
+                "Another client holds the lock (a listener that does not return keeps it), or the broker cannot be "
+                "reached. Nothing is consumed from this queue until the lock is granted.",
+            )
+
+
+def unlock_failed(client: ClientState) -> Iterator[Finding]:
+    """unlock_failed: a queue given up in a rebalance cannot be unlocked: its listener still runs."""
+    for queue in client.queues:
+        if queue.dropped and queue.try_unlock_times > 0:
+            yield Finding(
+                "unlock_failed",
+                Severity.ERROR,
+                f"client {client.client_id}, queue {queue.label}",
+                (f"dropped, tryUnlockTimes {queue.try_unlock_times}",),
+                "The new owner waits for it. Find the listener that does not return.",
+            )
+
+
+def pull_stopped(client: ClientState) -> Iterator[Finding]:
+    """pull_stopped: no pull for two minutes: the client itself will give the queue up."""
+    for queue in client.queues:
+        quiet = age(client, queue.last_pull)
+        if quiet is not None and quiet > PULL_AGE and not queue.dropped:
+            yield Finding(
+                "pull_stopped",
+                Severity.ERROR,
+                f"client {client.client_id}, queue {queue.label}",
+                (f"last pull {span(quiet)} ago",),
+                "The pull thread has lost this queue. The next rebalance repairs it; if not, restart the client.",
+            )
+
+
+def flow_control_now(client: ClientState) -> Iterator[Finding]:
+    """flow_control: a process queue is over one of its three limits at this moment."""
+    count, size = int(client.get("pullThresholdForQueue", "1000")), int(client.get("pullThresholdSizeForQueue", "100"))
+    widest = int(client.get("consumeConcurrentlyMaxSpan", "2000"))
+    for queue in client.queues:
+        cached_span = queue.max_offset - queue.min_offset
+        over = next(
+            (
+                (cause, shown)
+                for cause, hit, shown in (
+                    ("count", queue.count > count, f"cachedMsgCount {queue.count} > {count}"),
+                    ("size", queue.size_mib > size, f"cachedMsgSizeInMiB {queue.size_mib} > {size}"),
+                    ("span", not client.orderly and cached_span > widest, f"span {cached_span} > {widest}"),
+                )
+                if hit
+            ),
+            None,
+        )
+        if over:
+            yield _flow_control(f"client {client.client_id}, queue {queue.label}", over[0], (over[1],))
+
+
+def _flow_control(where: str, cause: str, seen: tuple[str, ...]) -> Finding:
+    parameter, meaning = CAUSES[cause]
+    advice = (
+        "One message is unfinished while thousands behind it are done: find that message, raising the limit only "
+        "lengthens what a restart repeats."
+        if cause == "span"
+        else "The listener is slower than the pull: make it faster or add threads; a higher limit only moves the wait."
+    )
+    return Finding("flow_control", Severity.WARNING, where, (f"{parameter}: {meaning}", *seen), advice)
+
+
+def slow_listener(client: ClientState) -> Iterator[Finding]:
+    """slow_listener: the consume threads are busy most of the time: rate x time a message >= 80 % of the threads."""
+    threads = int(client.get("consumeThreadMin", "20"))
+    for rate in client.rates:
+        busy = (rate.ok_tps + rate.failed_tps) * rate.consume_rt / 1000
+        if rate.consume_rt > 0 and busy >= BUSY * threads:
+            yield Finding(
+                "slow_listener",
+                Severity.WARNING,
+                f"client {client.client_id}, topic {rate.topic}",
+                (f"{rate.ok_tps + rate.failed_tps:.1f} messages a second x {rate.consume_rt:.1f} ms = {busy:.1f} busy "
+                 f"threads of {threads}",),
+                "Shorten the listener, or raise consumeThreadMin (consumeThreadMax has no effect: the pool's queue is "
+                "unbounded).",
+            )  # fmt: skip
+
+
+def failing(client: ClientState) -> Iterator[Finding]:
+    """failing_listener: messages fail and go to the retry topic."""
+    for rate in client.rates:
+        if rate.failed_in_hour > 0:
+            yield Finding(
+                "failing_listener",
+                Severity.WARNING,
+                f"client {client.client_id}, topic {rate.topic}",
+                (f"ConsumeFailedMsgsInHour {rate.failed_in_hour}, {rate.failed_tps:.2f} a second now",),
+                "Each failure comes back after 10 s, 30 s, 1 min ... up to 16 times, then it goes to %DLQ%: read the "
+                "listener's log.",
+            )
+
+
+def timeout_cleaning(client: ClientState) -> Iterator[Finding]:
+    """timeout_cleaning: a blocked head waits for the timeout cleaner, which needs one to two times consumeTimeout."""
+    minutes = int(client.get("consumeTimeout", "15"))
+    for queue in () if client.orderly else client.queues:
+        idle = age(client, queue.last_consume)
+        if queue.count > 0 and idle is not None and idle > minutes * 60:
+            yield Finding(
+                "timeout_cleaning",
+                Severity.WARNING,
+                f"client {client.client_id}, queue {queue.label}",
+                (f"nothing consumed for {span(idle)}, consumeTimeout {minutes} min",),
+                f"The cleaner runs every {minutes} min and only takes expired messages from the head: a stuck message "
+                f"blocks for {minutes} to {2 * minutes} min. Give calls inside the listener a timeout of their own.",
+            )
+
+
+def holds_offset(series: list[ClientState]) -> Iterator[Finding]:
+    """message_holds_offset: in two sights the same message is the oldest unfinished one while later ones are done."""
+    first, last = series[0], series[-1]
+    if seconds(first, last) < BLOCKED / 2:
+        return
+    before = {queue.label: queue for queue in first.queues}
+    for queue in last.queues:
+        then = before.get(queue.label)
+        if then and queue.count and then.count and _pinned(then, queue):
+            yield Finding(
+                "message_holds_offset",
+                Severity.ERROR,
+                f"client {last.client_id}, queue {queue.label}",
+                (
+                    f"offset {queue.min_offset} is the oldest unfinished in both sights, {span(seconds(first, last))} "
+                    f"apart",
+                    f"newest cached {then.max_offset} -> {queue.max_offset}, committed {queue.commit_offset}",
+                ),
+                "The commit cannot pass it: a restart repeats everything since. Find the thread that works on it.",
+            )
+
+
+def _pinned(then: ProcessQueueState, now: ProcessQueueState) -> bool:
+    return now.min_offset == then.min_offset and now.max_offset > then.max_offset
+
+
+def different_subscriptions(clients: list[ClientState]) -> Iterator[Finding]:
+    """different_subscriptions: members of one group subscribe to different topics or expressions."""
+    kinds: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for client in clients:
+        kinds.setdefault(tuple(sorted(client.subscriptions)), []).append(client.client_id)
+    if len(kinds) > 1:
+        yield Finding(
+            "different_subscriptions",
+            Severity.ERROR,
+            f"group {clients[0].group}",
+            tuple(
+                f"{', '.join(ids[:3])}: " + "; ".join(f"{topic} {text}" for topic, text in kind)
+                for kind, ids in kinds.items()
+            ),
+            "The broker keeps one subscription for the group, the last heartbeat's: members lose messages. Make them "
+            "equal, or use one group for each.",
+        )
+
+
+def duplicate_client_id(clients: list[ClientState]) -> Iterator[Finding]:
+    """duplicate_client_id: one client id, two start times: two processes that the broker takes for one."""
+    started: dict[str, set[str]] = {}
+    for client in clients:
+        if begun := client.get("PROP_CONSUMER_START_TIMESTAMP"):
+            started.setdefault(client.client_id, set()).add(begun)
+    for name, begins in started.items():
+        if name and len(begins) > 1:
+            yield Finding(
+                "duplicate_client_id",
+                Severity.ERROR,
+                f"group {clients[0].group}, client {name}",
+                (f"start times {', '.join(sorted(begins))}",),
+                "Both get the same queues and others get none. Set instanceName, or do not share one host name and "
+                "process id (containers).",
+            )
+
+
+def more_clients_than_queues(clients: list[ClientState]) -> Iterator[Finding]:
+    """idle_clients: clients of a group that own no queue of a topic that the others own."""
+    owners: dict[str, set[str]] = {}
+    for client in clients:
+        for queue in client.queues:
+            owners.setdefault(queue.topic, set()).add(client.client_id)
+    everybody = {client.client_id for client in clients}
+    for topic, names in owners.items():
+        idle = everybody - names
+        if idle and not topic.startswith("%RETRY%"):
+            yield Finding(
+                "idle_clients",
+                Severity.INFO,
+                f"group {clients[0].group}, topic {topic}",
+                (f"{len(everybody)} clients, {len(names)} own queues; idle: {', '.join(sorted(idle)[:5])}",),
+                "More clients than queues: the rest stand by. Add queues to the topic if more should work.",
+            )
+
+
+def from_log(evidence: Evidence) -> Iterator[Finding]:
+    """flow_control: lines of the client's log, by queue and cause; the same oldest offset again and again is named."""
+    series = by_time(evidence.flow_controls, lambda f: (f.group, f.label, f.cause))
+    for lines in series.values():
+        yield _logged(lines)
+
+
+def _logged(lines: list[FlowControlState]) -> Finding:
+    first, last = lines[0], lines[-1]
+    seen = [f"{len(lines)} lines in {last.file}, flowControlTimes {last.times}, last on line {last.line}"]
+    if len(lines) > 1 and first.min_offset == last.min_offset:
+        seen.append(f"minOffset stays {last.min_offset} for {span(seconds(first, last))}: one message holds it")
+    return _flow_control(f"group {last.group}, queue {last.label}", last.cause, tuple(seen))
+
+
+CLIENT_RULES = (
+    blocked, lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing, timeout_cleaning,
+)  # fmt: skip
+GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
+
+
+def findings(evidence: Evidence) -> Iterator[Finding]:
+    """Rules on each client as last seen, on its series, on each group, and on the log."""
+    groups: dict[str, list[ClientState]] = {}
+    for series in by_time(
+        evidence.clients, lambda c: (c.group, c.client_id, c.get("PROP_CONSUMER_START_TIMESTAMP"))
+    ).values():
+        last = series[-1]
+        groups.setdefault(last.group, []).append(last)
+        for rule in CLIENT_RULES:
+            yield from rule(last)
+        yield from holds_offset(series)
+    for clients in groups.values():
+        for group_rule in GROUP_RULES:
+            yield from group_rule(clients)
+    yield from from_log(evidence)

@@ -1,0 +1,254 @@
+"""Rules for offsets that groups have committed: RocketMQ's consumerProgress and Kafka's consumer groups.
+
+One queue (partition) is told apart as: up to date (no lag, whatever happens), draining, slow, stalled (lag, a client,
+no commit moves), stopped (lag and no client), rewound (the committed offset went back).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyengine.backlog.evidence import Evidence, OffsetState
+from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.rules.series import by_time, change, clock, seconds, span
+
+QUIET = 30.0
+RETRY, DEAD = "%RETRY%", "%DLQ%"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One group in one queue, first and last seen."""
+
+    first: OffsetState
+    last: OffsetState
+
+    @property
+    def period(self) -> float:
+        return seconds(self.first, self.last)
+
+    @property
+    def lag(self) -> int:
+        return self.last.lag or 0
+
+    @property
+    def moved(self) -> int | None:
+        """By how much the committed offset moved, None where that is not known."""
+        return change(self.first.consumer_offset, self.last.consumer_offset)
+
+    @property
+    def stands_still(self) -> bool:
+        return self.period >= QUIET and self.lag > 0 and (self.first.lag or 0) > 0 and self.moved == 0
+
+    def words(self) -> str:
+        then = f", {self.first.consumer_offset} {span(self.period)} before" if self.period else ""
+        return (
+            f"{self.last.label}: consumer offset {self.last.consumer_offset}{then}, "
+            f"broker offset {self.last.broker_offset}, lag {self.lag}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All queues of one group in one topic. clients: of the last sight; None where the tool did not show them."""
+
+    system: str
+    name: str
+    topic: str
+    queues: tuple[Progress, ...]
+
+    @property
+    def where(self) -> str:
+        return f"group {self.name or '(not named)'}, topic {self.topic}"
+
+    @property
+    def clients(self) -> Counter[str] | None:
+        shown = [each.last.client for each in self.queues]
+        if any(client is None for client in shown):
+            return None
+        return Counter(client for client in shown if client)
+
+    @property
+    def period(self) -> float:
+        return max(each.period for each in self.queues)
+
+
+def groups(evidence: Evidence) -> Iterator[Group]:
+    """Groups by topic, dead-letter topics apart (nobody need consume them)."""
+    series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
+    found: dict[tuple[str, str, str], list[Progress]] = {}
+    for states in series.values():
+        last = states[-1]
+        if not last.topic.startswith(DEAD):
+            found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
+    for (system, name, topic), queues in found.items():
+        yield Group(system, name, topic, tuple(queues))
+
+
+def stopped(group: Group) -> Iterator[Finding]:
+    """stopped: messages wait and no client is in the group."""
+    waiting = [each for each in group.queues if each.lag > 0]
+    if waiting and group.clients is not None and not group.clients:
+        yield Finding(
+            "stopped",
+            Severity.ERROR,
+            group.where,
+            (f"no client in the group, lag {sum(each.lag for each in waiting)}", *_worst(waiting)),
+            "Nothing consumes. Start the consumers; if they run, look at their connection and their group's name.",
+        )
+
+
+def unassigned_queue(group: Group) -> Iterator[Finding]:
+    """unassigned_queue: the group has clients, but one queue with messages belongs to none of them."""
+    orphans = [each for each in group.queues if each.lag > 0 and each.last.client == ""]
+    if orphans and group.clients:
+        yield Finding(
+            "unassigned_queue",
+            Severity.ERROR,
+            group.where,
+            (f"{len(orphans)} queues without a client, {len(group.clients)} clients", *_worst(orphans)),
+            "Two clients with one client id make a hole in the allocation, and so do members that see different "
+            "routes or use different strategies: make ids unique and settings equal.",
+        )
+
+
+def stalled(group: Group) -> Iterator[Finding]:
+    """stalled / one_queue_stuck: messages wait and the committed offset does not move: everywhere, or in few queues."""
+    if group.clients is not None and not group.clients:
+        return
+    stuck = [each for each in group.queues if each.stands_still and each.last.client != ""]
+    moving = [each for each in group.queues if each.moved]
+    if not stuck:
+        return
+    if moving:
+        yield Finding(
+            "one_queue_stuck",
+            Severity.ERROR,
+            group.where,
+            (f"{len(moving)} other queues move", *_worst(stuck)),
+            "One unfinished message holds the offset of its queue: everything behind it is consumed but cannot be "
+            "committed, and a restart repeats it. `mqadmin consumerStatus -s` of its client shows the thread at work.",
+        )
+    else:
+        yield Finding(
+            "stalled",
+            Severity.ERROR,
+            group.where,
+            tuple(_worst(stuck)),
+            "Clients are there but nothing is committed. Look for a blocked listener: thread dumps of the clients, "
+            "given to `pyengine diagnose`, name the line.",
+        )
+
+
+def trend(group: Group) -> Iterator[Finding]:
+    """slow / too_few_consumers / draining: commits move, and the lag grows, or falls (then: until when)."""
+    moved = sum(each.moved or 0 for each in group.queues)
+    lag, before = sum(each.lag for each in group.queues), sum(each.first.lag or 0 for each in group.queues)
+    if group.period < QUIET or moved <= 0 or lag <= 0:
+        return
+    rate = moved / group.period
+    seen = (f"lag {before} -> {lag} in {span(group.period)}", f"{rate:.1f} messages a second are committed")
+    clients = group.clients
+    if lag > before:
+        room = clients is not None and 0 < len(clients) < len(group.queues)
+        count = f"{len(clients or ())} clients for {len(group.queues)} queues"
+        advice = (
+            f"{count}: more clients help, up to {len(group.queues)}."
+            if room
+            else "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+        )
+        yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
+    elif lag < before and lag > rate * 60:
+        left = lag * group.period / (before - lag)
+        last = max((each.last.time or 0) for each in group.queues)
+        when = f", about {clock(last + int(left * 1000))}" if last else ""
+        yield Finding("draining", Severity.INFO, group.where, seen, f"Healthy: empty in {span(left)}{when}.")
+
+
+def rewound(group: Group) -> Iterator[Finding]:
+    """rewound: a committed offset went back."""
+    back = [each for each in group.queues if (each.moved or 0) < 0]
+    if back:
+        yield Finding(
+            "rewound",
+            Severity.WARNING,
+            group.where,
+            tuple(each.words() for each in back[:5]),
+            "Somebody reset the offset, or a client committed an older one after a rebalance. Expect repeats.",
+        )
+
+
+def ahead_of_broker(group: Group) -> Iterator[Finding]:
+    """ahead_of_broker: the committed offset lies beyond the newest message."""
+    ahead = [each for each in group.queues if (each.last.lag or 0) < 0]
+    if ahead:
+        yield Finding(
+            "ahead_of_broker",
+            Severity.ERROR,
+            group.where,
+            tuple(each.words() for each in ahead[:5]),
+            "The topic was recreated or the broker lost its store. New messages are skipped until it is reset: reset "
+            "the group's offset to the newest or the oldest message.",
+        )
+
+
+def retention(group: Group) -> Iterator[Finding]:
+    """retention_overtook: the next message to consume was deleted before it was consumed."""
+    for each in group.queues:
+        oldest, next_offset = each.last.min_offset, each.last.consumer_offset
+        if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
+            seen = f"oldest offset {oldest}, next to consume {next_offset}: {oldest - next_offset} messages are lost"
+        elif each.last.last_time == 0 and next_offset and each.lag > 0:
+            seen = f"LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {each.lag}"
+        else:
+            continue
+        yield Finding(
+            "retention_overtook",
+            Severity.ERROR,
+            f"{group.where}, queue {each.last.label}",
+            (seen,),
+            "The broker deletes by age and by disk use, consumed or not. Keep messages longer than the longest outage "
+            "you want to survive, and consume faster.",
+        )
+
+
+def uneven_allocation(group: Group) -> Iterator[Finding]:
+    """uneven_allocation: one client has at least two queues more than another of its group, and messages wait."""
+    clients = group.clients
+    if clients and len(clients) > 1 and any(each.lag > 0 for each in group.queues):
+        most, least = max(clients.values()), min(clients.values())
+        if most - least >= 2:
+            yield Finding(
+                "uneven_allocation",
+                Severity.WARNING,
+                group.where,
+                tuple(f"{name}: {count} queues" for name, count in clients.most_common(5)),
+                "Averagely spreads a topic's queues within one; consistent hashing and machine rooms do not. "
+                "`pyengine allocate` shows what another strategy would give.",
+            )
+
+
+def _worst(queues: Sequence[Progress]) -> list[str]:
+    return [each.words() for each in sorted(queues, key=lambda each: -each.lag)[:5]]
+
+
+RULES = (stopped, unassigned_queue, stalled, trend, rewound, ahead_of_broker, retention, uneven_allocation)
+
+
+def findings(evidence: Evidence) -> Iterator[Finding]:
+    """Every rule on every group and topic; then groups of which only a line is known."""
+    for group in groups(evidence):
+        for rule in RULES:
+            yield from rule(group)
+    for states in by_time(evidence.groups, lambda g: g.group).values():
+        last = states[-1]
+        if last.diff_total > 0 and last.clients == 0:
+            yield Finding(
+                "stopped",
+                Severity.ERROR,
+                f"group {last.group}",
+                (f"OFFLINE with diff total {last.diff_total} ({last.file})",),
+                "Nothing consumes. Start the consumers, or delete the group if nobody needs it.",
+            )

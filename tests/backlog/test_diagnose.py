@@ -1,0 +1,363 @@
+"""Each rule fires in its case and stays silent in one close by; healthy systems give no finding."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.evidence import (
+    ClientState,
+    ConsumeRates,
+    DestinationState,
+    Evidence,
+    FlowControlState,
+    GroupState,
+    OffsetState,
+    ProcessQueueState,
+    StreamProgress,
+    SubscriptionState,
+    read_files,
+)
+from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.watch import Watch, watch
+from pyengine.clock import ManualClock
+
+DATA = Path(__file__).parent / "data"
+T = 1_700_000_000_000
+LATER = T + 60_000
+
+QUEUE = DestinationState(
+    "f", T, "b", "q", "queue", 500, 2, enqueue_count=1000, dequeue_count=500, dispatch_count=500, expired_count=0,
+    in_flight_count=100, blocked_sends=0, memory_percent=3, max_page_size=200,
+)  # fmt: skip
+SUB = SubscriptionState("f", T, "b", "q", "queue", "one", "c1", 1000, awaiting=50, pending=0, enqueue_counter=300,
+                        dequeue_counter=250, dispatched_counter=300)  # fmt: skip
+IDLE = replace(SUB, client_id="two", consumer_id="c2", awaiting=0, enqueue_counter=0, dequeue_counter=0,
+               dispatched_counter=0)  # fmt: skip
+OFFSET = OffsetState("f", T, "rocketmq", "g", "Orders", "broker-a", 0, 1000, 900, last_time=T, client="c1")
+HELD = ProcessQueueState("Orders", "broker-a", 0, 900, 900, 1000, 50, 1, True, False, 0, T, T, T)
+CLIENT = ClientState("f", T, "c1", "g", (("PROP_CONSUMEORDERLY", "false"),), (("Orders", "*"),), (HELD,), ())
+FLOW = FlowControlState("log", T, 1, "count", 1000, 50, 1051, "g", "Orders", "broker-a", 0, 1)
+REPORT = StreamProgress("f", T, "q", 1, 100, 100.0, 200.0, 500, 0)
+
+
+def queues(*states: DestinationState | SubscriptionState) -> Evidence:
+    return Evidence(
+        destinations=[each for each in states if isinstance(each, DestinationState)],
+        subscriptions=[each for each in states if isinstance(each, SubscriptionState)],
+    )
+
+
+def later(state: DestinationState, **changes: object) -> DestinationState:
+    return replace(state, time=LATER, **changes)  # type: ignore[arg-type]
+
+
+def sub_later(state: SubscriptionState, **changes: object) -> SubscriptionState:
+    return replace(state, time=LATER, **changes)  # type: ignore[arg-type]
+
+
+def offsets(*states: OffsetState) -> Evidence:
+    return Evidence(offsets=list(states))
+
+
+def clients(*states: ClientState) -> Evidence:
+    return Evidence(clients=list(states))
+
+
+def held(**changes: object) -> ClientState:
+    return replace(CLIENT, queues=(replace(HELD, **changes),))  # type: ignore[arg-type]
+
+
+def streams(*changes: dict[str, object]) -> Evidence:
+    return Evidence(streams=[
+        replace(REPORT, batch=n, time=T + n * 1000, **change) for n, change in enumerate(changes)  # type: ignore[arg-type]
+    ])  # fmt: skip
+
+
+SELECTIVE = replace(IDLE, selector="region = 'EU'")
+EXCLUSIVE = replace(SUB, exclusive=True, selector="region = 'EU'")
+GROUPED = replace(QUEUE, message_groups=(("g1", "c1"), ("g2", "c1")))
+NEXT = replace(OFFSET, queue=1, client="c2")
+ORDERLY = (("PROP_CONSUMEORDERLY", "true"),)
+
+# rule -> evidence in which it fires, evidence close by in which it does not
+CASES: dict[str, tuple[Evidence, Evidence]] = {
+    "no_consumer": (
+        queues(replace(QUEUE, consumer_count=0, in_flight_count=0)),
+        queues(replace(QUEUE, consumer_count=0, in_flight_count=0, queue_size=0)),
+    ),
+    "dead_letters": (
+        queues(replace(QUEUE, name="ActiveMQ.DLQ"), later(replace(QUEUE, name="ActiveMQ.DLQ"), enqueue_count=1001)),
+        queues(replace(QUEUE, name="ActiveMQ.DLQ"), later(replace(QUEUE, name="ActiveMQ.DLQ"))),
+    ),
+    "paused": (queues(replace(QUEUE, paused=True)), queues(replace(QUEUE, paused=True, queue_size=0))),
+    "exclusive_disjoint": (
+        queues(QUEUE, EXCLUSIVE, replace(IDLE, selector="region = 'US'")),
+        queues(QUEUE, EXCLUSIVE, replace(IDLE, selector="region = 'EU'")),
+    ),
+    "selector_matches_nothing": (
+        queues(QUEUE, SUB, SELECTIVE),
+        queues(QUEUE, SUB, replace(SELECTIVE, dispatched_counter=1)),
+    ),
+    "page_starved": (
+        queues(QUEUE, later(QUEUE), sub_later(replace(SUB, selector="a = 1"))),
+        queues(QUEUE, later(QUEUE, dequeue_count=501), sub_later(replace(SUB, selector="a = 1"))),
+    ),
+    "group_owner_stopped": (
+        queues(GROUPED, later(GROUPED), SUB, sub_later(SUB)),
+        queues(GROUPED, later(GROUPED), SUB, sub_later(SUB, dequeue_counter=251)),
+    ),
+    "consumer_stopped": (
+        queues(QUEUE, later(QUEUE), SUB, sub_later(SUB)),
+        queues(QUEUE, later(QUEUE), SUB, replace(sub_later(SUB), time=T + 20_000)),
+    ),
+    "prefetch_hoarding": (
+        queues(replace(QUEUE, in_flight_count=500), replace(SUB, awaiting=500), IDLE),
+        queues(replace(QUEUE, in_flight_count=500), replace(SUB, awaiting=499), replace(IDLE, awaiting=1)),
+    ),
+    "slow": (
+        queues(QUEUE, later(QUEUE, queue_size=600, enqueue_count=1200, dequeue_count=600)),
+        queues(QUEUE, later(QUEUE, queue_size=500, enqueue_count=1100, dequeue_count=600)),
+    ),
+    "draining": (
+        queues(QUEUE, later(QUEUE, queue_size=490, enqueue_count=1100, dequeue_count=610)),
+        queues(QUEUE, later(QUEUE, queue_size=20, enqueue_count=1100, dequeue_count=1080)),
+    ),
+    "blocked_producers": (queues(QUEUE, later(QUEUE, blocked_sends=2)), queues(QUEUE, later(QUEUE))),
+    "expiring": (queues(QUEUE, later(QUEUE, expired_count=1)), queues(QUEUE, later(QUEUE))),
+    "slow_subscriber": (
+        queues(replace(QUEUE, kind="topic"), replace(SUB, kind="topic", slow=True)),
+        queues(replace(QUEUE, kind="topic"), replace(SUB, kind="topic", discarded=0)),
+    ),
+    "durable_offline": (
+        queues(replace(QUEUE, kind="topic"), replace(SUB, kind="topic", durable=True, active=False, pending=9)),
+        queues(replace(QUEUE, kind="topic"), replace(SUB, kind="topic", durable=True, active=False, pending=0)),
+    ),
+    "stopped": (offsets(replace(OFFSET, client="")), offsets(replace(OFFSET, client="", consumer_offset=1000))),
+    "unassigned_queue": (offsets(OFFSET, replace(NEXT, client="")), offsets(OFFSET, NEXT)),
+    "stalled": (
+        offsets(OFFSET, replace(OFFSET, time=LATER)),
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=901, broker_offset=1001)),
+    ),
+    "one_queue_stuck": (
+        offsets(OFFSET, NEXT, replace(OFFSET, time=LATER), replace(NEXT, time=LATER, consumer_offset=950)),
+        offsets(OFFSET, NEXT, replace(OFFSET, time=LATER, consumer_offset=910),
+                replace(NEXT, time=LATER, consumer_offset=950)),
+    ),
+    "too_few_consumers": (
+        offsets(OFFSET, replace(NEXT, client="c1"), replace(OFFSET, time=LATER, consumer_offset=950,
+                broker_offset=1500), replace(NEXT, client="c1", time=LATER)),
+        offsets(OFFSET, NEXT, replace(OFFSET, time=LATER, consumer_offset=950, broker_offset=1500),
+                replace(NEXT, time=LATER)),
+    ),
+    "rewound": (
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=100)),
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=900)),
+    ),
+    "ahead_of_broker": (
+        offsets(replace(OFFSET, consumer_offset=1001)),
+        offsets(replace(OFFSET, consumer_offset=1000)),
+    ),
+    "retention_overtook": (offsets(replace(OFFSET, min_offset=901)), offsets(replace(OFFSET, min_offset=900))),
+    "uneven_allocation": (
+        offsets(*(replace(OFFSET, queue=n, client="c1" if n < 3 else "c2") for n in range(4))),
+        offsets(*(replace(OFFSET, queue=n, client="c1" if n < 3 else "c2") for n in range(5))),
+    ),
+    "blocked_listener": (clients(held(last_consume=T - 61_000)), clients(held(last_consume=T - 61_000, count=0))),
+    "lock_not_held": (
+        clients(replace(held(locked=False), properties=ORDERLY)),
+        clients(replace(held(locked=True), properties=ORDERLY)),
+    ),
+    "unlock_failed": (clients(held(dropped=True, try_unlock_times=2)), clients(held(dropped=True))),
+    "pull_stopped": (clients(held(last_pull=T - 121_000)), clients(held(last_pull=T - 119_000))),
+    "flow_control": (clients(held(count=1001)), clients(held(count=1000))),
+    "slow_listener": (
+        clients(replace(CLIENT, rates=(ConsumeRates("Orders", 3, 70, 250, 70, 0, 0),))),
+        clients(replace(CLIENT, rates=(ConsumeRates("Orders", 3, 70, 200, 70, 0, 0),))),
+    ),
+    "failing_listener": (
+        clients(replace(CLIENT, rates=(ConsumeRates("Orders", 3, 70, 1, 70, 0.1, 3),))),
+        clients(replace(CLIENT, rates=(ConsumeRates("Orders", 3, 70, 1, 70, 0.0, 0),))),
+    ),
+    "timeout_cleaning": (
+        clients(held(last_consume=T - 16 * 60_000)),
+        clients(held(last_consume=T - 14 * 60_000)),
+    ),
+    "message_holds_offset": (
+        clients(CLIENT, replace(held(max_offset=1500), time=LATER)),
+        clients(CLIENT, replace(held(min_offset=901, max_offset=1500), time=LATER)),
+    ),
+    "different_subscriptions": (
+        clients(CLIENT, replace(CLIENT, client_id="c2", subscriptions=(("Orders", "TagA"),))),
+        clients(CLIENT, replace(CLIENT, client_id="c2")),
+    ),
+    "duplicate_client_id": (
+        clients(*(replace(CLIENT, properties=(("PROP_CONSUMER_START_TIMESTAMP", str(n)),)) for n in (1, 2))),
+        clients(*(replace(CLIENT, client_id=f"c{n}", properties=(("PROP_CONSUMER_START_TIMESTAMP", str(n)),))
+                  for n in (1, 2))),
+    ),
+    "idle_clients": (clients(CLIENT, replace(CLIENT, client_id="c2", queues=())), clients(CLIENT)),
+    "stream_behind": (
+        streams(*({"processed_per_second": 80.0},) * 3),
+        streams({"processed_per_second": 80.0}, {}, {"processed_per_second": 80.0}),
+    ),
+    "stream_stalled": (
+        streams(*({"input_rows": 0, "behind": 40},) * 3),
+        streams(*({"input_rows": 0, "behind": 0},) * 3),
+    ),
+}  # fmt: skip
+
+
+def codes(evidence: Evidence) -> set[str]:
+    return {finding.code for finding in diagnose(evidence)}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_rule_fires_in_its_case_and_not_close_by(code: str) -> None:
+    fires, silent = CASES[code]
+    found = [finding for finding in diagnose(fires) if finding.code == code]
+    assert found
+    for finding in found:
+        assert finding.where
+        assert all(finding.evidence)
+        assert len(finding.advice) > 20
+    assert code not in codes(silent)
+
+
+def healthy(seed: int) -> Evidence:
+    """A system at work: backlog that comes and goes, idle queues, consumers of several speeds, two sights."""
+    rng = random.Random(seed)
+    rate, seconds = rng.randint(1, 200), 60
+    size = rng.choice((0, 0, rng.randint(1, 50)))
+    before = replace(QUEUE, queue_size=size, in_flight_count=size, enqueue_count=5000, dequeue_count=5000 - size)
+    after = later(before, enqueue_count=5000 + rate * seconds, dequeue_count=5000 - size + rate * seconds)
+    one = replace(SUB, awaiting=size, dequeue_counter=2500, prefetch=rng.choice((1, 10, 1000)))
+    two = replace(one, client_id="two", consumer_id="c2", selector=rng.choice(("", "a = 1")), awaiting=0)
+    subs = [one, two, sub_later(one, dequeue_counter=2500 + rate), sub_later(two, dequeue_counter=2501)]
+    idle = [replace(before, name="idle", queue_size=0, in_flight_count=0), later(before, name="idle", queue_size=0)]
+    first = [replace(OFFSET, queue=n, client=f"c{n % 2}", broker_offset=900 + size) for n in range(4)]
+    last = [
+        replace(each, time=LATER, consumer_offset=900 + rate * 60, broker_offset=900 + rate * 60 + size)
+        for each in first
+    ]
+    quiet = replace(OFFSET, topic="Quiet", consumer_offset=0, broker_offset=0, last_time=0)
+    never = replace(quiet, topic="%RETRY%g", client="")
+    rates = (ConsumeRates("Orders", 2.0, float(rate), 5.0, float(rate), 0.0, 0),)
+    member = replace(CLIENT, rates=rates)
+    moved = replace(held(min_offset=950, max_offset=990, last_pull=LATER, last_consume=LATER), time=LATER, rates=rates)
+    return Evidence(
+        destinations=[before, after, *idle],
+        subscriptions=subs,
+        offsets=[*first, *last, quiet, never, replace(quiet, time=LATER)],
+        groups=[GroupState("f", T, "g", 2, 0, 1.0), GroupState("f", T, "unused", 0, 0)],
+        clients=[member, moved],
+        streams=[replace(REPORT, batch=n, time=T + n) for n in range(5)],
+    )
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_healthy_system_gives_no_finding(seed: int) -> None:
+    assert diagnose(healthy(seed)) == []
+
+
+def test_the_broken_broker_is_explained() -> None:
+    """Two dumps of a real broker, 35 s apart: each queue is broken in a way of its own, one is healthy."""
+    found = {(finding.code, finding.where) for finding in diagnose(read_files(sorted(DATA.glob("jolokia-*.json"))))}
+    assert found == {
+        ("page_starved", "queue typo"),
+        ("selector_matches_nothing", "queue typo, consumer never"),
+        ("group_owner_stopped", "queue grouped, consumer owner"),
+        ("consumer_stopped", "queue bulk, consumer hoarder"),
+        ("consumer_stopped", "queue bulk, consumer idle"),
+        ("consumer_stopped", "queue orders, consumer dead"),
+        ("exclusive_disjoint", "queue orders"),
+        ("no_consumer", "queue nobody"),
+    }
+    assert diagnose(read_files([DATA / "jolokia-1.json", DATA / "jolokia-1.json"]))
+
+
+def stuck(found: list[Finding]) -> dict[str, str]:
+    return {finding.where: f"{finding.evidence[0]}; {finding.evidence[1]}" for finding in found}
+
+
+def test_stuck_threads_are_named_with_their_line_runnable_ones_too() -> None:
+    found = stuck(diagnose(read_files(sorted(DATA.glob("jstack-*.txt")))))
+    assert set(found) == {"thread ConsumeMessageThread_orders_group_2", "thread ConsumeMessageThread_orders_group_4"}
+    assert found["thread ConsumeMessageThread_orders_group_2"].startswith(
+        "at Stuck.insertRow(Stuck.java:4); cause: lock"
+    )
+    call = found["thread ConsumeMessageThread_orders_group_4"]
+    assert call.startswith("at Stuck.callTaxService(Stuck.java:3); cause: network")
+    assert call.endswith("state RUNNABLE")
+    assert not diagnose(read_files([DATA / "jstack-1.txt", DATA / "jstack-2.txt"]))  # two sights prove nothing
+    python = stuck(diagnose(read_files(sorted(DATA.glob("py-spy-*.txt")))))
+    assert list(python) == ["thread ConsumeMessageThread_orders_0"]
+    assert python["thread ConsumeMessageThread_orders_0"].startswith("at call_tax_service (app.py:6)")
+
+
+def test_flow_control_lines_say_which_limit_and_which_message() -> None:
+    lines = [replace(FLOW, line=n, time=T + n * 60_000, max_offset=1051 + n, times=n * 1000 + 1) for n in range(3)]
+    (finding,) = diagnose(Evidence(flow_controls=lines))
+    assert finding.code == "flow_control"
+    assert finding.evidence[0].startswith("pullThresholdForQueue")
+    assert finding.evidence[2] == "minOffset stays 50 for 2 min: one message holds it"
+    (span,) = diagnose(Evidence(flow_controls=[replace(FLOW, cause="span")]))
+    assert span.evidence[0].startswith("consumeConcurrentlyMaxSpan")
+
+
+def call_without_timeout(address: tuple[str, int], started: threading.Event) -> None:
+    with socket.create_connection(address) as connection:
+        started.set()
+        connection.recv(1)
+
+
+def test_a_listener_of_this_process_that_stands_still_is_named_once() -> None:
+    clock = ManualClock()
+    told: list[Finding] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        started = threading.Event()
+        thread = threading.Thread(
+            target=call_without_timeout, args=(server.getsockname(), started), name="ConsumeMessageThread_g_1"
+        )
+        thread.start()
+        connection, _ = server.accept()
+        with connection:
+            assert started.wait(10)
+            with Watch(samples=3, every=1000, report=told.append, clock=clock):
+                clock.advance(2000)
+                assert told == []
+                clock.advance(8000)
+                assert [finding.where for finding in told] == ["thread ConsumeMessageThread_g_1"]
+                assert "call_without_timeout" in told[0].evidence[0]
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_watch_finds_the_threads_of_a_consumer_by_its_group() -> None:
+    class Consumer:
+        consumer_group = "orders"
+
+    with watch(Consumer(), clock=ManualClock()) as watching:
+        assert watching.sample() == []
+    with pytest.raises(TypeError, match="no consumer_group"):
+        watch(3)
+    with pytest.raises(ValueError, match="three at least"):
+        Watch(samples=2)
+    with pytest.raises(ValueError, match="every = 0"):
+        Watch(every=0)
+
+
+def test_the_worst_comes_first() -> None:
+    evidence = Evidence()
+    for code in ("draining", "prefetch_hoarding", "stopped"):
+        evidence.add(CASES[code][0])
+    found = diagnose(evidence)
+    assert [finding.severity for finding in found] == sorted((f.severity for f in found), reverse=True)
+    assert found[0].severity is Severity.ERROR
+    assert found[0].as_dict()["severity"] == "error"

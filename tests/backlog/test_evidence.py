@@ -1,0 +1,156 @@
+"""Files as the real tools write them, and what is done with files that are something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyengine.backlog.evidence import read_files, read_text
+from pyengine.errors import InvalidSourceError
+
+DATA = Path(__file__).parent / "data"
+
+DSTAT = (
+    f"{'Name':<50}  {'Queue Size':>10}  {'Producer #':>10}  {'Consumer #':>10}  {'Enqueue #':>10}  {'Dequeue #':>10}  "
+    f"{'Forward #':>10}  {'Memory %':>10}  {'Inflight #':>10}\n"
+    f"{'orders.eu':<50}  {1200:>10}  {3:>10}  {2:>10}  {90000:>10}  {88800:>10}  {0:>10}  {4:>10}  {100:>10}\n"
+)
+PROGRESS = (
+    f"{'#Topic':<64}  {'#Broker Name':<32}  {'#QID':<4}  {'#Broker Offset':<20}  {'#Consumer Offset':<20}  "
+    f"{'#Client IP':<20} {'#Diff':<20} {'#Inflight':<20} #LastTime\n"
+    f"{'%RETRY%g':<64}  {'broker-a':<32}  {0:<4}  {5:<20}  {5:<20}  {'N/A':<20} {0:<20} {0:<20} N/A\n"
+    f"{'Orders':<64}  {'broker-a':<32}  {1:<4}  {900:<20}  {850:<20}  {'10.0.0.7':<20} {50:<20} {3:<20} "
+    "2026-11-20 10:00:00\n\nConsume TPS: 3.50\nConsume Diff Total: 50\nConsume Inflight Total: 3\n"
+)
+GROUPS = (
+    f"{'#Group':<64}  {'#Count':<6}  {'#Version':<24} {'#Type':<5}  {'#Model':<14}  {'#TPS':<7}  #Diff Total\n"
+    f"{'live':<64}  {2:<6}  {'V5_3_3':<24} {'PUSH':<5}  {'CLUSTERING':<14}  {12:<7}  40\n"
+    f"{'gone':<64}  {0:<6}  {'OFFLINE':<24} {'':<5}  {'':<14}  {0:<7}  7\n"
+)
+KAFKA = """
+Consumer group 'billing' has no active members.
+
+GROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID
+billing  orders  0          100             250             150  -            -     -
+billing  orders  1          -               30              -    -            -     -
+"""
+LOG = (
+    "2026-11-20 10:00:00.123 WARN  [77] [PullMessageService] [RocketmqClient#pullMessage:1] - the cached message count "
+    "exceeds the threshold 1000, so do flow control, minOffset=50, maxOffset=1051, count=1001, size=3 MiB, "
+    "pullRequest=PullRequest [consumerGroup=g, messageQueue=MessageQueue [topic=Orders, brokerName=broker-a, "
+    "queueId=0], nextOffset=1052], flowControlTimes=1\n"
+    "2026-11-20 10:00:01.123 INFO  [77] [Rebalance] - something else\n"
+    "2026-11-20 10:00:09.123 WARN  - so do flow control in words of another version\n"
+)
+
+
+def test_jolokia_gives_the_broker_s_own_numbers() -> None:
+    evidence = read_files([DATA / "jolokia-1.json"])
+    orders = next(each for each in evidence.destinations if each.name == "orders")
+    assert (orders.queue_size, orders.in_flight_count, orders.consumer_count, orders.max_page_size) == (
+        400,
+        200,
+        2,
+        200,
+    )
+    assert orders.broker == "localhost"
+    grouped = next(each for each in evidence.destinations if each.name == "grouped")
+    owners = dict(grouped.message_groups)
+    owner = next(each for each in evidence.subscriptions if each.client_id == "owner")
+    assert owners["g0"] == owners["g2"] == owner.consumer_id
+    exclusive = next(each for each in evidence.subscriptions if each.client_id == "dead")
+    assert exclusive.selector == "region = 'EU'"
+    assert not evidence.remarks
+
+
+def test_tables_are_read_by_their_header() -> None:
+    queue = read_text(DSTAT, "dstat.txt", 5).destinations[0]
+    assert (queue.name, queue.queue_size, queue.consumer_count, queue.in_flight_count, queue.time) == (
+        "orders.eu", 1200, 2, 100, 5,
+    )  # fmt: skip
+    retry, orders = read_text(PROGRESS, "progress.txt").offsets
+    assert (retry.topic, retry.client, retry.last_time, retry.group) == ("%RETRY%g", "", 0, "g")
+    assert (orders.lag, orders.queue, orders.client, orders.inflight, orders.group) == (50, 1, "10.0.0.7", 3, "g")
+    assert orders.last_time is not None
+    assert orders.last_time > 0
+    live, gone = read_text(GROUPS, "groups.txt").groups
+    assert (live.group, live.clients, live.diff_total, live.tps) == ("live", 2, 40, 12)
+    assert (gone.group, gone.clients, gone.diff_total) == ("gone", 0, 7)
+    first, never = read_text(KAFKA, "kafka.txt").offsets
+    assert (first.group, first.topic, first.queue, first.lag, first.client) == ("billing", "orders", 0, 150, "")
+    assert never.consumer_offset is None
+    assert never.lag is None
+
+
+def test_a_line_that_does_not_fit_is_told_not_dropped() -> None:
+    evidence = read_text(DSTAT + "half a line 12\n" + DSTAT.splitlines()[1].replace("1200", "many") + "\n", "d.txt")
+    assert [(remark.line, remark.why) for remark in evidence.remarks] == [
+        (3, "does not fit the table above it"),
+        (4, "a number was expected"),
+    ]
+    assert len(evidence.destinations) == 1
+    log = read_text(LOG, "client.log")
+    assert [(remark.line, remark.why) for remark in log.remarks] == [(3, "a flow-control line of unknown form")]
+    assert [(state.cause, state.threshold, state.min_offset, state.label) for state in log.flow_controls] == [
+        ("count", 1000, 50, "Orders/broker-a/0")
+    ]
+
+
+def test_a_running_info_is_read_whole() -> None:
+    evidence = read_files([DATA / "consumer-status.txt"])
+    (client,) = evidence.clients
+    assert client.group == "orders_group"
+    assert client.subscriptions == (("Orders", "TagA || TagB"),)
+    assert [queue.label for queue in client.queues] == ["Orders/broker-a/0", "Orders/broker-a/1"]
+    assert (client.queues[0].min_offset, client.queues[0].max_offset, client.queues[0].count) == (5000, 7100, 1)
+    assert (client.rates[0].consume_rt, client.rates[0].failed_in_hour) == (250.5, 12)
+    thread = next(each for each in evidence.dumps[0].threads if each.name.startswith("ConsumeMessageThread"))
+    assert thread.frames[:2] == (
+        "java.lang.Thread.sleep(Native Method)",
+        "listener.Orders.lambda$main$0(Orders.java:8)",
+    )
+    assert not evidence.remarks
+
+
+def test_thread_dumps_of_both_tools() -> None:
+    evidence = read_files([DATA / "jstack-1.txt", DATA / "py-spy-1.txt"])
+    java, python = evidence.dumps
+    blocked = next(each for each in java.threads if each.name == "ConsumeMessageThread_orders_group_2")
+    assert (blocked.state, blocked.waiting_for) == ("BLOCKED", "<0x000000069ec41450> (a java.lang.Object)")
+    assert java.time is not None
+    assert python.threads[1].frames[:2] == ("call_tax_service (app.py:6)", "handle (app.py:8)")
+    twice = read_text((DATA / "jstack-1.txt").read_text() + (DATA / "jstack-2.txt").read_text(), "both.txt")
+    assert len(twice.dumps) == 2
+    assert twice.dumps[0].threads == java.threads
+
+
+def test_spark_progress_in_lines_of_a_log() -> None:
+    report = {
+        "id": "1", "name": "q", "timestamp": "2026-11-20T10:00:00.000Z", "batchId": 7, "numInputRows": 5,
+        "inputRowsPerSecond": 5.0, "processedRowsPerSecond": 4.0, "durationMs": {"triggerExecution": 900},
+        "sources": [{"latestOffset": {"t": {"0": 100, "1": 50}}, "endOffset": {"t": {"0": 90, "1": 50}}}],
+    }  # fmt: skip
+    text = f"INFO MicroBatchExecution: Streaming query made progress: {json.dumps(report, indent=2)}\nINFO next {{odd\n"
+    evidence = read_text(text, "driver.log")
+    (stream,) = evidence.streams
+    assert (stream.query, stream.batch, stream.behind, stream.trigger_ms) == ("q", 7, 10, 900)
+    assert len(evidence.remarks) == 1
+
+
+def test_files_that_are_nothing_known(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("buy milk")
+    with pytest.raises(InvalidSourceError, match="holds nothing that is known here; read are: Jolokia JSON"):
+        read_files([tmp_path / "notes.txt"])
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidSourceError, match="not text in UTF-8"):
+        read_files([tmp_path / "binary"])
+    with pytest.raises(InvalidSourceError, match="cannot be read: No such file"):
+        read_files([tmp_path / "missing"])
+    (tmp_path / "cut.json").write_text((DATA / "jolokia-1.json").read_text()[:-200] + '"mbean" "value" "status"')
+    with pytest.raises(InvalidSourceError, match="looks like Jolokia JSON but cannot be read"):
+        read_files([tmp_path / "cut.json"])
+    refused = '{"request": {"mbean": "org.apache.activemq:x=y"}, "value": null, "status": 403, "error": "forbidden"}'
+    (remark,) = read_text(refused, "refused.json").remarks
+    assert remark.why == "the agent answered 403: forbidden"
