@@ -1,4 +1,4 @@
-"""RocketMQ's client side: which client owns which message queue, and which offset is safe to commit."""
+"""RocketMQ: an embedded cluster, its push consumer, which client owns which queue, which offset is safe to commit."""
 
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.hash_code import hash_code, tags_code
@@ -20,6 +20,7 @@ from pyengine.rocketmq.allocation import (
     sort_client_ids,
     sort_queues,
 )
+from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -31,6 +32,7 @@ from pyengine.rocketmq.listener import (
 )
 from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
 from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.producer import Producer
 from pyengine.rocketmq.remoting import (
     ConsumeFromWhere,
     MessageModel,
@@ -52,6 +54,7 @@ __all__ = [
     "AllocateMessageQueueByMachineRoom",
     "AllocateMessageQueueConsistentHash",
     "AllocationError",
+    "Broker",
     "ConsumeConcurrentlyContext",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
@@ -75,6 +78,7 @@ __all__ = [
     "OffsetNotFoundError",
     "OffsetStore",
     "ProcessQueue",
+    "Producer",
     "PullMessageRequest",
     "PullResult",
     "PullStatus",

@@ -1,0 +1,16 @@
+"""consumer_groups: the members of a broker's consumer groups and what each group subscribes to (ConsumerManager).
+
+Members are kept in the order in which they joined. Invariant: no group is empty.
+"""
+
+from libc.stdint cimport int64_t
+
+
+cdef class Group:
+    cdef dict members           # client id -> ms of its last heartbeat
+    cdef dict subscriptions     # topic -> (version, subscription)
+
+
+cdef class ConsumerGroups:
+    cdef dict groups            # group -> Group
+    cdef readonly int64_t expiry    # ms without a heartbeat until a member is gone

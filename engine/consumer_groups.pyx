@@ -1,0 +1,92 @@
+# cython: freethreading_compatible=True
+"""Who is in a consumer group, and whom the broker tells when that changes (spec rocketmq 4.1)."""
+
+from libc.stdint cimport int64_t
+
+# How often a broker looks for members that stopped sending heartbeats, ms (ClientHousekeepingService).
+SCAN_INTERVAL = 10000
+
+
+cdef class Group:
+    """Members and subscriptions of one group."""
+
+    def __init__(self):
+        raise TypeError("a Group is made by ConsumerGroups")
+
+
+cdef class ConsumerGroups:
+    """The consumer groups of one broker. expiry: ms. Not thread-safe: whoever drives it holds its lock."""
+
+    def __cinit__(self, *, int64_t expiry=120000):
+        self.groups = {}
+        self.expiry = expiry
+
+    def heartbeat(self, str group, str client_id, subscriptions, int64_t now):
+        """A member is alive and the group subscribes to this. Returns the members to be told of a change, or [].
+
+        subscriptions: iterable of (topic, version, subscription). A change is a new member, a topic that came or one
+        that is gone; a newer version of a known topic replaces the subscription silently (registerConsumer).
+        """
+        cdef Group found = self.groups.get(group)
+        cdef bint changed = False
+        cdef set topics = set()
+        if found is None:
+            found = Group.__new__(Group)
+            found.members, found.subscriptions = {}, {}
+            self.groups[group] = found
+        if client_id not in found.members:
+            changed = True
+        found.members[client_id] = now
+        for topic, version, subscription in subscriptions:
+            topics.add(topic)
+            known = found.subscriptions.get(topic)
+            if known is None:
+                changed = True
+            if known is None or version > known[0]:
+                found.subscriptions[topic] = (version, subscription)
+        for topic in [topic for topic in found.subscriptions if topic not in topics]:
+            del found.subscriptions[topic]
+            changed = True
+        return list(found.members) if changed else []
+
+    def leave(self, str group, str client_id):
+        """A member is gone. Returns the members that are left, to be told."""
+        cdef Group found = self.groups.get(group)
+        if found is None or client_id not in found.members:
+            return []
+        del found.members[client_id]
+        if not found.members:
+            del self.groups[group]
+        return list(found.members)
+
+    def expire(self, int64_t now):
+        """Remove members without a heartbeat for longer than ``expiry``. Returns {group: members to be told}."""
+        cdef Group found
+        cdef dict told = {}
+        for group, found in list(self.groups.items()):
+            lost = [client_id for client_id, seen in found.members.items() if now - seen > self.expiry]
+            for client_id in lost:
+                told[group] = self.leave(group, client_id)
+        return told
+
+    def members(self, str group):
+        """Client ids in the order of joining; [] for an unknown group."""
+        cdef Group found = self.groups.get(group)
+        return [] if found is None else list(found.members)
+
+    def subscription(self, str group, str topic):
+        """(version, subscription) as last heard; None where the group or the topic is unknown."""
+        cdef Group found = self.groups.get(group)
+        return None if found is None else found.subscriptions.get(topic)
+
+    def __contains__(self, group):
+        return group in self.groups
+
+    def __len__(self):
+        return len(self.groups)
+
+    def _check(self):
+        """Raise AssertionError unless every group has a member."""
+        cdef Group found
+        for group, found in self.groups.items():
+            assert found.members, group

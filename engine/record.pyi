@@ -1,0 +1,36 @@
+from enum import IntEnum
+from typing_extensions import disjoint_base
+class RecordKind(IntEnum):
+    MESSAGE = 1
+    DELIVERED = 2
+    DELETED = 3
+@disjoint_base
+class Reader:
+    def __init__(self) -> None: ...
+def encode_message(
+    topic: str,
+    body: bytes | None,
+    properties: dict[str, str],
+    position: int,
+    queue_id: int,
+    queue_offset: int,
+    born_timestamp: int,
+    store_timestamp: int,
+    *,
+    born_host: bytes,
+    store_host: bytes,
+    reconsume_times: int = 0,
+    flag: int = 0,
+    sys_flag: int = 0,
+    delivers: tuple[int, int] | None = None,
+) -> bytes: ...
+def encode_deletion(topic: str, queue_id: int, min_offset: int) -> bytes: ...
+def stored_size(frame: bytes) -> int: ...
+def payload(frame: bytes) -> bytes: ...
+def is_whole(frame: bytes) -> bool: ...
+def scan(
+    data: bytes, start: int = 0
+) -> tuple[list[tuple[int, int, int, str, int, int, int, int, tuple[int, int] | None]], int]: ...
+def decode_message(
+    frame: bytes,
+) -> tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int]: ...

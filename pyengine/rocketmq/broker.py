@@ -1,0 +1,294 @@
+"""An embedded RocketMQ cluster: the name server and its named brokers in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from itertools import count
+from types import TracebackType
+from typing import Self
+
+from pyengine._engine import consumer_groups
+from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
+from pyengine.clock import Clock, ManualClock, SystemClock, Timer
+from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.broker_node import BrokerNode, Stored
+from pyengine.rocketmq.commit_log import MemoryLog
+from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.remoting import (
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    ClientEvents,
+    HeartbeatData,
+    PullCallback,
+    PullMessageRequest,
+    SendResult,
+    SendStatus,
+)
+
+FIRST_PORT = 10911
+
+
+class Broker:
+    """A cluster of named brokers, with everything that clients ask of it (remoting.MQClientAPI).
+
+    names: the brokers, in this order; machine-room names (``room@broker``) too. clock: where all time comes from, a
+    SystemClock of its own by default. auto_create_topics: a send to an unknown topic makes it.
+    default_queues: queues a broker of a topic that is made so (RocketMQ: the smaller of the broker's 8 and the
+    producer's 4). message_delay_level: the broker's option of that name. seed: of the choice among retry queues.
+
+    A context manager; leaving it closes the brokers. Raises ConfigurationError for names or levels that cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        names: Iterable[str] = ("broker-a",),
+        clock: Clock | None = None,
+        auto_create_topics: bool = True,
+        default_queues: int = 4,
+        message_delay_level: str = DEFAULT_LEVELS,
+        seed: int = 0,
+    ) -> None:
+        listed = tuple(names)
+        if not listed or len(set(listed)) != len(listed) or not all(listed):
+            raise ConfigurationError("names", listed, "a cluster needs brokers of different names")
+        self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
+        self._own_clock = clock is None
+        self._auto_create = auto_create_topics
+        self._default_queues = default_queues
+        levels = DelayLevels(message_delay_level)
+        self.nodes = {
+            name: BrokerNode(
+                name, f"127.0.0.1:{FIRST_PORT + 10 * i}", self.clock, MemoryLog(), levels=levels, seed=seed + i
+            )
+            for i, name in enumerate(listed)
+        }
+        self._lock = threading.Lock()
+        self._events: dict[str, ClientEvents] = {}
+        self._turns: dict[str, count[int]] = {}
+        self._scan: Timer | None = None
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the brokers; waiting pulls are answered with an error. Harmless the second time."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._scan is not None:
+                self._scan.cancel()
+        for node in self.nodes.values():
+            node.close()
+        if self._own_clock:
+            self.clock.close()
+
+    # What an administrator does
+
+    def create_topic(self, topic: str, queues: int = 4, *, brokers: Iterable[str] | None = None) -> None:
+        """Make a topic with ``queues`` queues on each of ``brokers`` (all by default), or give it more queues.
+
+        Raises ConfigurationError for fewer queues than it has.
+        """
+        if queues < 1:
+            raise ConfigurationError("queues", queues, "a topic has at least one queue")
+        for name in brokers if brokers is not None else list(self.nodes):
+            self._node(name).create_topic(topic, queues)
+
+    def topics(self) -> dict[str, int]:
+        """Topic -> number of its queues on all brokers."""
+        found: dict[str, int] = {}
+        for node in self.nodes.values():
+            for topic, queues in list(node.topics.items()):
+                found[topic] = found.get(topic, 0) + queues
+        return found
+
+    def delete_below(self, queue: MessageQueue, offset: int) -> int:
+        """Delete the messages of a queue below ``offset``, as retention does. Returns how many there were."""
+        return self._node(queue.broker_name).delete_below(queue.topic, queue.queue_id, offset)
+
+    def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
+        """A copy of the message at an offset of a queue, None where there is none."""
+        return self._node(queue.broker_name).message(queue.topic, queue.queue_id, offset)
+
+    def messages(self, topic: str) -> list[MessageExt]:
+        """Copies of all messages of a topic, queue by queue; [] for an unknown topic."""
+        found = []
+        for queue in self.topic_subscribe_info(topic) or []:
+            for offset in range(self.min_offset(queue), self.max_offset(queue)):
+                copy = self.message(queue, offset)
+                if copy is not None:
+                    found.append(copy)
+        return found
+
+    def consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """The committed offsets of a group, for the queues that have one."""
+        found = {}
+        for queue in self.topic_subscribe_info(topic) or []:
+            node = self.nodes[queue.broker_name]
+            with node.lock:
+                offset = node.offsets.committed(group, topic, queue.queue_id)
+            if offset >= 0:
+                found[queue] = offset
+        return found
+
+    # What clients ask (remoting.MQClientAPI)
+
+    def register_client(self, client_id: str, events: ClientEvents) -> None:
+        """The client is connected; a second call with the same id replaces the events."""
+        with self._lock:
+            self._events[client_id] = events
+
+    def unregister_client(self, client_id: str, group: str) -> None:
+        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told."""
+        told = [node.leave(client_id, group) for node in self.nodes.values()]
+        self._tell(group, told)
+
+    def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
+        """The client is alive; a new member or a topic that came or went is made known to the group's members."""
+        told = [node.heartbeat(heartbeat) for node in self.nodes.values()]
+        with self._lock:
+            if not self._closed and (self._scan is None or not self._scan.pending):
+                self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
+        self._tell(heartbeat.group, told)
+
+    def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
+        """All queues of a topic, broker by broker; None if there is no such topic."""
+        queues = [
+            MessageQueue(topic, node.name, i) for node in self.nodes.values() for i in range(node.topics.get(topic, 0))
+        ]
+        return queues or None
+
+    def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
+        """Client ids of the group's members, as the topic's first broker knows them; MQBrokerError if it knows none."""
+        for node in self.nodes.values():
+            if topic in node.topics:
+                with node.lock:
+                    members = node.groups.members(group)
+                if members:
+                    return members
+                raise MQBrokerError(SYSTEM_ERROR, "no consumer for this group")
+        raise MQBrokerError(TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+
+    def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
+        """Answer through ``callback``, once: at once or after long polling, on the broker's worker."""
+        self._node(request.queue.broker_name).pull(request, callback)
+
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
+        """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
+        return self._node(queue.broker_name).query_offset(group, queue.topic, queue.queue_id)
+
+    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout: int = 5000) -> None:
+        """Store the offset, lower ones too (one way)."""
+        self._node(queue.broker_name).commit_offset(group, queue.topic, queue.queue_id, offset)
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """The offset that the next message will get."""
+        return self._node(queue.broker_name).max_offset(queue.topic, queue.queue_id)
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The smallest offset that is still there."""
+        return self._node(queue.broker_name).min_offset(queue.topic, queue.queue_id)
+
+    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The first offset stored at ``timestamp`` (ms) or later (spec rocketmq 4.6)."""
+        return self._node(queue.broker_name).search_offset(queue.topic, queue.queue_id, timestamp)
+
+    def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """The queues that the client now holds for ordered consumption."""
+        held: set[MessageQueue] = set()
+        for name, own in _by_broker(queues).items():
+            held |= self._node(name).lock_queues(group, client_id, own)
+        return held
+
+    def unlock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Give locks back; those of other clients stay."""
+        for name, own in _by_broker(queues).items():
+            self._node(name).unlock_queues(group, client_id, own)
+
+    def consumer_send_message_back(
+        self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int
+    ) -> None:
+        """Give a message back for a later try, or for the dead letters (spec rocketmq 6.2)."""
+        node = self._node(message.broker_name)
+        node.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush)
+
+    def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
+        """Store a message; without a queue in the next one of the topic, in turn. Makes the topic where it may.
+
+        Raises MQClientError for an unknown broker and where the topic must not be made, MQBrokerError for an unknown
+        queue, InvalidMessageError for a message that cannot be stored.
+        """
+        if queue is None:
+            queue = self._next_queue(message.topic)
+        node = self._node(queue.broker_name)
+        stored: Stored = node.send(message, queue.queue_id)
+        node.log.flush(stored.flush)
+        unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
+        return SendResult(SendStatus.SEND_OK, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
+
+    def settle(self) -> None:
+        """Under a ManualClock run what the brokers have been asked to do; otherwise nothing."""
+        if isinstance(self.clock, ManualClock):
+            self.clock.settle()
+
+    def make_topic(self, topic: str) -> list[MessageQueue]:
+        """Make a topic that a message is being sent to; returns its queues. MQClientError where it must not be made."""
+        internal = topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX))
+        if not self._auto_create and not internal:
+            raise MQClientError(f"No route info of this topic: {topic}")
+        self.create_topic(topic, 1 if internal else self._default_queues)
+        return self.topic_subscribe_info(topic) or []
+
+    # Within
+
+    def _node(self, name: str) -> BrokerNode:
+        try:
+            return self.nodes[name]
+        except KeyError:
+            raise MQClientError(f"The broker[{name}] not exist") from None
+
+    def _next_queue(self, topic: str) -> MessageQueue:
+        queues = self.topic_subscribe_info(topic) or self.make_topic(topic)
+        with self._lock:
+            turn = next(self._turns.setdefault(topic, count()))
+        return queues[turn % len(queues)]
+
+    def _tell(self, group: str, lists: Iterable[Iterable[str]]) -> None:
+        """Tell each client once that the members of its group changed."""
+        client_ids = dict.fromkeys(client_id for told in lists for client_id in told)
+        calls: list[Callable[[str], None]] = []
+        with self._lock:
+            for client_id in client_ids:
+                if client_id in self._events:
+                    calls.append(self._events[client_id].consumer_ids_changed)
+        for call in calls:
+            call(group)
+
+    def _expire_members(self) -> None:
+        told: dict[str, list[list[str]]] = {}
+        for node in self.nodes.values():
+            for group, client_ids in node.expire_members().items():
+                told.setdefault(group, []).append(client_ids)
+        with self._lock:
+            if not self._closed and any(len(node.groups) for node in self.nodes.values()):
+                self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
+        for group, lists in told.items():
+            self._tell(group, lists)
+
+
+def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    own: dict[str, list[MessageQueue]] = {}
+    for queue in queues:
+        own.setdefault(queue.broker_name, []).append(queue)
+    return own

@@ -1,0 +1,523 @@
+"""One named broker: its topics, its log and its consumer groups. What it decides is decided in the core."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from pyengine._engine import delay, pull_hold, record
+from pyengine._engine.consume_queue import ConsumeQueue, PullCode
+from pyengine._engine.consumer_groups import ConsumerGroups
+from pyengine._engine.consumer_offsets import ConsumerOffsets
+from pyengine._engine.delay import DelayLevels
+from pyengine._engine.hash_code import tags_code
+from pyengine._engine.pull_hold import PullHold
+from pyengine._engine.rebalance_lock import RebalanceLocks
+from pyengine._engine.selector import Selector
+from pyengine._engine.tags import parse_tags
+from pyengine.clock import Clock, Timer
+from pyengine.errors import (
+    ConfigurationError,
+    InvalidSelectorError,
+    MQBrokerError,
+    MQClientError,
+    OffsetNotFoundError,
+    PyengineError,
+    SelectorEvaluationError,
+)
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.commit_log import CommitLog
+from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.remoting import (
+    FLAG_COMMIT_OFFSET,
+    FLAG_SUSPEND,
+    QUERY_NOT_FOUND,
+    SUBSCRIPTION_NOT_EXIST,
+    SUBSCRIPTION_NOT_LATEST,
+    SUBSCRIPTION_PARSE_FAILED,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    HeartbeatData,
+    PullCallback,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+    SubscriptionData,
+)
+
+log = logging.getLogger("pyengine.rocketmq.broker")
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+INVALID_PARAMETER = 29
+RETRY_QUEUES = 1
+DLQ_QUEUES = 1
+DEFAULT_MAX_RECONSUME_TIMES = 16
+
+_STATUS = {
+    PullCode.SUCCESS: PullStatus.FOUND,
+    PullCode.NOT_FOUND: PullStatus.NO_NEW_MSG,
+    PullCode.RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+Properties = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """One message queue: its index and the pulls that wait at its end."""
+
+    index: ConsumeQueue = field(default_factory=ConsumeQueue)
+    hold: PullHold = field(default_factory=PullHold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """What a subscription asks of the broker. codes: None for all. selector: of an SQL92 subscription."""
+
+    codes: frozenset[int] | None = None
+    selector: Selector | None = None
+
+    def matches(self, properties: Properties) -> bool:
+        """An expression that cannot be evaluated does not match (spec rocketmq 8.3)."""
+        if self.selector is None:
+            return True
+        try:
+            return self.selector.matches(properties)
+        except SelectorEvaluationError as error:
+            log.error("Message Filter error, %s", error)
+            return False
+
+
+def _filter(subscription: SubscriptionData) -> _Filter:
+    if subscription.expression_type in ("", "TAG"):
+        return _Filter() if subscription.sub_string == "*" else _Filter(subscription.code_set)
+    return _Filter(selector=Selector(subscription.sub_string, dialect="rocketmq"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a message was stored. flush: the position up to which the log is to be made safe before it is confirmed."""
+
+    queue: MessageQueue
+    queue_offset: int
+    offset_msg_id: str
+    flush: int
+
+
+class BrokerNode:
+    """A broker of a cluster. name: its name. address: ``ip:port``, which message ids are made of.
+
+    Every method is safe from any thread; answers to pulls come from the node's own worker.
+    """
+
+    def __init__(
+        self, name: str, address: str, clock: Clock, commit_log: CommitLog, *, levels: DelayLevels, seed: int
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.clock = clock
+        self.log = commit_log
+        self.lock = threading.RLock()
+        self.topics: dict[str, int] = {}
+        self.offsets = ConsumerOffsets()
+        self.groups = ConsumerGroups()
+        self.locks = RebalanceLocks()
+        self._levels = levels
+        self._host = _host_bytes(address)
+        self._queues: dict[tuple[str, int], _Queue] = {}
+        self._delivered = [0] * (len(levels) + 1)
+        self._delay_timers: list[Timer | None] = [None] * (len(levels) + 1)
+        self._hold_timer: Timer | None = None
+        self._started = clock.now()
+        self._random = Random(seed)
+        self._worker = clock.worker(f"PullMessageThread_{name}")
+        self._closed = False
+
+    # Topics and queues
+
+    def create_topic(self, topic: str, queues: int) -> bool:
+        """Make a topic, or give it more queues; fewer are refused. Returns True if something changed."""
+        with self.lock:
+            before = self.topics.get(topic, 0)
+            if queues < before:
+                raise ConfigurationError(
+                    "queues", queues, f"topic {topic!r} of broker {self.name!r} has {before}", "a topic never shrinks"
+                )
+            self.topics[topic] = queues
+            return queues != before
+
+    def queue(self, topic: str, queue_id: int) -> _Queue:
+        """The state of a queue. Raises MQBrokerError for one that the topic does not have."""
+        count = len(self._levels) if topic == SCHEDULE_TOPIC else self.topics.get(topic)
+        if count is None:
+            raise MQBrokerError(TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+        if not 0 <= queue_id < count:
+            raise MQBrokerError(
+                INVALID_PARAMETER,
+                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}]",
+            )
+        found = self._queues.get((topic, queue_id))
+        if found is None:
+            found = self._queues[(topic, queue_id)] = _Queue()
+        return found
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        with self.lock:
+            return self.queue(topic, queue_id).index.min_offset
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        with self.lock:
+            return self.queue(topic, queue_id).index.max_offset
+
+    def search_offset(self, topic: str, queue_id: int, timestamp: int) -> int:
+        with self.lock:
+            return self.queue(topic, queue_id).index.search(timestamp)
+
+    def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
+        """A copy of the message at an offset, None where there is none."""
+        with self.lock:
+            index = self.queue(topic, queue_id).index
+            if not index.min_offset <= offset < index.max_offset:
+                return None
+            return self._decode(self.log.read(index.position(offset)))
+
+    # Storing
+
+    def send(self, message: Message, queue_id: int, born_host: str = "127.0.0.1:0") -> Stored:
+        """Store what a producer or a consumer's inner producer sends (SendMessageProcessor)."""
+        properties = dict(message.properties)
+        topic = message.topic
+        reconsume_times = int(properties.pop(names.PROPERTY_RECONSUME_TIME, "0"))
+        limit = properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
+        with self.lock:
+            now = self.clock.now()
+            if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
+                group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
+                most = DEFAULT_MAX_RECONSUME_TIMES if limit is None else int(limit)
+                if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
+                    topic, queue_id = self._dead_letter_queue(group)
+                    properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
+            return self._put(
+                topic, queue_id, message.body, properties, born=now, born_host=_host_bytes(born_host),
+                reconsume_times=reconsume_times, flag=message.flag,
+            )  # fmt: skip
+
+    def send_back(self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int) -> Stored:
+        """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
+        with self.lock:
+            try:
+                stored = self._decode(self.log.read(message.commit_log_offset))
+            except PyengineError as error:
+                raise MQBrokerError(
+                    SYSTEM_ERROR, f"look message by offset failed, {message.commit_log_offset}"
+                ) from error
+            properties = dict(stored.properties)
+            properties.setdefault(names.PROPERTY_RETRY_TOPIC, stored.topic)
+            level = delay.send_back(delay_level, stored.reconsume_times, max_reconsume_times)
+            if level < 0:
+                topic, queue_id = self._dead_letter_queue(group)
+                level = 0
+            else:
+                topic, queue_id = names.retry_topic(group), self._random.randrange(RETRY_QUEUES)
+                self.create_topic(topic, max(RETRY_QUEUES, self.topics.get(topic, 0)))
+            properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
+            if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
+                properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
+            return self._put(
+                topic, queue_id, stored.body, properties, born=stored.born_timestamp,
+                born_host=_host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
+                flag=stored.flag, sys_flag=stored.sys_flag,
+            )  # fmt: skip
+
+    def offset_msg_id(self, position: int) -> str:
+        """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
+        return f"{self._host.hex().upper()}{position:016X}"
+
+    def _dead_letter_queue(self, group: str) -> tuple[str, int]:
+        topic = names.dlq_topic(group)
+        self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
+        return topic, self._random.randrange(DLQ_QUEUES)
+
+    def _put(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | None,
+        properties: dict[str, str],
+        *,
+        born: int,
+        born_host: bytes,
+        reconsume_times: int = 0,
+        flag: int = 0,
+        sys_flag: int = 0,
+        delivers: tuple[int, int] | None = None,
+    ) -> Stored:
+        """Append a message to the log and its queue's index, and wake the pulls that wait for it."""
+        target = MessageQueue(topic, self.name, queue_id)
+        level = self._levels.clamp(int(properties.get(names.PROPERTY_DELAY_TIME_LEVEL, "0")))
+        self.queue(topic, queue_id)
+        now = self.clock.now()
+        code = tags_code(properties.get(names.PROPERTY_TAGS))
+        if level > 0:
+            properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
+            properties[names.PROPERTY_REAL_TOPIC] = topic
+            properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
+            topic, queue_id = SCHEDULE_TOPIC, level - 1
+            code = self._levels.deliver_time(level, now)
+        queue = self.queue(topic, queue_id)
+        position, offset = self.log.end, queue.index.max_offset
+        frame = record.encode_message(
+            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
+            store_host=self._host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag, delivers=delivers,
+        )  # fmt: skip
+        self.log.append(frame)
+        queue.index.append(position, record.stored_size(frame), code, now)
+        if level > 0:
+            self._schedule(level)
+        else:
+            self._run_again(queue.hold.arrived(queue.index.max_offset, code, properties, now))
+        return Stored(target, offset, self.offset_msg_id(position), self.log.end)
+
+    # Delayed messages
+
+    def _schedule(self, level: int) -> None:
+        """Have the first delayed message of a level delivered when it is due."""
+        index = self.queue(SCHEDULE_TOPIC, level - 1).index
+        following = max(self._delivered[level], index.min_offset)
+        timer = self._delay_timers[level]
+        if self._closed or following >= index.max_offset or (timer is not None and timer.pending):
+            return
+        due = self._levels.due_time(level, index.tags_code(following), self.clock.now())
+        self._delay_timers[level] = self.clock.call_at(due, lambda: self._deliver(level))
+
+    def _deliver(self, level: int) -> None:
+        """Move what is due from a level's queue to where it was sent (ScheduleMessageService)."""
+        with self.lock:
+            if self._closed:
+                return
+            index = self.queue(SCHEDULE_TOPIC, level - 1).index
+            following = max(self._delivered[level], index.min_offset)
+            while following < index.max_offset:
+                now = self.clock.now()
+                if self._levels.due_time(level, index.tags_code(following), now) > now:
+                    break
+                stored = self._decode(self.log.read(index.position(following)))
+                properties = stored.properties
+                properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
+                self._put(
+                    properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]), stored.body,
+                    properties, born=stored.born_timestamp, born_host=_host_bytes(stored.born_host),
+                    reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
+                    delivers=(level, following),
+                )  # fmt: skip
+                following += 1
+                self._delivered[level] = following
+            self._schedule(level)
+
+    @property
+    def delivered(self) -> dict[int, int]:
+        """Delay level -> offset of the first message that was not delivered yet."""
+        with self.lock:
+            return {level: self._delivered[level] for level in range(1, len(self._delivered))}
+
+    # Pulls
+
+    def pull(self, request: PullMessageRequest, callback: PullCallback) -> None:
+        """Answer a pull through ``callback``, on the node's worker."""
+        self._worker.submit(lambda: self._pull(request, callback, may_wait=True))
+
+    def _pull(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> None:
+        answer: PullResult | PyengineError | None
+        try:
+            with self.lock:
+                answer = self._find(request, callback, may_wait=may_wait)
+        except PyengineError as error:
+            answer = error
+        if answer is not None:
+            callback(answer)
+
+    def _find(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> PullResult | None:
+        """The answer, None if the pull waits (PullMessageProcessor)."""
+        if self._closed:
+            raise MQClientError(f"the broker[{self.name}] is closed")
+        topic, _, queue_id = request.queue
+        queue = self.queue(topic, queue_id)
+        wanted = self._subscription(request)
+        index, position_of = queue.index, queue.index.position
+
+        def matches(offset: int) -> bool:
+            return wanted.matches(self._decode(self.log.read(position_of(offset))).properties)
+
+        code, following, found = index.pull(
+            request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
+        )
+        if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
+            self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
+        if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
+            queue.hold.hold(
+                (request, callback), request.queue_offset, self.clock.now(), request.suspend_timeout, wanted.codes,
+                None if wanted.selector is None else wanted.matches,
+            )  # fmt: skip
+            self._look_at_held()
+            return None
+        messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
+        return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
+
+    def _subscription(self, request: PullMessageRequest) -> _Filter:
+        topic = request.queue.topic
+        if request.sub_expression is not None:
+            try:
+                if request.expression_type in ("", "TAG"):
+                    text, tags, codes = parse_tags(request.sub_expression)
+                    return _filter(SubscriptionData(topic, text, tags, codes))
+                return _filter(SubscriptionData(topic, request.sub_expression, expression_type=request.expression_type))
+            except (MQClientError, InvalidSelectorError) as error:
+                raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from error
+        if request.consumer_group not in self.groups:
+            raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+        known = self.groups.subscription(request.consumer_group, topic)
+        if known is None:
+            raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+        if known[0] < request.sub_version:
+            raise MQBrokerError(SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        wanted = known[1]
+        if isinstance(wanted, PyengineError):
+            raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from wanted
+        assert isinstance(wanted, _Filter)
+        return wanted
+
+    def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
+        for request, callback in pulls:
+            self._worker.submit(lambda r=request, c=callback: self._pull(r, c, may_wait=False))  # type: ignore[misc]
+
+    def _look_at_held(self) -> None:
+        """Look at waiting pulls every five seconds from the broker's start on, as long as there are any."""
+        if self._hold_timer is None or not self._hold_timer.pending:
+            interval = pull_hold.CHECK_INTERVAL
+            turns = (self.clock.now() - self._started) // interval + 1
+            self._hold_timer = self.clock.call_at(self._started + turns * interval, self._check_held)
+
+    def _check_held(self) -> None:
+        with self.lock:
+            if self._closed:
+                return
+            for queue in self._queues.values():
+                if len(queue.hold):
+                    self._run_again(queue.hold.check(queue.index.max_offset, self.clock.now()))
+            if any(len(queue.hold) for queue in self._queues.values()):
+                self._look_at_held()
+
+    def _decode(self, frame: bytes) -> MessageExt:
+        (
+            topic, body, properties, position, queue_id, offset, born, stored, born_host, store_host, times, flag,
+            sys_flag, crc, size,
+        ) = record.decode_message(frame)  # fmt: skip
+        message = MessageExt(
+            topic, body, broker_name=self.name, queue_id=queue_id, queue_offset=offset, commit_log_offset=position,
+            msg_id=properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or self.offset_msg_id(position),
+            reconsume_times=times, born_timestamp=born, store_timestamp=stored, born_host=_host_text(born_host),
+            store_host=_host_text(store_host), store_size=size, flag=flag,
+        )  # fmt: skip
+        message.properties = properties
+        message.sys_flag = sys_flag
+        message.body_crc = crc
+        return message
+
+    # Groups, offsets and locks
+
+    def heartbeat(self, heartbeat: HeartbeatData) -> list[str]:
+        """A member is alive. Returns the client ids to be told of a change."""
+        subscriptions: list[tuple[str, int, _Filter | InvalidSelectorError]] = []
+        for subscription in heartbeat.subscriptions:
+            wanted: _Filter | InvalidSelectorError
+            try:
+                wanted = _filter(subscription)
+            except InvalidSelectorError as error:
+                wanted = error
+            subscriptions.append((subscription.topic, subscription.sub_version, wanted))
+        with self.lock:
+            retry = names.retry_topic(heartbeat.group)
+            if retry not in self.topics:
+                self.create_topic(retry, RETRY_QUEUES)
+            return self.groups.heartbeat(heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now())
+
+    def leave(self, client_id: str, group: str) -> list[str]:
+        """A member is gone. Returns the client ids to be told."""
+        with self.lock:
+            return self.groups.leave(group, client_id)
+
+    def expire_members(self) -> dict[str, list[str]]:
+        """Members that stopped sending heartbeats are gone. Returns group -> client ids to be told."""
+        with self.lock:
+            return self.groups.expire(self.clock.now())
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Store a group's offset."""
+        with self.lock:
+            if not self.offsets.commit(group, topic, queue_id, offset):
+                log.warning(
+                    "[NOTIFYME]update consumer offset less than store. key=%s@%s, queueId=%s, requestOffset=%s",
+                    topic, group, queue_id, offset,
+                )  # fmt: skip
+
+    def query_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """A group's offset, or what one without is told; OffsetNotFoundError."""
+        with self.lock:
+            index = self.queue(topic, queue_id).index
+            first = index.min_offset == 0 and index.max_offset > 0
+            offset = self.offsets.query(group, topic, queue_id, index.min_offset, first)
+        if offset < 0:
+            raise OffsetNotFoundError(
+                QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+            )
+        return offset
+
+    def lock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        with self.lock:
+            return self.locks.lock(group, client_id, queues, self.clock.now())
+
+    def unlock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        with self.lock:
+            self.locks.unlock(group, client_id, queues)
+
+    # Deleting
+
+    def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        """Forget a queue's messages below an offset, for good. Returns how many."""
+        with self.lock:
+            queue = self.queue(topic, queue_id)
+            gone = queue.index.delete_below(offset)
+            if gone:
+                self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
+            end = self.log.end
+        self.log.flush(end)
+        return gone
+
+    def close(self) -> None:
+        """Answer what waits with an error and stop."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            for timer in [self._hold_timer, *self._delay_timers]:
+                if timer is not None:
+                    timer.cancel()
+            for queue in self._queues.values():
+                self._run_again(queue.hold.drop_all())
+        self._worker.close()
+        self.log.close()
+
+
+def _host_bytes(text: str) -> bytes:
+    """``ip:port`` as eight bytes."""
+    address, _, port = text.rpartition(":")
+    return bytes(int(part) for part in address.split(".")) + int(port).to_bytes(4, "big")
+
+
+def _host_text(packed: bytes) -> str:
+    return f"{'.'.join(map(str, packed[:4]))}:{int.from_bytes(packed[4:], 'big')}"

@@ -1,0 +1,128 @@
+"""Sending to an embedded cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, overload
+
+from pyengine.errors import MQClientError
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.message import Message
+from pyengine.rocketmq.remoting import SendResult
+
+MESSAGE_ILLEGAL = 13
+MAX_MESSAGE_SIZE = 4 * 1024 * 1024
+TOPIC_MAX_LENGTH = 127
+_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+
+_producers = count(1)
+
+
+class Producer:
+    """Sends messages to a Broker. group: its producer group. Safe from any thread.
+
+    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB).
+    """
+
+    def __init__(
+        self, broker: Broker, group: str = "DEFAULT_PRODUCER", *, max_message_size: int = MAX_MESSAGE_SIZE
+    ) -> None:
+        self.broker = broker
+        self.group = group
+        self.max_message_size = max_message_size
+        self._prefix = f"7F000001{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
+        self._number = count()
+        self._lock = threading.Lock()
+
+    @overload
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult: ...
+
+    @overload
+    def send(
+        self,
+        message: str,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        delay_time_level: int = 0,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult: ...
+
+    def send(
+        self,
+        message: Message | str,
+        body: bytes | None = None,
+        *,
+        tags: str | None = None,
+        keys: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        delay_time_level: int = 0,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult:
+        """Store one message and return where; when this returns the broker has it as safe as it keeps messages.
+
+        message: a Message, or a topic together with body, tags, keys, properties and delay_time_level (1..18, 0 for
+        none). queue: where to; selector: function(queues, message, arg) -> queue, for messages that belong together
+        in order; without both the queues take turns. The message gets a unique id, if it has none.
+
+        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent.
+        """
+        if isinstance(message, str):
+            message = Message(message, body, tags=tags, keys=keys, properties=properties)
+            if delay_time_level:
+                message.delay_time_level = delay_time_level
+        elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
+            raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
+        self._check(message)
+        with self._lock:
+            unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
+        message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
+        if selector is not None:
+            if queue is not None:
+                raise MQClientError("give a queue or a selector, not both")
+            queues = self.broker.topic_subscribe_info(message.topic) or self.broker.make_topic(message.topic)
+            queue = selector(queues, message, arg)
+            if queue is None:
+                raise MQClientError("select message queue return null.")
+        result = self.broker.send_message(self.group, message, queue)
+        self.broker.settle()
+        return result
+
+    def _check(self, message: Message) -> None:
+        """What the real client refuses before it sends (Validators.checkMessage)."""
+        topic = message.topic
+        if not topic or not topic.strip():
+            raise MQClientError("The specified topic is blank")
+        if len(topic) > TOPIC_MAX_LENGTH:
+            raise MQClientError(f"The specified topic is longer than topic max length {TOPIC_MAX_LENGTH}.")
+        if not _TOPIC.fullmatch(topic):
+            raise MQClientError(
+                f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+            )
+        if message.body is None:
+            raise MQClientError("the message body is null", MESSAGE_ILLEGAL)
+        if not message.body:
+            raise MQClientError("the message body length is zero", MESSAGE_ILLEGAL)
+        if len(message.body) > self.max_message_size:
+            raise MQClientError(f"the message body size over max value, MAX: {self.max_message_size}", MESSAGE_ILLEGAL)

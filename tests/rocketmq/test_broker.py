@@ -1,0 +1,395 @@
+"""The embedded cluster under a clock that the test moves."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from pyengine import rocketmq
+from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, OffsetNotFoundError, PyengineError
+from pyengine.rocketmq import MessageQueue
+from pyengine.rocketmq.remoting import (
+    FLAG_COMMIT_OFFSET,
+    FLAG_SUSPEND,
+    ClientEvents,
+    ConsumeFromWhere,
+    HeartbeatData,
+    MessageModel,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+    SubscriptionData,
+)
+
+Q0 = MessageQueue("T", "broker-a", 0)
+ALL = PullMessageRequest("c1", "G", Q0, 0, sub_expression="*")
+
+
+class Cluster:
+    """A cluster of one broker, a producer, and pulls that remember their answers."""
+
+    def __init__(self, **options: object) -> None:
+        self.clock = ManualClock(now=1_700_000_000_000)
+        self.broker = rocketmq.Broker(clock=self.clock, **options)  # type: ignore[arg-type]
+        self.producer = rocketmq.Producer(self.broker)
+        self.broker.create_topic("T", 1)
+        self.events: list[tuple[str, str]] = []
+
+    def send(self, *bodies: bytes, **options: object) -> list[int]:
+        return [self.producer.send("T", body, queue=Q0, **options).queue_offset for body in bodies]  # type: ignore[call-overload]
+
+    def ask(self, request: PullMessageRequest) -> list[PullResult | PyengineError]:
+        """The answers that a pull has had; grows when a waiting pull is answered."""
+        answers: list[PullResult | PyengineError] = []
+        self.broker.pull_message(request, answers.append)
+        self.clock.settle()
+        return answers
+
+    def pull(self, request: PullMessageRequest) -> PullResult:
+        (answer,) = self.ask(replace(request, sys_flag=request.sys_flag & ~FLAG_SUSPEND))
+        assert isinstance(answer, PullResult), answer
+        return answer
+
+    def bodies(self, topic: str) -> list[bytes | None]:
+        return [message.body for message in self.broker.messages(topic)]
+
+    def join(self, client_id: str, group: str = "G", *subscriptions: SubscriptionData) -> None:
+        self.broker.register_client(client_id, ClientEvents(lambda group: self.events.append((client_id, group))))
+        self.broker.send_heartbeat(
+            HeartbeatData(
+                client_id,
+                group,
+                MessageModel.CLUSTERING,
+                ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+                subscriptions or (SubscriptionData("T", "*"),),
+            )
+        )
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_messages_come_back_as_they_were_sent(cluster: Cluster) -> None:
+    sent = cluster.producer.send("T", b"hello", tags="TagA", keys="k1", properties={"region": "hangzhou"}, queue=Q0)
+    (message,) = cluster.pull(ALL).messages
+    assert (message.topic, message.body, message.tags, message.keys) == ("T", b"hello", "TagA", "k1")
+    assert message.properties["region"] == "hangzhou"
+    assert (message.queue_offset, message.queue_id, message.broker_name) == (0, 0, "broker-a")
+    assert message.msg_id == sent.msg_id == message.properties["UNIQ_KEY"]
+    assert message.store_timestamp == message.born_timestamp == cluster.clock.now()
+    assert sent.offset_msg_id == "7F00000100002A9F0000000000000000"
+    assert message.store_size == 91 + len("hello") + len("T") + sum(
+        len(k) + len(v) + 2 for k, v in message.properties.items()
+    )
+
+
+def test_a_pull_tells_where_to_go_on(cluster: Cluster) -> None:
+    assert cluster.pull(ALL).status is PullStatus.NO_NEW_MSG
+    assert cluster.pull(replace(ALL, queue_offset=5)) == PullResult(PullStatus.OFFSET_ILLEGAL, 0, 0, 0)
+    cluster.send(*[b"x"] * 40)
+    found = cluster.pull(replace(ALL, max_nums=100))
+    assert (found.status, len(found.messages), found.next_begin_offset, found.max_offset) == (
+        PullStatus.FOUND,
+        32,
+        32,
+        40,
+    )
+    assert cluster.pull(replace(ALL, queue_offset=38)).next_begin_offset == 40
+    assert cluster.pull(replace(ALL, queue_offset=40)).status is PullStatus.NO_NEW_MSG
+    assert cluster.pull(replace(ALL, queue_offset=41)) == PullResult(PullStatus.OFFSET_ILLEGAL, 40, 0, 40)
+
+
+def test_an_answer_holds_at_most_256_kib_but_always_one_message(cluster: Cluster) -> None:
+    cluster.send(b"x" * 300_000, b"y" * 200_000, b"z" * 200_000)
+    assert [m.queue_offset for m in cluster.pull(ALL).messages] == [0]
+    assert [m.queue_offset for m in cluster.pull(replace(ALL, queue_offset=1)).messages] == [1]
+
+
+def test_tags_are_compared_by_their_hash_at_the_broker(cluster: Cluster) -> None:
+    for tag in ("Aa", "BB", "C", None):
+        cluster.send(b"x", tags=tag)
+    wants_aa = replace(ALL, sub_expression="Aa")
+    assert [m.tags for m in cluster.pull(wants_aa).messages] == ["Aa", "BB"]
+    nothing = cluster.pull(replace(ALL, sub_expression="D || E"))
+    assert (nothing.status, nothing.next_begin_offset) == (PullStatus.NO_MATCHED_MSG, 4)
+
+
+def test_sql_filters_at_the_broker_and_what_cannot_be_evaluated_does_not_match(cluster: Cluster) -> None:
+    for price in ("5", "15", "cheap"):
+        cluster.send(price.encode(), properties={"price": price})
+    sql = replace(ALL, sub_expression="price > 10", expression_type="SQL92")
+    assert [m.body for m in cluster.pull(sql).messages] == [b"15"]
+    (refused,) = cluster.ask(replace(sql, sub_expression="price >"))
+    assert isinstance(refused, MQBrokerError)
+    assert refused.code == 23
+
+
+def test_a_filtering_pull_gives_up_after_800_messages(cluster: Cluster) -> None:
+    cluster.send(*[b"x"] * 1000, tags="A")
+    first = cluster.pull(replace(ALL, sub_expression="B"))
+    assert (first.status, first.next_begin_offset) == (PullStatus.NO_MATCHED_MSG, 800)
+    assert cluster.pull(replace(ALL, sub_expression="B", queue_offset=800)).next_begin_offset == 1000
+
+
+def test_a_pull_waits_for_a_message(cluster: Cluster) -> None:
+    answers = cluster.ask(ALL)
+    cluster.clock.advance(14_000)
+    assert answers == []
+    cluster.send(b"at last")
+    (answer,) = answers
+    assert isinstance(answer, PullResult)
+    assert [m.body for m in answer.messages] == [b"at last"]
+
+
+def test_a_waiting_pull_is_answered_after_fifteen_seconds(cluster: Cluster) -> None:
+    cluster.clock.advance(3_000)
+    answers = cluster.ask(ALL)
+    cluster.clock.advance(16_999)  # looked at every 5 s from the broker's start: at 5, 10, 15 and 20 s
+    assert answers == []
+    cluster.clock.advance(1)
+    assert answers == [PullResult(PullStatus.NO_NEW_MSG, 0, 0, 0)]
+
+
+def test_a_message_that_a_waiting_pull_does_not_want_moves_it_on_at_the_next_look(cluster: Cluster) -> None:
+    answers = cluster.ask(replace(ALL, sub_expression="A"))
+    cluster.send(b"x", tags="B")
+    assert answers == []
+    cluster.clock.advance(5_000)
+    assert answers == [PullResult(PullStatus.NO_MATCHED_MSG, 1, 0, 1)]
+
+
+def test_a_group_without_an_offset_starts_a_young_queue_at_zero(cluster: Cluster) -> None:
+    with pytest.raises(OffsetNotFoundError):
+        cluster.broker.query_consumer_offset("G", Q0)
+    cluster.send(b"1", b"2", b"3")
+    assert cluster.broker.query_consumer_offset("G", Q0) == 0
+    cluster.broker.delete_below(Q0, 1)
+    with pytest.raises(OffsetNotFoundError):
+        cluster.broker.query_consumer_offset("G", Q0)
+    cluster.broker.update_consumer_offset("G", Q0, 2)
+    assert cluster.broker.query_consumer_offset("G", Q0) == 2
+    cluster.broker.update_consumer_offset("G", Q0, 1)
+    assert cluster.broker.query_consumer_offset("G", Q0) == 1
+
+
+def test_a_pull_carries_the_commit_once(cluster: Cluster) -> None:
+    cluster.send(b"1", b"2")
+    cluster.pull(replace(ALL, commit_offset=1))
+    assert cluster.broker.consumer_offsets("G", "T") == {}
+    cluster.ask(replace(ALL, queue_offset=2, sys_flag=FLAG_COMMIT_OFFSET | FLAG_SUSPEND, commit_offset=1))
+    assert cluster.broker.consumer_offsets("G", "T") == {Q0: 1}
+    cluster.broker.update_consumer_offset("G", Q0, 2)
+    cluster.send(b"wakes the pull")
+    assert cluster.broker.consumer_offsets("G", "T") == {Q0: 2}
+
+
+def test_deleted_offsets_are_illegal_and_the_answer_names_the_smallest(cluster: Cluster) -> None:
+    cluster.send(*[b"x"] * 5)
+    assert cluster.broker.delete_below(Q0, 3) == 3
+    assert cluster.pull(replace(ALL, queue_offset=1)) == PullResult(PullStatus.OFFSET_ILLEGAL, 3, 3, 5)
+    assert cluster.broker.delete_below(Q0, 99) == 2
+    assert (cluster.broker.min_offset(Q0), cluster.broker.max_offset(Q0)) == (5, 5)
+    assert cluster.pull(replace(ALL, queue_offset=5)).status is PullStatus.NO_NEW_MSG
+
+
+def test_search_by_time_is_a_lower_bound(cluster: Cluster) -> None:
+    start = cluster.clock.now()
+    for _ in range(3):
+        cluster.send(b"a", b"b")
+        cluster.clock.advance(1000)
+    found = [cluster.broker.search_offset(Q0, start + ms) for ms in (-5, 0, 1, 1000, 1001, 2000, 2001)]
+    assert found == [0, 0, 2, 2, 4, 4, 6]
+
+
+def test_a_delayed_message_arrives_when_its_level_says(cluster: Cluster) -> None:
+    cluster.send(b"later", delay_time_level=3)
+    cluster.send(b"sooner", delay_time_level=1)
+    cluster.clock.advance(999)
+    assert cluster.bodies("T") == []
+    cluster.clock.advance(1)
+    assert cluster.bodies("T") == [b"sooner"]
+    cluster.clock.advance(9_000)
+    assert cluster.bodies("T") == [b"sooner", b"later"]
+    message = cluster.broker.message(Q0, 1)
+    assert message is not None
+    assert "DELAY" not in message.properties
+    assert message.properties["REAL_TOPIC"] == "T"
+    assert message.store_timestamp - message.born_timestamp == 10_000
+
+
+def test_a_failed_message_is_retried_by_delay_level_and_ends_as_a_dead_letter(cluster: Cluster) -> None:
+    cluster.join("c1")
+    cluster.send(b"x", tags="A")
+    (message,) = cluster.pull(ALL).messages
+    retry = MessageQueue("%RETRY%G", "broker-a", 0)
+    delays = []
+    for times in range(16):
+        cluster.broker.consumer_send_message_back("G", message, 0, 16)
+        before = cluster.clock.now()
+        while cluster.broker.max_offset(retry) == times:
+            cluster.clock.advance(1000)
+        delays.append((cluster.clock.now() - before) // 1000)
+        found = cluster.broker.message(retry, times)
+        assert found is not None
+        message = found
+        assert message.reconsume_times == times + 1
+    assert delays == [10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200]
+    assert (message.tags, message.properties["RETRY_TOPIC"]) == ("A", "T")
+    assert message.properties["ORIGIN_MESSAGE_ID"] == cluster.broker.nodes["broker-a"].offset_msg_id(0)
+    cluster.broker.consumer_send_message_back("G", message, 0, 16)
+    (dead,) = cluster.broker.messages("%DLQ%G")
+    assert (dead.body, dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (b"x", 17, "T")
+
+
+def test_a_consumer_chooses_the_level_or_the_dead_letters(cluster: Cluster) -> None:
+    cluster.send(b"x")
+    (message,) = cluster.pull(ALL).messages
+    cluster.broker.consumer_send_message_back("G", message, 2, 16)
+    cluster.clock.advance(5000)
+    assert cluster.bodies("%RETRY%G") == [b"x"]
+    cluster.broker.consumer_send_message_back("G", message, -1, 16)
+    assert cluster.bodies("%DLQ%G") == [b"x"]
+    message.commit_log_offset = 3
+    with pytest.raises(MQBrokerError, match="look message by offset failed, 3"):
+        cluster.broker.consumer_send_message_back("G", message, 0, 16)
+
+
+def test_ordered_groups_send_retries_straight_to_the_dead_letters(cluster: Cluster) -> None:
+    message = rocketmq.Message("%RETRY%G", b"x", properties={"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "5"})
+    message.delay_time_level = 1
+    cluster.broker.lock_batch_mq("G", "c1", [Q0])
+    cluster.broker.send_message("inner", message)
+    assert cluster.bodies("%DLQ%G") == [b"x"]
+    cluster.clock.advance(60_001)
+    cluster.broker.send_message("inner", message)
+    cluster.clock.advance(1000)
+    assert [m.reconsume_times for m in cluster.broker.messages("%RETRY%G")] == [3]
+
+
+def test_queue_locks_belong_to_one_client_for_sixty_seconds(cluster: Cluster) -> None:
+    other = MessageQueue("T", "broker-a", 1)
+    broker = cluster.broker
+    assert broker.lock_batch_mq("G", "c1", [Q0, other]) == {Q0, other}
+    assert broker.lock_batch_mq("G", "c2", [Q0]) == set()
+    assert broker.lock_batch_mq("H", "c2", [Q0]) == {Q0}
+    cluster.clock.advance(40_000)
+    assert broker.lock_batch_mq("G", "c1", [Q0]) == {Q0}
+    cluster.clock.advance(20_001)
+    assert broker.lock_batch_mq("G", "c2", [Q0, other]) == {other}
+    broker.unlock_batch_mq("G", "c2", [Q0])
+    assert broker.lock_batch_mq("G", "c2", [Q0]) == set()
+    broker.unlock_batch_mq("G", "c1", [Q0])
+    assert broker.lock_batch_mq("G", "c2", [Q0]) == {Q0}
+
+
+def test_members_are_told_who_comes_and_goes(cluster: Cluster) -> None:
+    with pytest.raises(MQBrokerError, match="no consumer for this group"):
+        cluster.broker.get_consumer_id_list("T", "G")
+    cluster.join("c1")
+    cluster.join("c2")
+    assert cluster.broker.get_consumer_id_list("T", "G") == ["c1", "c2"]
+    assert cluster.events == [("c1", "G"), ("c1", "G"), ("c2", "G")]
+    cluster.events.clear()
+    cluster.join("c2")
+    assert cluster.events == []
+    cluster.join("c2", "G", SubscriptionData("T", "*"), SubscriptionData("U", "*"))
+    assert cluster.events == [("c1", "G"), ("c2", "G")]
+    cluster.events.clear()
+    cluster.broker.unregister_client("c1", "G")
+    assert cluster.events == [("c2", "G")]
+    assert "%RETRY%G" in cluster.broker.topics()
+
+
+def test_a_silent_member_is_gone_after_two_minutes(cluster: Cluster) -> None:
+    cluster.join("c1")
+    cluster.clock.advance(60_000)
+    cluster.join("c2")
+    cluster.events.clear()
+    cluster.clock.advance(60_000)
+    assert cluster.broker.get_consumer_id_list("T", "G") == ["c1", "c2"]
+    cluster.clock.advance(10_000)
+    assert cluster.broker.get_consumer_id_list("T", "G") == ["c2"]
+    assert cluster.events == [("c2", "G")]
+
+
+def test_without_an_expression_the_last_heartbeat_counts(cluster: Cluster) -> None:
+    cluster.send(b"x", tags="A")
+    unsaid = replace(ALL, sub_expression=None)
+    (refused,) = cluster.ask(unsaid)
+    assert isinstance(refused, MQBrokerError)
+    assert refused.code == 24
+    cluster.join("c1", "G", SubscriptionData("T", "B", frozenset({"B"}), frozenset({66}), sub_version=7))
+    assert cluster.pull(replace(unsaid, sub_version=7)).status is PullStatus.NO_MATCHED_MSG
+    (refused,) = cluster.ask(replace(unsaid, sub_version=8))
+    assert isinstance(refused, MQBrokerError)
+    assert refused.code == 25
+
+
+def test_several_brokers_share_a_topic_machine_rooms_too() -> None:
+    clock = ManualClock()
+    with rocketmq.Broker(names=["room1@a", "room2@b"], clock=clock) as broker:
+        broker.create_topic("T", 2)
+        queues = [("T", "room1@a", 0), ("T", "room1@a", 1), ("T", "room2@b", 0), ("T", "room2@b", 1)]
+        assert broker.topic_subscribe_info("T") == queues
+        producer = rocketmq.Producer(broker)
+        assert [producer.send("T", b"x").queue for _ in range(5)] == [*queues, queues[0]]
+        by_key = lambda queues, message, key: queues[key % len(queues)]  # noqa: E731
+        assert {producer.send("T", b"x", selector=by_key, arg=7).queue for _ in range(3)} == {queues[3]}
+        with pytest.raises(MQClientError, match="not exist"):
+            broker.max_offset(MessageQueue("T", "room3@c", 0))
+        with pytest.raises(MQBrokerError, match="queueId.9. is illegal"):
+            broker.max_offset(MessageQueue("T", "room1@a", 9))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="names"):
+        rocketmq.Broker(names=["a", "a"])
+    with pytest.raises(ConfigurationError, match="messageDelayLevel"):
+        rocketmq.Broker(message_delay_level="1s 5x")
+    with rocketmq.Broker(clock=ManualClock(), auto_create_topics=False) as broker:
+        producer = rocketmq.Producer(broker)
+        with pytest.raises(MQClientError, match="No route info of this topic: T"):
+            producer.send("T", b"x")
+        broker.create_topic("T", 2)
+        with pytest.raises(ConfigurationError, match="never shrinks"):
+            broker.create_topic("T", 1)
+        for topic, body, text in (
+            (" ", b"x", "The specified topic is blank"),
+            ("a b", b"x", "illegal characters"),
+            ("x" * 128, b"x", "longer than topic max length 127"),
+            ("T", b"", "the message body length is zero"),
+        ):
+            with pytest.raises(MQClientError, match=text):
+                producer.send(topic, body)
+
+
+def test_threads_send_and_wait_under_the_systems_clock() -> None:
+    with rocketmq.Broker() as broker:
+        broker.create_topic("T", 1)
+        got: list[int] = []
+        done = threading.Event()
+
+        def receive(answer: PullResult | PyengineError) -> None:
+            assert isinstance(answer, PullResult), answer
+            got.extend(message.queue_offset for message in answer.messages)
+            if len(got) >= 200:
+                done.set()
+            else:
+                broker.pull_message(replace(ALL, queue_offset=answer.next_begin_offset), receive)
+
+        broker.pull_message(ALL, receive)
+        producer = rocketmq.Producer(broker)
+        senders = [
+            threading.Thread(target=lambda: [producer.send("T", b"x", queue=Q0) for _ in range(50)]) for _ in range(4)
+        ]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        assert done.wait(20)
+        assert got == list(range(200))
