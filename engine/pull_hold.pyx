@@ -34,7 +34,7 @@ cdef class PullHold:
         self.held.append(held)
 
     def arrived(self, int64_t max_offset, int64_t tags_code, properties, int64_t now):
-        """A message came, the queue now ends at ``max_offset``. Returns the pulls to run again, in the order of waiting.
+        """A message came, the queue now ends at ``max_offset``. Returns the pulls to run again, in order of waiting.
 
         A pull whose subscription does not want the message goes on waiting.
         """

@@ -89,6 +89,7 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
     if PyBytes_GET_SIZE(born_host) != 8 or PyBytes_GET_SIZE(store_host) != 8:
         raise ValueError("a host is 8 bytes: address and port")
     cdef int64_t size = FIXED + PyBytes_GET_SIZE(content) + PyBytes_GET_SIZE(name) + PyBytes_GET_SIZE(joined)
+    cdef uint32_t crc
     cdef int64_t extra = 0 if delivers is None else 12
     if size > 0x7FFFFFFF - 64:
         raise InvalidMessageError("body", f"{PyBytes_GET_SIZE(content)} bytes", "a stored message is below 2 GiB")
@@ -99,7 +100,8 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
         out = put(put(out, delivers[0], 4), delivers[1], 8)
     out = put(out, size, 4)
     out = put(out, MAGIC, 4)
-    out = put(out, pyengine_crc32(<unsigned char*>PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content)) & 0x7FFFFFFF, 4)
+    crc = pyengine_crc32(<unsigned char*>PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
+    out = put(out, crc & 0x7FFFFFFF, 4)
     out = put(out, queue_id, 4)
     out = put(out, flag, 4)
     out = put(out, queue_offset, 8)

@@ -342,7 +342,7 @@ def test_several_brokers_share_a_topic_machine_rooms_too() -> None:
         assert {producer.send("T", b"x", selector=by_key, arg=7).queue for _ in range(3)} == {queues[3]}
         with pytest.raises(MQClientError, match="not exist"):
             broker.max_offset(MessageQueue("T", "room3@c", 0))
-        with pytest.raises(MQBrokerError, match="queueId.9. is illegal"):
+        with pytest.raises(MQBrokerError, match=r"queueId\[9\] is illegal"):
             broker.max_offset(MessageQueue("T", "room1@a", 9))
 
 
