@@ -17,11 +17,9 @@ from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
 from pyengine._engine.rebalance_lock import RebalanceLocks
 from pyengine._engine.selector import Selector
-from pyengine._engine.tags import parse_tags
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
     ConfigurationError,
-    InvalidSelectorError,
     MQBrokerError,
     MQClientError,
     OffsetNotFoundError,
@@ -48,6 +46,7 @@ from pyengine.rocketmq.remoting import (
     PullStatus,
     SubscriptionData,
 )
+from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
@@ -96,6 +95,8 @@ class _Filter:
 def _filter(subscription: SubscriptionData) -> _Filter:
     if subscription.expression_type in ("", "TAG"):
         return _Filter() if subscription.sub_string == "*" else _Filter(subscription.code_set)
+    if subscription.expression_type != "SQL92":
+        raise MQClientError(f"no filter of the type {subscription.expression_type}")
     return _Filter(selector=Selector(subscription.sub_string, dialect="rocketmq"))
 
 
@@ -371,12 +372,10 @@ class BrokerNode:
     def _subscription(self, request: PullMessageRequest) -> _Filter:
         topic = request.queue.topic
         if request.sub_expression is not None:
+            selector = MessageSelector(request.sub_expression, request.expression_type or "TAG")
             try:
-                if request.expression_type in ("", "TAG"):
-                    text, tags, codes = parse_tags(request.sub_expression)
-                    return _filter(SubscriptionData(topic, text, tags, codes))
-                return _filter(SubscriptionData(topic, request.sub_expression, expression_type=request.expression_type))
-            except (MQClientError, InvalidSelectorError) as error:
+                return _filter(build_subscription(topic, selector))
+            except PyengineError as error:
                 raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from error
         if request.consumer_group not in self.groups:
             raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
@@ -432,12 +431,12 @@ class BrokerNode:
 
     def heartbeat(self, heartbeat: HeartbeatData) -> list[str]:
         """A member is alive. Returns the client ids to be told of a change."""
-        subscriptions: list[tuple[str, int, _Filter | InvalidSelectorError]] = []
+        subscriptions: list[tuple[str, int, _Filter | PyengineError]] = []
         for subscription in heartbeat.subscriptions:
-            wanted: _Filter | InvalidSelectorError
+            wanted: _Filter | PyengineError
             try:
                 wanted = _filter(subscription)
-            except InvalidSelectorError as error:
+            except PyengineError as error:
                 wanted = error
             subscriptions.append((subscription.topic, subscription.sub_version, wanted))
         with self.lock:
