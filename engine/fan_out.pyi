@@ -1,0 +1,13 @@
+from typing_extensions import disjoint_base
+
+from pyengine._engine.topic_ledger import Ledger
+
+@disjoint_base
+class Topic:
+    number: int
+    name: str
+    always_retroactive: bool
+
+@disjoint_base
+class FanOut(Ledger):
+    selector_errors: int

@@ -1,0 +1,107 @@
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Literal, Protocol, Self, TypeAlias
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.audit import Audit
+from pyengine._engine.eviction import Eviction, PendingLimit
+from pyengine._engine.fan_out import FanOut
+from pyengine._engine.queue import AckKind
+from pyengine._engine.recovery import Recovery
+from pyengine._engine.topic_ledger import Event, TopicDelivery
+
+class _Matches(Protocol):
+    def matches(self, message: Any, /) -> bool: ...
+
+_Asked: TypeAlias = Callable[[Any], object] | _Matches
+_Outcome: TypeAlias = list[TopicDelivery | Event]
+
+@disjoint_base
+class TopicRegion(FanOut):
+    keep_durable_subscriptions_active: bool
+    evaluation_errors: str
+    def __new__(
+        cls,
+        *,
+        keep_durable_subscriptions_active: bool = True,
+        evaluation_errors: Literal["reject", "strand"] = "reject",
+        expired_as_discarded: bool = False,
+    ) -> Self: ...
+    def add_topic(
+        self,
+        name: str,
+        *,
+        dispatch_policy: str = "simple",
+        recovery: Recovery | None = None,
+        always_retroactive: bool = False,
+        client_id_property: str = "PTP_CLIENTID",
+        suffix: str = ".PTP",
+        now: int = 0,
+    ) -> int: ...
+    def remove_topic(self, topic: int) -> None: ...
+    def add_subscription(
+        self,
+        *,
+        selector: _Asked | None = None,
+        priority: int = 0,
+        prefetch: int = 32767,
+        no_local: bool = False,
+        connection: Hashable | None = None,
+        client_id: str | None = None,
+        name: Hashable | None = None,
+        browser: bool = False,
+        retroactive: bool = False,
+        network_consumers: Iterable[Hashable] = (),
+        pending_limit_strategy: PendingLimit | Callable[[int], int] | None = None,
+        maximum_pending_message_limit: int = 0,
+        eviction: Eviction | None = None,
+        audit: Audit | None = None,
+        use_prefetch_extension: bool = True,
+        inflight_statistics: bool = True,
+        now: int = 0,
+    ) -> int: ...
+    def attach(self, subscription: int, topic: int, *, now: int = 0) -> _Outcome: ...
+    def detach(self, subscription: int, topic: int) -> _Outcome: ...
+    def close(self, subscription: int) -> _Outcome: ...
+    def send(
+        self,
+        topic: int,
+        message: Any = None,
+        *,
+        priority: int | None = ...,
+        expiration: int | None = ...,
+        timestamp: int | None = ...,
+        persistent: bool = ...,
+        message_id: str | None = ...,
+        size: int | None = ...,
+        connection: Hashable | None = None,
+        target: Hashable | None = None,
+        discarding: int | None = None,
+        now: int = 0,
+    ) -> _Outcome: ...
+    def acknowledge(
+        self,
+        subscription: int,
+        last: int = -1,
+        *,
+        kind: AckKind = ...,
+        first: int | None = None,
+        count: int | None = None,
+        transaction: Hashable | None = None,
+        now: int = 0,
+    ) -> _Outcome: ...
+    def commit(self, transaction: Hashable, *, now: int = 0) -> _Outcome: ...
+    def rollback(self, transaction: Hashable) -> None: ...
+    def pull(self, subscription: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Outcome: ...
+    def pull_mark(self, subscription: int) -> int: ...
+    def pull_timeout(self, subscription: int, mark: int) -> _Outcome: ...
+    def tick(self, now: int) -> None: ...
+    def consumers(self, topic: int) -> list[int]: ...
+    def recoverable(self, topic: int) -> list[int]: ...
+    def unacknowledged(self, subscription: int) -> list[int]: ...
+    def waiting(self, subscription: int) -> list[int]: ...
+    def is_slow(self, subscription: int) -> bool: ...
+    def subscription_statistics(self, subscription: int) -> dict[str, int]: ...
+    def statistics(self, topic: int) -> dict[str, int]: ...
+    @property
+    def messages(self) -> int: ...

@@ -1,0 +1,65 @@
+"""topic_ledger: what happens in a region of topics, as data: deliveries and events in order, and counters per topic.
+
+Invariants: per topic ``in_flight`` is the number of messages dispatched to its subscriptions and not acknowledged, and
+the chain from ``stored_first`` ascends by handle and holds exactly the messages whose ``stored`` is not 0.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.queue cimport Delivery
+from pyengine._engine.references cimport References
+
+
+cpdef enum EventKind:
+    SLOW = 1                    # the subscription was found slow; once for each topic it is attached to
+    DISCARDED = 2               # evicted (detail "evicted"); or expired where expiry counts as a discard ("expired")
+    EXPIRED = 3                 # expired: on arrival (consumer None) or while it waited for the consumer
+    DROPPED = 4                 # the limit is 0: nothing may wait; the broker says nothing about it
+    STORED = 5                  # a durable subscription refers to a persistent message from now on
+    RELEASED = 6                # and does no longer
+    POISONED = 7                # a durable subscription's client gave it up: for the dead-letter queue
+    NO_CONSUMER = 8             # nobody was there, or nobody's selector matched
+    REFUSED = 9                 # the recovery policy's query vetoed the message: nobody got it
+    SELECTOR_FAILED = 10        # a selector could not be evaluated; detail: the selector
+    CUT = 11                    # and, as in the broker, nobody behind that consumer got the message
+    NOT_EVICTED = 12            # an eviction strategy named nothing, or (detail: the exception) something else
+
+
+cdef class TopicDelivery(Delivery):
+    cdef readonly int32_t topic     # -1: the null dispatch that ends a pull
+
+
+cdef class Event:
+    cdef readonly object kind
+    cdef readonly object topic
+    cdef readonly object consumer
+    cdef readonly object message
+    cdef readonly object body
+    cdef readonly object detail
+
+
+cdef struct Counts:
+    int64_t enqueues
+    int64_t dispatched
+    int64_t dequeues
+    int64_t in_flight
+    int64_t expired
+    int64_t discarded
+    int32_t stored_first         # persistent messages that durable subscriptions refer to, by arrival; slots, -1 none
+    int32_t stored_last
+
+
+cdef class Ledger(References):
+    cdef Counts* counts
+    cdef int32_t counts_room
+    cdef list out
+    cdef readonly bint expired_as_discarded
+    cdef bint busy                  # user code runs inside
+
+    cdef int reserve_counts(self, int32_t topics) except -1
+    cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1
+    cdef int deliver_nothing(self, int64_t consumer) except -1
+    cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1
+    cdef int store(self, int32_t reference, int64_t consumer) except -1
+    cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1
+    cdef list take(self)

@@ -1,0 +1,68 @@
+"""Topics: fan-out, the window of a subscription, limits, slow flags and acknowledgements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyengine._engine.eviction import ConstantPendingLimit
+from pyengine._engine.queue import AckKind
+from pyengine._engine.topic import TopicRegion
+from pyengine._engine.topic_ledger import Event, EventKind, TopicDelivery
+from pyengine.errors import IllegalStateError
+
+
+def given(outcome: list[TopicDelivery | Event]) -> list[tuple[int, Any]]:
+    """Consumer and body of each delivery."""
+    return [(item.consumer, item.body) for item in outcome if isinstance(item, TopicDelivery)]
+
+
+def events(outcome: list[TopicDelivery | Event]) -> list[tuple[str, int | None, Any]]:
+    """Kind, consumer and body of each event."""
+    return [(item.kind.name, item.consumer, item.body) for item in outcome if isinstance(item, Event)]
+
+
+def subscribed(region: TopicRegion, topic: int, **settings: Any) -> int:
+    subscription = region.add_subscription(**settings)
+    assert region.attach(subscription, topic) == []
+    return subscription
+
+
+def test_everybody_who_matches_gets_it_in_the_order_of_subscription() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("prices")
+    first = subscribed(region, topic, priority=1)
+    subscribed(region, topic, selector=lambda message: message == "other")
+    third = subscribed(region, topic, priority=9)
+    assert given(region.send(topic, "a")) == [(first, "a"), (third, "a")]
+    region._check()
+
+
+def test_a_slow_consumer_is_marked_once_and_its_oldest_message_goes() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("prices")
+    slow = subscribed(region, topic, prefetch=2, pending_limit_strategy=ConstantPendingLimit(3))
+    for number in range(5):
+        region.send(topic, number)
+    assert events(region.send(topic, 5)) == [("SLOW", slow, None), ("DISCARDED", slow, 2)]
+    assert events(region.send(topic, 6)) == [("DISCARDED", slow, 3)]
+    region._check()
+    oldest = region.unacknowledged(slow)[0]
+    assert given(region.acknowledge(slow, oldest, kind=AckKind.STANDARD)) == [(slow, 4)]
+    assert region.is_slow(slow)
+    region._check()
+
+
+def test_nobody_there_is_reported() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("prices")
+    assert events(region.send(topic, "a")) == [("NO_CONSUMER", None, "a")]
+    assert region.messages == 0
+    with pytest.raises(IllegalStateError, match="topic 7 is not here"):
+        region.send(7, "a")
+
+
+def test_event_kinds_are_numbers_that_stay() -> None:
+    assert EventKind.SLOW == 1
+    assert EventKind.NOT_EVICTED == 12
