@@ -2,4 +2,20 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pyengine._engine.queue import Queue
+
 def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
+def offer_runs(
+    queues: list[Queue],
+    bounds: Any,
+    closing: Any,
+    prompts: list[set[int] | None],
+    *,
+    groups: Any = None,
+    group_names: list[str] | None = None,
+    group_sequences: Any = None,
+    priorities: Any = None,
+    expirations: Any = None,
+    matches: Any = None,
+    arrivals: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

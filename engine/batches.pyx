@@ -3,8 +3,11 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, qsort, realloc
+from libc.string cimport memset
 
-from pyengine._engine.pending cimport Message
+from pyengine._engine.pending cimport IN_DOUBT, STORED, WAITING, Message
+from pyengine._engine.reasons cimport reason_of
 from pyengine._engine.rounds cimport Handout, Rounds
 
 from pyengine.errors import InvalidMessageError
@@ -22,52 +25,29 @@ def column(str field, values, int64_t size, dtype):
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
-                 object expirations, object matches, object arrivals, set prompt):
-    cdef int64_t row, index, first = queue.next_sequence, now = 0, after
-    cdef int32_t number, words = 0, slot
-    cdef const int32_t[::1] group = None if groups is None else column("groups", groups, size, np.int32)
-    cdef const int32_t[::1] part = None
-    if group_sequences is not None:
-        part = column("group_sequences", group_sequences, size, np.int32)
-    cdef const int32_t[::1] urgency = None if priorities is None else column("priorities", priorities, size, np.int32)
-    cdef const int64_t[::1] until = None if expirations is None else column("expirations", expirations, size, np.int64)
-    cdef const int64_t[::1] at_time = None if arrivals is None else column("arrivals", arrivals, size, np.int64)
-    cdef const uint64_t[:, ::1] bits = None
+cdef int offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt) except -1:
+    # The deliveries stand in queue.out.
+    cdef int64_t row, index, now = 0
+    cdef int32_t number, slot, words = <int32_t> min(rows.words, queue.consumers.word_count)
     cdef uint64_t none = 1
     cdef Message* it
-    if matches is not None:
-        matches = np.asarray(matches)
-        matches = matches.reshape(-1, 1) if matches.ndim == 1 else matches
-        if matches.dtype != np.uint64 or matches.ndim != 2 or matches.shape[0] != size:
-            raise InvalidMessageError("matches", matches.dtype, "must be uint64 with one row a message")
-        bits = np.ascontiguousarray(matches)
-        words = min(bits.shape[1], queue.consumers.word_count)
-    elif queue.consumers.predicate_count > 1:
-        raise InvalidMessageError("matches", None, "is needed because a consumer of this queue has a selector")
-    if group is not None and size and (
-            np.max(group) >= queue.groups.size or np.min(group) < -1):
-        raise InvalidMessageError("groups", int(np.max(group)), "is no group handle", hint="see intern_groups")
-    consumers = np.full(size, -1, np.int64)
-    cdef int64_t[::1] got = consumers
-    cdef Handout* given = NULL
+    cdef Handout* given
     queue.out_size = 0
-    for row in range(size):
+    for row in range(start, stop):
         number = queue.pending.allot()
         it = &queue.pending.at[number]
-        it.group = group[row] if group is not None else -1
-        it.group_sequence = part[row] if part is not None else 0
-        it.priority = min(9, max(0, urgency[row])) if urgency is not None else 4
-        it.expiration = until[row] if until is not None else 0
+        it.group = rows.groups[row] if rows.groups != NULL else -1
+        it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
+        it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
+        it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
         it.connection = -1
         if words:
-            queue.pending.at[number].match = queue.consumers.class_for_words(&bits[row, 0], words)
+            queue.pending.at[number].match = queue.consumers.class_for_words(&rows.matches[row * rows.words], words)
         else:
             queue.pending.at[number].match = queue.consumers.class_for_words(&none, 1)
-        if at_time is not None:
-            now = at_time[row]
+        if rows.arrivals != NULL:
+            now = rows.arrivals[row]
         queue.accept(number)
-        after = queue.out_size
         while queue.rounds_due > 0:
             index = queue.out_size
             if not queue.round(now):
@@ -84,13 +64,231 @@ cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequenc
                         queue.consumers.contract(slot, 1)
                         queue.refresh(slot)
                         queue.rounds_due += 2
-        for index in range(after, queue.out_size):
-            if queue.out[index].sequence >= first:
-                got[queue.out[index].sequence - first] = queue.out[index].consumer
+    return 0
+
+
+cdef class Given:
+    """The columns of a batch, checked, and kept alive while ``rows`` points into them."""
+    cdef Rows rows
+    cdef list kept
+
+    def __cinit__(self, int64_t size, group_sequences, priorities, expirations, arrivals, matches):
+        cdef const uint64_t[:, ::1] bits
+        memset(&self.rows, 0, sizeof(Rows))
+        self.kept = []
+        self.rows.group_sequences = self.narrow("group_sequences", group_sequences, size)
+        self.rows.priorities = self.narrow("priorities", priorities, size)
+        self.rows.expirations = self.wide("expirations", expirations, size)
+        self.rows.arrivals = self.wide("arrivals", arrivals, size)
+        if matches is not None:
+            matches = np.asarray(matches)
+            matches = matches.reshape(-1, 1) if matches.ndim == 1 else matches
+            if matches.dtype != np.uint64 or matches.ndim != 2 or matches.shape[0] != size:
+                raise InvalidMessageError("matches", matches.dtype, "must be uint64 with one row a message")
+            matches = np.ascontiguousarray(matches)
+            self.kept.append(matches)
+            self.rows.words = matches.shape[1]
+            if size and self.rows.words:
+                bits = matches
+                self.rows.matches = &bits[0, 0]
+
+    cdef const int32_t* narrow(self, str field, values, int64_t size) except? NULL:
+        cdef const int32_t[::1] array
+        if values is None or not size:
+            return NULL
+        self.kept.append(column(field, values, size, np.int32))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    cdef const int64_t* wide(self, str field, values, int64_t size) except? NULL:
+        cdef const int64_t[::1] array
+        if values is None or not size:
+            return NULL
+        self.kept.append(column(field, values, size, np.int64))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    cdef int suits(self, Rounds queue) except -1:
+        if not self.rows.words and queue.consumers.predicate_count > 1:
+            raise InvalidMessageError("matches", None, "is needed because a consumer of this queue has a selector")
+        return 0
+
+
+cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
+                 object expirations, object matches, object arrivals, set prompt):
+    cdef Given given = Given(size, group_sequences, priorities, expirations, arrivals, matches)
+    cdef int64_t index, first = queue.next_sequence
+    given.suits(queue)
+    if groups is not None and size:
+        given.rows.groups = given.narrow("groups", groups, size)
+        if np.max(groups) >= queue.groups.size or np.min(groups) < -1:
+            raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
+    offer_rows(queue, &given.rows, 0, size, prompt)
+    consumers = np.full(size, -1, np.int64)
     sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
-    cdef int64_t[::1] which = sequences, whom = order
+    cdef int64_t[::1] got = consumers, which = sequences, whom = order
     for index in range(queue.out_size):
         which[index] = queue.out[index].sequence
         whom[index] = queue.out[index].consumer
+        if queue.out[index].sequence >= first:
+            got[queue.out[index].sequence - first] = queue.out[index].consumer
     queue.out_size = 0
     return consumers, sequences, order
+
+
+cdef int by_row(const void* left, const void* right) noexcept nogil:
+    cdef int64_t a = (<const Line*> left).row, b = (<const Line*> right).row
+    return (a > b) - (a < b)
+
+
+cdef class Lines:
+    """What became of the messages of many queues, queue by queue."""
+    cdef Line* at
+    cdef int64_t size
+    cdef int64_t room
+    cdef char* seen                   # rows of the batch that have a line
+    cdef int32_t* handles             # group code -> handle in the queue of ``run_of`` it
+    cdef int32_t* run_of
+    cdef int32_t* groups              # handle by row
+
+    def __cinit__(self, int64_t rows, int64_t codes):
+        cdef int64_t code
+        self.seen = <char*> calloc(rows + 1, 1)
+        self.groups = <int32_t*> calloc(rows + 1, sizeof(int32_t))
+        self.handles = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        self.run_of = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        if self.seen == NULL or self.groups == NULL or self.handles == NULL or self.run_of == NULL:
+            raise MemoryError()
+        for code in range(codes):
+            self.run_of[code] = -1
+
+    def __dealloc__(self):
+        free(self.at)
+        free(self.seen)
+        free(self.groups)
+        free(self.handles)
+        free(self.run_of)
+
+    cdef Line* add(self, int32_t run, int64_t row) except NULL:
+        cdef Line* larger
+        cdef Line* line
+        if self.size == self.room:
+            larger = <Line*> realloc(self.at, max(1024, 2 * self.room) * sizeof(Line))
+            if larger == NULL:
+                raise MemoryError()
+            self.at = larger
+            self.room = max(1024, 2 * self.room)
+        line = &self.at[self.size]
+        self.size += 1
+        line.run = run
+        line.row = row
+        line.delivery = line.consumer = -1
+        line.reason = DELIVERED
+        return line
+
+    cdef int intern(self, Rounds queue, int32_t run, const int32_t* codes, list names, int64_t start,
+                    int64_t stop, bint whole) except -1:
+        # whole: all the messages the queue ever gets, so no group of theirs is sought by name again.
+        cdef int64_t row
+        cdef int32_t code
+        for row in range(start, stop):
+            code = codes[row]
+            if code < 0:
+                self.groups[row] = -1
+                continue
+            if self.run_of[code] != run:
+                self.run_of[code] = run
+                self.handles[code] = queue.groups.append(names[code]) if whole else queue.groups.intern(names[code])
+            self.groups[row] = self.handles[code]
+        return 0
+
+    cdef int take(self, Rounds queue, int32_t run, int64_t start, int64_t offset, int64_t delivered) except -1:
+        cdef int64_t index
+        cdef Line* line
+        for index in range(queue.out_size):
+            line = self.add(run, queue.out[index].sequence + offset)
+            line.consumer = queue.out[index].consumer
+            line.delivery = delivered + index
+            if line.row >= start:
+                self.seen[line.row] = 1
+        queue.out_size = 0
+        return 0
+
+    cdef int close(self, Rounds queue, int32_t run, int64_t start, int64_t stop, int64_t offset) except -1:
+        # What is held, then the rows of this batch that are neither delivered nor held: their time was over.
+        cdef int32_t message, slot
+        cdef int reason
+        cdef int64_t first = self.size, row
+        cdef Line* line
+        for message in range(queue.pending.slots):
+            if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
+                line = self.add(run, queue.pending.at[message].sequence + offset)
+                reason, slot = reason_of(queue, message)
+                line.reason = reason
+                if slot >= 0:
+                    line.consumer = queue.consumers.at[slot].id
+                if line.row >= start:
+                    self.seen[line.row] = 1
+        if self.size > first + 1:
+            qsort(&self.at[first], self.size - first, sizeof(Line), by_row)
+        for row in range(start, stop):
+            if not self.seen[row]:
+                line = self.add(run, row)
+                line.reason = EXPIRED
+        return 0
+
+    cdef tuple arrays(self):
+        cdef int64_t index
+        runs, rows = np.empty(self.size, np.int32), np.empty(self.size, np.int64)
+        consumers, deliveries = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
+        reasons = np.empty(self.size, np.int8)
+        cdef int32_t[::1] run = runs
+        cdef int64_t[::1] row = rows, consumer = consumers, delivery = deliveries
+        cdef signed char[::1] reason = reasons
+        for index in range(self.size):
+            run[index] = self.at[index].run
+            row[index] = self.at[index].row
+            consumer[index] = self.at[index].consumer
+            delivery[index] = self.at[index].delivery
+            reason[index] = <signed char> self.at[index].reason
+        return runs, rows, consumers, deliveries, reasons
+
+
+def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
+               group_sequences=None, priorities=None, expirations=None, matches=None, arrivals=None):
+    """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch.
+
+    Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
+    group), and bit p of ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what
+    queue r still holds is told, with the reasons. prompts[r]: ids of the consumers that acknowledge at once, None all.
+    A queue stands in one run only. Returns ``(runs int32, rows int64, consumers int64, deliveries int64, reasons
+    int8)``, run by run: first what was delivered, in order (reason -1); then, if closing, what is held, by arrival
+    (HoldReason; the consumer it is about or -1), and what had expired (-2). A row before its run's first is a message
+    of an earlier batch, counted back from there.
+    """
+    cdef const int64_t[::1] bound = column("bounds", bounds, len(queues) + 1, np.int64)
+    cdef const unsigned char[::1] last = column("closing", closing, len(queues), np.uint8)
+    cdef int64_t size = bound[len(queues)], start, stop, offset, delivered
+    cdef Given given = Given(size, group_sequences, priorities, expirations, arrivals, matches)
+    cdef const int32_t* codes = given.narrow("groups", groups, size)
+    cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
+    cdef int32_t run
+    cdef Rounds queue
+    if codes != NULL and (group_names is None or np.max(groups) >= len(group_names) or np.min(groups) < -1):
+        raise InvalidMessageError("groups", int(np.max(groups)), "is no index of group_names")
+    if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bounds) < 0):
+        raise InvalidMessageError("bounds", bounds, "must ascend from 0, with one prompt a queue")
+    if codes != NULL:
+        given.rows.groups = lines.groups
+    for run in range(<int32_t> len(queues)):
+        queue = queues[run]
+        given.suits(queue)
+        start, stop = bound[run], bound[run + 1]
+        offset, delivered = start - queue.next_sequence, queue.totals.dispatched
+        if codes != NULL:
+            lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
+        offer_rows(queue, &given.rows, start, stop, prompts[run])
+        lines.take(queue, run, start, offset, delivered)
+        if last[run]:
+            lines.close(queue, run, start, stop, offset)
+    return lines.arrays()

@@ -50,6 +50,7 @@ cdef class GroupMap:
     cdef int32_t slots
 
     cdef int32_t intern(self, object name) except -1
+    cdef int32_t append(self, object name) except -1                        # of a name nobody seeks: always new
     cdef int reserve_slots(self, int32_t slots) except -1
     cdef int32_t touch(self, int32_t handle) noexcept nogil                 # owner or -1; refreshes the access order
     cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil  # -> key forgotten to make room, or -1

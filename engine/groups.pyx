@@ -86,11 +86,16 @@ cdef class GroupMap:
 
     cdef int32_t intern(self, object name) except -1:
         cdef object known = self.handles.get(name)
-        cdef int32_t handle, room
-        cdef Moment* accessed
+        cdef int32_t handle
         if known is not None:
             return known
-        handle = self.size
+        handle = self.append(name)
+        self.handles[name] = handle
+        return handle
+
+    cdef int32_t append(self, object name) except -1:
+        cdef int32_t handle = self.size, room
+        cdef Moment* accessed
         if handle == self.room:
             room = 64 if self.room == 0 else 2 * self.room
             self.key = grown(self.key, room)
@@ -110,7 +115,6 @@ cdef class GroupMap:
             self.keys = handle + 1
         self.shown[handle] = -1
         self.names.append(name)
-        self.handles[name] = handle
         self.size = handle + 1
         return handle
 

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns, Selector
+from pyengine._engine.batches import offer_runs
 from pyengine._engine.queue import Queue
 from pyengine._engine.reasons import HoldReason
 from pyengine.errors import InvalidMessageError, MissingColumnError
-from pyengine.topology import Consumer, Topology
+from pyengine.topology import Policy, Topology
 
 ROW, DESTINATION, CONNECTION, BYTES, QUEUE = "__row", "__destination", "__connection", "__bytes", "__queue"
 
@@ -47,7 +48,10 @@ _KEPT = pa.schema(
         ("error", pa.bool_()),
     ]
 )
-_SELECTOR_REASONS = {HoldReason.SELECTOR, HoldReason.EXCLUSIVE_SELECTOR, HoldReason.GROUP_SELECTOR}
+DELIVERED, EXPIRED = -1, -2  # of offer_runs
+_SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
+_WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
+_ROWS_A_CALL = 2_000
 _BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp")
 
 
@@ -112,213 +116,355 @@ def dispatch_batches(topology: Topology, batches: Iterable[pa.RecordBatch]) -> I
 
 
 class Dispatcher:
-    """The queues that are open now: those of one value of ``__queue`` (more than one when two names hash alike)."""
+    """Messages of many queues, sorted by queue: each queue is opened where it begins and closed where it ends.
+
+    What a batch needs once is done once: groups become codes, a selector is asked of whole columns, and the core runs
+    all queues of the batch in one call. Open at the end of a batch are the queues of one value of ``__queue`` (more
+    than one when two names hash alike).
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
+        self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
+        self._shapes: dict[tuple[Policy, tuple[int, ...]], _Shape] = {}
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
         if not batch.num_rows:
             return
-        keys = batch.column(QUEUE).to_numpy(zero_copy_only=False)
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [len(keys)]])
-        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            if keys[start] != self._key:
-                yield from self.finish()
-                self._key = int(keys[start])
-            part = batch.slice(start, stop - start)
-            names = part.column(DESTINATION)
-            for name in pc.unique(names).to_pylist():
-                if name not in self._open:
-                    self._open[name] = _OpenQueue(self.topology, name)
-                own = part if len(self._open) == 1 else part.filter(pc.equal(names, name))
-                found = self._open[name].feed(own)
-                if found.num_rows:
-                    yield found
+        batch, starts, keys, names = _cut(batch)
+        queues: list[_OpenQueue] = []
+        bounds: list[int] = []
+        here: dict[str, int] = {}
+        ended: list[int] = []
+        for start, key, name in zip(starts, keys, names, strict=True):
+            if key != self._key:
+                for queue in self._open.values():
+                    if queue.name not in here:
+                        here[queue.name] = len(queues)
+                        queues.append(queue)
+                        bounds.append(start)
+                    ended.append(here[queue.name])
+                self._open, here, self._key = {}, {}, key
+            if name not in self._open:
+                self._open[name] = self._opened(name)
+            here[name] = len(queues)
+            queues.append(self._open[name])
+            bounds.append(start)
+        yield from self._offer(batch, queues, [*bounds, batch.num_rows], ended)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What the open queues still hold, with the reasons; they are closed."""
-        for queue in self._open.values():
-            found = queue.held()
-            if found.num_rows:
-                yield found
-        self._open = {}
-        self._key = None
+        queues = list(self._open.values())
+        self._open, self._key = {}, None
+        if queues:
+            none = pa.RecordBatch.from_pylist([], pa.schema([(DESTINATION, pa.string())]))
+            yield from self._offer(none, queues, [0] * (len(queues) + 1), list(range(len(queues))))
 
+    def _opened(self, name: str) -> _OpenQueue:
+        policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
+        shape = self._shapes.get((policy, consumers))
+        if shape is None:
+            shape = self._shapes[policy, consumers] = _Shape(self.topology, policy, consumers)
+        return _OpenQueue(name, shape, shape.queue())
 
-@dataclass
-class _Waiting:
-    """Messages of one batch that were not delivered in it. sequences: ascending arrival numbers; rows: of _KEPT."""
-
-    sequences: np.ndarray[Any, Any]
-    rows: pa.RecordBatch
-
-
-@dataclass
-class _OpenQueue:
-    """One queue of the core with what the assignments of its waiting messages need."""
-
-    topology: Topology
-    name: str
-    core: Queue = field(init=False)
-    consumers: dict[int, Consumer] = field(init=False)
-    at_once: list[int] = field(init=False)
-    questions: list[tuple[int, Consumer]] = field(init=False)
-    arrived: int = 0
-    delivered: int = 0
-    waiting: list[_Waiting] = field(default_factory=list)
-    late: list[np.ndarray[Any, Any]] = field(default_factory=list)  # arrival numbers delivered in a later batch
-
-    def __post_init__(self) -> None:
-        policy = self.topology.policy_of(self.name)
-        self.core = Queue(
-            max_page_size=policy.max_page_size,
-            use_consumer_priority=policy.use_consumer_priority,
-            strict_order_dispatch=policy.strict_order_dispatch,
-            prioritized_messages=policy.prioritized_messages,
-            lazy_dispatch=policy.lazy_dispatch,
-            use_prefetch_extension=policy.use_prefetch_extension,
-            all_consumers_exclusive_by_default=policy.all_consumers_exclusive_by_default,
-            message_group_map_factory_type=policy.message_group_map_factory_type,
-            consumers_before_dispatch_starts=policy.consumers_before_dispatch_starts,
-            time_before_dispatch_starts=policy.time_before_dispatch_starts,
-        )
-        self.consumers = {}
-        for consumer in self.topology.consumers_of(self.name):
-            number = self.core.add_consumer(
-                selector=compiled(consumer.selector) if consumer.selector else None,
-                exclusive=consumer.exclusive,
-                priority=consumer.priority,
-                prefetch=self.topology.prefetch_of(consumer, self.name),
-                no_local=consumer.no_local,
-                connection=consumer.connection or ("consumer", len(self.consumers)),
-            )
-            self.consumers[number] = consumer
-        self.at_once = [number for number, consumer in self.consumers.items() if consumer.acknowledges]
-        asked: dict[int, Consumer] = {}
-        for number, consumer in self.consumers.items():
-            if consumer.selector or consumer.no_local:
-                asked.setdefault(self.core.predicate_of(number), consumer)
-        self.questions = sorted(asked.items(), key=lambda item: item[0])
-
-    def feed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        first, size = self.arrived, batch.num_rows
-        self.arrived += size
-        matches, errors = self._matches(batch)
-        _, sequences, takers = self.core.offer_batch(
-            size,
-            groups=self._groups(batch),
+    def _offer(
+        self, batch: pa.RecordBatch, queues: list[_OpenQueue], bounds: list[int], ended: list[int]
+    ) -> Iterator[pa.RecordBatch]:
+        closing = np.zeros(len(queues), np.uint8)
+        closing[ended] = 1
+        matches, errors = _matches(batch, queues, bounds)
+        codes, groups = _group_codes(batch)
+        runs, rows, consumers, deliveries, reasons = offer_runs(
+            [queue.core for queue in queues],
+            np.array(bounds),
+            closing,
+            [queue.shape.prompt for queue in queues],
+            groups=codes,
+            group_names=groups,
             group_sequences=_numbers(batch, "JMSXGroupSeq", 0),
             priorities=_numbers(batch, "JMSPriority", 4),
             expirations=_numbers(batch, "JMSExpiration", 0),
             arrivals=_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
-            acknowledge=self.at_once,
         )
         kept = _kept(batch, errors)
-        here = np.ones(size, bool)
-        here[sequences[sequences >= first] - first] = False
-        parts = [kept]
-        index = sequences - first
-        for found, at in self._earlier(sequences, first):
-            index[at] = sum(part.num_rows for part in parts) + np.arange(len(at))
-            parts.append(found)
-        left = np.flatnonzero(here)
-        if len(left):
-            self.waiting.append(_Waiting(left + first, kept.take(pa.array(left))))
-        rows = pa.Table.from_batches(parts).take(pa.array(index)).combine_chunks()
-        numbers = np.arange(self.delivered, self.delivered + len(sequences))
-        self.delivered += len(sequences)
-        names = [self.consumers[number].name for number in self.consumers]
-        return _assignments(
-            rows,
-            self.name,
-            consumer=pa.array(names, pa.string()).take(pa.array(takers)),
-            delivery=pa.array(numbers, pa.int64()),
-        )
+        parts, index = [kept], rows.copy()
+        for run, queue in enumerate(queues):
+            if queue.waiting:
+                at = np.flatnonzero((runs == run) & (rows < bounds[run]))
+                for found, where in queue.earlier(rows[at] - bounds[run] + queue.arrived):
+                    index[at[where]] = sum(part.num_rows for part in parts) + np.arange(len(where))
+                    parts.append(found)
+                if closing[run] and (found := queue.rest()) is not None:
+                    more = np.arange(found.num_rows) + sum(part.num_rows for part in parts)
+                    index = np.concatenate([index, more])
+                    runs = np.concatenate([runs, np.full(len(more), run, np.int32)])
+                    consumers, deliveries = (
+                        np.concatenate([array, np.full(len(more), -1)]) for array in (consumers, deliveries)
+                    )
+                    reasons = np.concatenate([reasons, np.full(len(more), EXPIRED, np.int8)])
+                    parts.append(found)
+            if not closing[run]:
+                queue.keep(kept, bounds[run], bounds[run + 1], rows[runs == run])
+        if len(index):
+            yield self._assignments(parts, index, queues, runs, consumers, deliveries, reasons)
 
-    def held(self) -> pa.RecordBatch:
-        sequences, reasons, about = self.core.held()
-        rows = pa.Table.from_batches([part.rows for part in self.waiting], _KEPT)
-        known = np.concatenate([part.sequences for part in self.waiting]) if self.waiting else np.empty(0, np.int64)
-        rows = rows.take(pa.array(np.searchsorted(known, sequences))).combine_chunks()
-        words = pa.array([reason.name.lower() for reason in HoldReason]).take(pa.array(reasons.astype(np.int64)))
-        if len(sequences):
-            unasked = np.isin(reasons, list(_SELECTOR_REASONS))
-            failed = pa.array(unasked & rows.column("error").to_numpy(zero_copy_only=False).astype(bool))
-            words = pc.if_else(failed, "evaluation_error", words)
-        names = pa.array([self.consumers[number].name for number in self.consumers], pa.string())
-        found = _assignments(
-            rows,
-            self.name,
-            reason=words,
-            blocked_by=names.take(pa.array(about, mask=about < 0)) if len(names) else pa.nulls(len(about), pa.string()),
-        )
-        return self._with_expired(found, known, sequences)
-
-    def _with_expired(
-        self, found: pa.RecordBatch, known: np.ndarray[Any, Any], held: np.ndarray[Any, Any]
+    def _assignments(
+        self,
+        parts: list[pa.RecordBatch],
+        index: np.ndarray[Any, Any],
+        queues: list[_OpenQueue],
+        runs: np.ndarray[Any, Any],
+        consumers: np.ndarray[Any, Any],
+        deliveries: np.ndarray[Any, Any],
+        reasons: np.ndarray[Any, Any],
     ) -> pa.RecordBatch:
-        """What was not delivered and is not held either was taken off the queue because its time was over."""
-        stayed = ~np.isin(known, np.concatenate([held, *self.late]))
-        if not stayed.any():
-            return found
-        rows = (
-            pa.Table.from_batches([part.rows for part in self.waiting], _KEPT).filter(pa.array(stayed)).combine_chunks()
+        if len(parts) == 1 and len(index) == parts[0].num_rows and (index == np.arange(len(index))).all():
+            rows = parts[0]
+        else:
+            rows = pa.Table.from_batches(parts).combine_chunks().take(pa.array(index)).combine_chunks()
+            rows = rows.to_batches()[0]
+        shapes = {id(queue.shape): queue.shape for queue in queues}
+        firsts = dict(zip(shapes, np.cumsum([0, *(len(shape.consumers) for shape in shapes.values())]), strict=False))
+        places = np.array([place for shape in shapes.values() for place in shape.consumers] or [0])
+        first = np.array([firsts[id(queue.shape)] for queue in queues])
+        found = (
+            self.names.take(pa.array(places[np.maximum(first[runs] + consumers, 0)], mask=consumers < 0))
+            if len(self.names)
+            else pa.nulls(len(index), pa.string())
         )
-        gone = _assignments(rows, self.name, reason=pa.array(["expired"] * rows.num_rows))
-        return pa.Table.from_batches([found, gone]).combine_chunks().to_batches()[0]
+        delivered = reasons == DELIVERED
+        made: dict[str, Any] = {
+            "destination": pa.array([queue.name for queue in queues], pa.string()).take(pa.array(runs)),
+            "delivery": pa.array(deliveries, mask=~delivered),
+        }
+        if delivered.all():
+            made["consumer"] = found
+        else:
+            failed = np.isin(reasons, _SELECTOR_REASONS) & rows.column("error").to_numpy(zero_copy_only=False)
+            words = np.where(failed, len(_WORDS) - 2, np.where(reasons == EXPIRED, len(_WORDS) - 1, reasons))
+            made["reason"] = _WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
+            made["consumer"] = pc.if_else(pa.array(delivered), found, None)
+            made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
+        columns = [
+            made[wanted.name]
+            if wanted.name in made
+            else rows.column(wanted.name)
+            if wanted.name in _KEPT.names
+            else pa.nulls(len(index), wanted.type)
+            for wanted in ASSIGNMENT_SCHEMA
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)
 
-    def _earlier(
-        self, sequences: np.ndarray[Any, Any], first: int
-    ) -> Iterator[tuple[pa.RecordBatch, np.ndarray[Any, Any]]]:
-        """Rows of earlier batches among the deliveries, and where in ``sequences`` they stand."""
-        old = np.flatnonzero(sequences < first)
-        if not len(old):
-            return
-        self.late.append(sequences[old])
+
+class _Shape:
+    """What queues with the same policy and the same consumers have in common.
+
+    consumers: places in the topology; their ids at the core are 0, 1, ... in this order. questions: (bit of
+    ``matches``, selector or "", connection whose messages are refused or ""). prompt: as offer_runs wants it.
+    """
+
+    def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
+        self.consumers = consumers
+        self._settings: dict[str, Any] = {
+            "max_page_size": policy.max_page_size,
+            "use_consumer_priority": policy.use_consumer_priority,
+            "strict_order_dispatch": policy.strict_order_dispatch,
+            "prioritized_messages": policy.prioritized_messages,
+            "lazy_dispatch": policy.lazy_dispatch,
+            "use_prefetch_extension": policy.use_prefetch_extension,
+            "all_consumers_exclusive_by_default": policy.all_consumers_exclusive_by_default,
+            "message_group_map_factory_type": policy.message_group_map_factory_type,
+            "consumers_before_dispatch_starts": policy.consumers_before_dispatch_starts,
+            "time_before_dispatch_starts": policy.time_before_dispatch_starts,
+        }
+        self._members: list[dict[str, Any]] = [
+            {
+                "selector": compiled(consumer.selector) if consumer.selector else None,
+                "exclusive": consumer.exclusive,
+                "priority": consumer.priority,
+                "prefetch": topology.prefetch_under(policy, consumer),
+                "no_local": consumer.no_local,
+                "connection": consumer.connection or ("consumer", number),
+            }
+            for number, consumer in enumerate(topology.consumers[place] for place in consumers)
+        ]
+        core = self.queue()
+        asked: dict[int, tuple[str, str]] = {}
+        prompt: set[int] = set()
+        for number, consumer in enumerate(topology.consumers[place] for place in consumers):
+            if consumer.selector or consumer.no_local:
+                refused = consumer.connection if consumer.no_local else ""
+                asked.setdefault(core.predicate_of(number), (consumer.selector, refused))
+            if consumer.acknowledges:
+                prompt.add(number)
+        self.questions = sorted((bit, *question) for bit, question in asked.items())
+        self.prompt = None if len(prompt) == len(consumers) else prompt
+
+    def queue(self) -> Queue:
+        """A new queue with its consumers."""
+        core = Queue(**self._settings)
+        for member in self._members:
+            core.add_consumer(**member)
+        return core
+
+
+@dataclass
+class _Waiting:
+    """Messages of one batch that outlived it. sequences: ascending arrival numbers; left: which still wait."""
+
+    sequences: np.ndarray[Any, Any]
+    rows: pa.RecordBatch
+    left: np.ndarray[Any, Any]
+
+
+@dataclass
+class _OpenQueue:
+    """A queue of the core with what the assignments of its waiting messages need. arrived: messages so far."""
+
+    name: str
+    shape: _Shape
+    core: Queue
+    arrived: int = 0
+    waiting: list[_Waiting] = field(default_factory=list)
+
+    def earlier(self, sequences: np.ndarray[Any, Any]) -> Iterator[tuple[pa.RecordBatch, np.ndarray[Any, Any]]]:
+        """The rows of earlier batches with these arrival numbers, and where in ``sequences`` they stand."""
         starts = np.array([part.sequences[0] for part in self.waiting])
-        which = np.searchsorted(starts, sequences[old], side="right") - 1
+        which = np.searchsorted(starts, sequences, side="right") - 1
         for chunk in np.unique(which).tolist():
-            at = old[which == chunk]
+            where = np.flatnonzero(which == chunk)
             part = self.waiting[chunk]
-            yield part.rows.take(pa.array(np.searchsorted(part.sequences, sequences[at]))), at
+            places = np.searchsorted(part.sequences, sequences[where])
+            part.left[places] = False
+            yield part.rows.take(pa.array(places)), where
 
-    def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any] | None:
-        position = batch.schema.get_field_index("JMSXGroupID")
-        if position < 0 or batch.column(position).null_count == batch.num_rows:
-            return None
-        column = batch.column(position)
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        handles = self.core.intern_groups([*encoded.dictionary.to_pylist(), None])
-        codes = pc.fill_null(encoded.indices.cast(pa.int64()), len(handles) - 1).to_numpy(zero_copy_only=False)
-        found: np.ndarray[Any, Any] = handles[codes]
-        return found
+    def rest(self) -> pa.RecordBatch | None:
+        """Rows of earlier batches that were neither delivered nor held at the end: their time was over."""
+        parts = [part.rows.filter(pa.array(part.left)) for part in self.waiting if part.left.any()]
+        return pa.Table.from_batches(parts).combine_chunks().to_batches()[0] if parts else None
 
-    def _matches(self, batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any]]:
-        """Bits of the selectors that match, as offer_batch wants them, and where a selector could not be evaluated."""
-        errors = np.zeros(batch.num_rows, bool)
-        if not self.questions:
-            return None, errors
-        bits = np.zeros((batch.num_rows, self.questions[-1][0] // 64 + 1), np.uint64)
-        bits[:, 0] = 1
-        columns = Columns(batch)
-        seen: dict[str, np.ndarray[Any, Any]] = {}
-        for bit, consumer in self.questions:
-            answer = np.ones(batch.num_rows, bool)
-            if consumer.selector:
-                if consumer.selector not in seen:
-                    seen[consumer.selector] = compiled(consumer.selector).truth(columns)
-                answer = seen[consumer.selector] == 1
-                errors |= seen[consumer.selector] == -2
-            if consumer.no_local and consumer.connection and CONNECTION in batch.schema.names:
-                own = pc.fill_null(pc.equal(batch.column(CONNECTION), consumer.connection), False)
-                answer &= ~own.to_numpy(zero_copy_only=False)
-            bits[:, bit // 64] |= answer.astype(np.uint64) << np.uint64(bit % 64)
-        return bits, errors
+    def keep(self, kept: pa.RecordBatch, start: int, stop: int, told: np.ndarray[Any, Any]) -> None:
+        """Keep the rows of a batch that were not delivered in it, and forget the older ones that were since."""
+        left = np.ones(stop - start, bool)
+        left[told[told >= start] - start] = False
+        if left.any():
+            at = np.flatnonzero(left)
+            self.waiting.append(_Waiting(self.arrived + at, kept.take(pa.array(at + start)), np.ones(len(at), bool)))
+        self.arrived += stop - start
+        for part in self.waiting:
+            if 2 * np.count_nonzero(part.left) < len(part.left):
+                part.rows = part.rows.filter(pa.array(part.left))
+                part.sequences = part.sequences[part.left]
+                part.left = np.ones(len(part.sequences), bool)
+        self.waiting = [part for part in self.waiting if len(part.sequences)]
+
+
+def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], list[str]]:
+    """The batch, and the first row, key and name of every run of one queue; the names of a key in one run each."""
+    keys = batch.column(QUEUE).to_numpy(zero_copy_only=False)
+    names = batch.column(DESTINATION)
+    if pa.types.is_dictionary(names.type):
+        codes = names.indices.to_numpy(zero_copy_only=False)
+        renamed = codes[1:] != codes[:-1]
+    else:
+        renamed = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1)).to_numpy(zero_copy_only=False)
+    turned = keys[1:] != keys[:-1]
+    if (renamed & ~turned).any():
+        codes = names.cast(pa.string()).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        order = np.lexsort((codes, np.concatenate([[0], np.cumsum(turned)])))
+        batch, codes = batch.take(pa.array(order)), codes[order]
+        renamed = codes[1:] != codes[:-1]
+    starts = np.concatenate([[0], np.flatnonzero(turned | renamed) + 1])
+    names = batch.column(DESTINATION).take(pa.array(starts))
+    return batch, starts.tolist(), keys[starts].tolist(), names.to_pylist()
+
+
+def _group_codes(batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, list[str] | None]:
+    position = batch.schema.get_field_index("JMSXGroupID")
+    if position < 0 or batch.column(position).null_count == batch.num_rows:
+        return None, None
+    column = batch.column(position)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if len(encoded.dictionary) > batch.num_rows:
+        encoded = pc.dictionary_encode(pc.cast(encoded, encoded.type.value_type))
+    names = encoded.dictionary.to_pylist()
+    codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
+    if None in names:
+        codes = np.where(codes == names.index(None), np.int32(-1), codes)
+    return codes, names
+
+
+def _matches(
+    batch: pa.RecordBatch, queues: list[_OpenQueue], bounds: list[int]
+) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any]]:
+    """Bits of the selectors that match, as offer_runs wants them, and where a selector could not be evaluated."""
+    size = batch.num_rows
+    errors = np.zeros(size, bool)
+    shapes: dict[int, tuple[_Shape, list[tuple[int, int]]]] = {}
+    for queue, start, stop in zip(queues, bounds[:-1], bounds[1:], strict=True):
+        spans = shapes.setdefault(id(queue.shape), (queue.shape, []))[1]
+        if spans and spans[-1][1] == start:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((start, stop))
+    words = max((shape.questions[-1][0] // 64 + 1 for shape, _ in shapes.values() if shape.questions), default=0)
+    if not words:
+        return None, errors
+    bits = np.zeros((size, words), np.uint64)
+    bits[:, 0] = 1
+    answers = _Answers(batch)
+    for shape, spans in shapes.values():
+        for selector in {selector for _, selector, _ in shape.questions if selector}:
+            answers.announce(selector, spans)
+    for shape, spans in shapes.values():
+        at: Any = slice(*spans[0])
+        if len(spans) > 1:
+            at = np.concatenate([np.arange(start, stop) for start, stop in spans])
+        for bit, selector, refused in shape.questions:
+            matching = np.ones(size, bool)[at]
+            if selector:
+                truth = answers.of(selector)[at]
+                matching = truth == 1
+                errors[at] |= truth == -2
+            if refused and CONNECTION in batch.schema.names:
+                own = pc.fill_null(pc.equal(batch.column(CONNECTION), refused), False)
+                matching = matching & ~own.to_numpy(zero_copy_only=False)[at]
+            bits[at, bit // 64] |= matching.astype(np.uint64) << np.uint64(bit % 64)
+    return bits, errors
+
+
+class _Answers:
+    """The truth of selectors on one batch: each asked once, of all rows, or of the few spans where it matters."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self.spans: dict[str, list[tuple[int, int]]] = {}
+        self.found: dict[str, np.ndarray[Any, Any]] = {}
+        self.imported: dict[tuple[int, int], Columns] = {}
+
+    def announce(self, selector: str, spans: list[tuple[int, int]]) -> None:
+        """A selector will be asked of these rows."""
+        self.spans[selector] = self.spans.get(selector, []) + spans
+
+    def of(self, selector: str) -> np.ndarray[Any, Any]:
+        """Truth by row of the whole batch; right on the spans that were announced."""
+        if selector not in self.found:
+            size, spans = self.batch.num_rows, [span for span in self.spans[selector] if span[0] < span[1]]
+            # A span costs a call, about as much as a few thousand rows.
+            if spans and len(spans) * _ROWS_A_CALL + sum(stop - start for start, stop in spans) > size:
+                spans = [(0, size)]
+            truth = np.zeros(size, np.int8)
+            for start, stop in spans:
+                columns = self.imported.get((start, stop))
+                if columns is None:
+                    columns = self.imported[start, stop] = Columns(self.batch.slice(start, stop - start))
+                truth[start:stop] = compiled(selector).truth(columns)
+            self.found[selector] = truth
+        return self.found[selector]
 
 
 def _numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[Any, Any] | None:
@@ -351,25 +497,3 @@ def _kept(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBatch
         else:
             columns.append(pa.nulls(batch.num_rows, kept.type))
     return pa.RecordBatch.from_arrays(columns, schema=_KEPT)
-
-
-def _assignments(rows: pa.Table, destination: str, **given: Any) -> pa.RecordBatch:
-    size = rows.num_rows
-    columns: list[Any] = []
-    for wanted in ASSIGNMENT_SCHEMA:
-        if wanted.name in given:
-            columns.append(given[wanted.name].cast(wanted.type))
-        elif wanted.name == "destination":
-            columns.append(pa.array([destination], pa.string()).take(pa.array(np.zeros(size, np.int64))))
-        elif wanted.name in rows.schema.names:
-            columns.append(_flat(rows.column(wanted.name), wanted.type))
-        else:
-            columns.append(pa.nulls(size, wanted.type))
-    return pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)
-
-
-def _flat(column: Any, type: pa.DataType) -> Any:
-    """A chunked column as one array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, type)

@@ -185,17 +185,26 @@ class Topology:
 
     def consumers_of(self, destination: str) -> tuple[Consumer, ...]:
         """The consumers of a queue, in registration order."""
+        return tuple(self.consumers[place] for place in self.positions_of(destination))
+
+    def positions_of(self, destination: str) -> tuple[int, ...]:
+        """Where the consumers of a queue stand in ``consumers``."""
         queue = Destination(destination)
         return tuple(
-            consumer
-            for consumer, patterns in zip(self.consumers, self._patterns, strict=True)
+            place
+            for place, patterns in enumerate(self._patterns)
             if any(pattern.matches(queue) for pattern in patterns)
         )
 
     def prefetch_of(self, consumer: Consumer, destination: str) -> int:
         """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
+        return self.prefetch_under(self.policy_of(destination), consumer)
+
+    @staticmethod
+    def prefetch_under(policy: Policy, consumer: Consumer) -> int:
+        """The prefetch that counts for a queue with this policy."""
         asked = CLIENT_DEFAULT_PREFETCH if consumer.prefetch is None else consumer.prefetch
-        return self.policy_of(destination).queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
+        return policy.queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
 
     def description_of(self, destination: str) -> str:
         """The words of the destination's entry, or an empty string."""

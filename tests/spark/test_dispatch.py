@@ -13,7 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyengine import InvalidSelectorError, MissingColumnError, Selector, UnsupportedColumnError
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.dispatch import (
+    ASSIGNMENT_SCHEMA,
+    DESTINATION,
+    QUEUE,
+    columns_read,
+    dispatch_batches,
+    dispatch_table,
+    order_columns,
+)
 from pyengine.backlog.messages import to_messages
 from pyengine.spark.transforms import assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, Topology
@@ -202,6 +210,48 @@ def test_random_topologies_do_not_depend_on_batches(
     expected = by_row(dispatch_table(topology, messages, 1000))
     assert_same(dispatch_table(topology, messages, batch_size), expected)
     assert expected.num_rows == len(rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(consumers=consumers, policy=policies, rows=rows, batch_size=st.integers(1, 9), keys=st.integers(1, 2))
+def test_names_that_hash_alike_are_told_apart(
+    consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]], batch_size: int, keys: int
+) -> None:
+    topology = topology_of(consumers, policy)
+    messages, _ = to_messages(pa.Table.from_pylist(rows, SCHEMA), range(len(rows)), topology.source)
+    expected = by_row(dispatch_table(topology, messages))
+    hashes = pa.array([QUEUES.index(row["queue"]) % keys for row in rows], pa.int64())
+    table = messages.select(columns_read(topology, messages.column_names)).append_column(QUEUE, hashes)
+    if batch_size % 2:
+        plain = table.column(DESTINATION).cast(pa.string())
+        table = table.set_column(table.column_names.index(DESTINATION), DESTINATION, plain)
+    table = table.sort_by([(name, "ascending") for name in order_columns(topology, table.column_names)])
+    batches = table.combine_chunks().to_batches(max_chunksize=batch_size)
+    found = pa.Table.from_batches(dispatch_batches(topology, batches), ASSIGNMENT_SCHEMA)
+    assert_same(found, expected)
+    for queue in pc.unique(expected.column("destination")).to_pylist():
+        mine = found.filter(pc.equal(found.column("destination"), queue)).column("delivery").drop_null().to_pylist()
+        assert mine == list(range(len(mine)))
+
+
+def test_many_queues_with_selectors_of_their_own_agree_with_each_alone() -> None:
+    source = Source(destination="{queue}", path="x", group="who")
+    own = [Consumer(f"c{number}", f"q.{number}", selector=f"n > {number}") for number in range(40)]
+    topology = Topology(source=source, consumers=(*own, Consumer("rest", "q.1", no_local=True, connection="c1")))
+    table = pa.table(
+        {
+            "queue": [f"q.{number % 40}" for number in range(5_000)],
+            "n": pa.array([number % 53 for number in range(5_000)], pa.int32()),
+            "who": [f"g{number % 7}" if number % 3 else None for number in range(5_000)],
+        }
+    )
+    messages, _ = to_messages(table, range(table.num_rows), source)
+    found = by_row(dispatch_table(topology, messages))
+    alone = [
+        dispatch_table(topology, messages.filter(pc.equal(messages.column(DESTINATION), f"q.{number}")))
+        for number in range(40)
+    ]
+    assert_same(found, by_row(pa.concat_tables(alone)))
 
 
 def test_expired_messages_are_told(spark: Any) -> None:
