@@ -15,6 +15,7 @@ from rich.console import Console
 
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import match as matching
+from pyengine.cli import policies as policing
 from pyengine.cli import run as running
 from pyengine.errors import PyengineError
 
@@ -114,3 +115,28 @@ def diagnose(
         else:
             diagnosing.show(evidence, found, Console())
     raise typer.Exit(1 if any(finding.severity for finding in found) else 0)
+
+
+@app.command()
+def policies(
+    file: Annotated[Path, typer.Argument(help="An activemq.xml, or a TOML file; see docs/policies.md.")],
+    destinations: Annotated[
+        list[str] | None, typer.Argument(help="Which entry counts for these; a queue, or topic://NAME.")
+    ] = None,
+    define: Annotated[
+        list[str] | None, typer.Option("--define", "-D", help="NAME=VALUE of a ${placeholder}; may be repeated.")
+    ] = None,
+    broker: Annotated[str, typer.Option(help="brokerName, if the file has several.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Show a broker's policies, which entry counts for a destination, and what of the file pyengine does not model.
+
+    Exit code 1: something that is not modelled may change which consumer gets a message.
+    """
+    with plain_errors():
+        found = policing.answer(file, destinations or [], define or [], broker)
+        if as_json:
+            print(json.dumps(found, ensure_ascii=False, indent=2))
+        else:
+            policing.show(found)
+    raise typer.Exit(1 if any(part["changes_answers"] for part in found["not_modelled"]) else 0)

@@ -6,29 +6,29 @@ import json
 from dataclasses import MISSING, fields
 from typing import Any
 
+from pyengine.topology.keys import STRATEGIES
 from pyengine.topology.model import Source, Topology
 from pyengine.topology.policy import Policy
-
-UNLIMITED = "unlimited"
+from pyengine.topology.policy_tables import UNLIMITED, strategy_settings
 
 
 def to_text(topology: Topology) -> str:
     """TOML that :func:`pyengine.topology.parse` reads back to an equal topology."""
     lines = [f"{key} = {_value(text)}" for key in ("title", "description") if (text := getattr(topology, key))]
-    lines += _table("[source]", _settings(topology.source))
+    lines += _table("[source]", settings_of(topology.source))
     for entry in topology.destinations:
-        lines += _table("[[destination]]", _settings(entry))
+        lines += _table("[[destination]]", settings_of(entry))
     if topology.default_policy != Policy(""):
-        lines += _table("[default_policy]", _settings(topology.default_policy) | {"destination": None})
+        lines += _table("[default_policy]", settings_of(topology.default_policy) | {"destination": None})
     for policy in topology.policies:
-        lines += _table("[[policy]]", _settings(policy))
+        lines += _table("[[policy]]", settings_of(policy))
     for consumer in topology.consumers:
-        lines += _table("[[consumer]]", _settings(consumer))
+        lines += _table("[[consumer]]", settings_of(consumer))
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _settings(entry: Any) -> dict[str, Any]:
-    """The fields that differ from their defaults, as TOML values."""
+def settings_of(entry: Any) -> dict[str, Any]:
+    """The fields of a policy, strategy or other entry that differ from their defaults, as TOML values."""
     found: dict[str, Any] = {}
     for part in fields(entry):
         value = getattr(entry, part.name)
@@ -36,12 +36,18 @@ def _settings(entry: Any) -> dict[str, Any]:
             continue
         if part.name == "max_page_size" and value is None:
             value = UNLIMITED
+        elif part.name in STRATEGIES:
+            value = "none" if value is None else strategy_settings(part.name, value, _strategy(value))
         elif part.name == "types" and isinstance(entry, Source):
             value = dict(value)
         elif hasattr(value, "__dataclass_fields__"):
-            value = _settings(value)
+            value = settings_of(value)
         found[part.name] = value
     return found
+
+
+def _strategy(strategy: Any) -> dict[str, Any]:
+    return settings_of(strategy) if hasattr(strategy, "__dataclass_fields__") else {}
 
 
 def _table(header: str, settings: dict[str, Any]) -> list[str]:

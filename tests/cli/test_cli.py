@@ -179,3 +179,41 @@ def test_a_run_from_rows_to_page(tmp_path: Path) -> None:
     page = Path(summary["paths"]["report"]).read_text()
     assert "<title>Orders</title>" in page
     assert "No consumer is on this queue." in page
+
+
+POLICIES = ROOT / "tests" / "topology" / "data" / "everything.xml"
+
+
+def test_policies_for_people() -> None:
+    done = pyengine("policies", POLICIES, "A.b", "topic://T.x", "G.b,none")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (1, "")
+    assert lines[0] == "broker all: 4 policy entries, 6 things not modelled"
+    assert "queue://A.b: A.>" in lines
+    assert "topic://T.x: topic://T.>" in lines
+    assert "queue://G.b: G.a,G.b" in lines
+    assert "queue://none: (default entry)" in lines
+    assert lines[-2:] == [
+        f"  {POLICIES}:7: broker: start: how the process starts and stops is yours to say",
+        f"  {POLICIES}:60: redeliveryPolicy: preDispatchCheck: this is for the client; "
+        "it looks before dispatch, the default",
+    ]
+
+
+def test_policies_as_json_with_placeholders(tmp_path: Path) -> None:
+    file = tmp_path / "activemq.xml"
+    file.write_text(
+        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="${name}"><destinationPolicy><policyMap>'
+        '<policyEntries><policyEntry queue="&gt;"/><policyEntry queue="a.*" maxPageSize="3"/></policyEntries>'
+        "</policyMap></destinationPolicy></broker>"
+    )
+    done = pyengine("policies", file, "a.b", "--json", "-D", "name=shop")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["broker"], found["not_modelled"]) == (0, "shop", [])
+    assert found["destinations"] == [
+        {"destination": "queue://a.b", "entry": "a.*", "settings": {"max_page_size": 3}, "also": [">"]}
+    ]
+    assert pyengine("policies", file).stderr.startswith(
+        f"pyengine: {file}:1: broker, brokerName: ${{name}} is not defined"
+    )
+    assert "write --define activemq.data=" in pyengine("policies", file, "-D", "name").stderr

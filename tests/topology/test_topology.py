@@ -137,7 +137,7 @@ POLICY = '[[policy]]\ndestination = "orders.>"\n'
         (HEAD + CONSUMER + CONSUMER, 8, 'consumer "eu", name', "already used on line 5"),
         (HEAD + POLICY + POLICY, 7, 'policy "orders.>", destination', "already used on line 5"),
         (HEAD + POLICY + "maxPageSize = 3", 6, 'policy "orders.>", maxPageSize', "did you mean 'max_page_size'?"),
-        (HEAD + POLICY + "topicPrefetch = 3", 6, 'policy "orders.>", topicPrefetch', "does not decide"),
+        (HEAD + POLICY + "topicPrefetch = 3", 6, 'policy "orders.>", topicPrefetch', "did you mean 'topic_prefetch'?"),
         (HEAD + POLICY + "max_page_size = 0", 6, 'policy "orders.>", max_page_size', '"unlimited"'),
         (HEAD + POLICY + 'max_page_size = "all"', 6, 'policy "orders.>", max_page_size', '"unlimited"'),
         (HEAD + POLICY + 'message_group_map_factory_type = "cash"', 6,

@@ -1,0 +1,577 @@
+"""``activemq.xml`` to a BrokerConfiguration (spec activemq 2.6, 2.13, 3.2-3.7, 4.3-4.5).
+
+Elements and attributes are those of ActiveMQ's schema; a Spring bean of the same class is the same thing. What the
+schema knows and pyengine does not do is listed; what the schema does not know is an error, as it is for the broker.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.syntax import parse as parse_selector
+from pyengine.destinations import Destination, parse_destination
+from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
+from pyengine.topology import keys, schema
+from pyengine.topology.broker import BrokerConfiguration, NotModelled
+from pyengine.topology.policy import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeQueue,
+    CompositeTopic,
+    FilteredDestination,
+    Policy,
+    PolicyMap,
+    RedeliveryPlugin,
+    SharedDeadLetterStrategy,
+    UniquePropertyMessageEvictionStrategy,
+    VirtualDestination,
+    VirtualTopic,
+)
+from pyengine.topology.spring import Element, Property, SpringContext, Value
+
+_TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
+_SIZE = re.compile(r"\s*(\d+)\s*([kmg]?)b?\s*", re.IGNORECASE | re.ASCII)
+_SECRET = re.compile(r"passw|secret|credential", re.IGNORECASE)
+_BROKER_PROPERTIES = ["brokerName", "persistent", "dataDirectory", "useVirtualTopics", "destinationPolicy",
+                      "destinationInterceptors", "destinations", "plugins"]  # fmt: skip
+_KINDS = {"queue": "queue", "topic": "topic", "tempQueue": "temp-queue", "tempTopic": "temp-topic"}
+
+
+def load(
+    path: Path, properties: Mapping[str, str], environment: Mapping[str, str] | None, broker: str
+) -> BrokerConfiguration:
+    """See BrokerConfiguration.load."""
+    return _Reader(SpringContext(path, properties, os.environ if environment is None else environment)).read(broker)
+
+
+class _Reader:
+    def __init__(self, context: SpringContext) -> None:
+        self.context = context
+        self.listed: list[NotModelled] = [
+            self._listing(part.element, part.name, part.value, part.reason, changes_answers=part.element.name != "bean")
+            for part in context.unread
+        ]
+        self.used: set[int] = set()
+
+    def read(self, wanted: str) -> BrokerConfiguration:
+        element = self._choose(wanted)
+        self.used.add(id(element))
+        found: dict[str, Any] = {"file": self.context.root.file}
+        interceptors: tuple[VirtualDestination, ...] | None = None
+        virtual_topics = True
+        for name, prop in self.context.properties(element).items():
+            match name:
+                case "brokerName":
+                    found["name"] = self._text(element, prop)
+                case "persistent":
+                    found["persistent"] = self._flag(element, prop)
+                case "dataDirectory":
+                    found["data_directory"] = self._optional_text(element, prop)
+                case "useVirtualTopics":
+                    virtual_topics = self._flag(element, prop)
+                case "destinationPolicy":
+                    found["policies"] = self._policy_map(self._one(element, prop, "policyMap"))
+                case "destinationInterceptors":
+                    interceptors = self._interceptors(element, prop)
+                case "destinations":
+                    found["destinations"] = tuple(
+                        d for value in prop.values for d in self._destination(element, prop, value)
+                    )
+                case "plugins":
+                    found["redelivery_plugin"] = self._plugins(element, prop)
+                case _:
+                    self._leave(element, prop, schema.BROKER, known=_BROKER_PROPERTIES)
+        if interceptors is None:
+            interceptors = (DEFAULT_VIRTUAL_TOPIC,) if virtual_topics else ()
+        for bean in self.context.beans:
+            if id(bean) not in self.used:
+                reason, changes = schema.FOREIGN if bean.kind not in ("broker",) else schema.OTHER_BROKER
+                self.listed.append(self._listing(bean, "", "", reason, changes_answers=changes))
+        self.listed.sort(key=lambda part: (part.file != self.context.root.file, part.file, part.line))
+        return BrokerConfiguration(virtual_destinations=interceptors, not_modelled=tuple(self.listed), **found)
+
+    def _choose(self, wanted: str) -> Element:
+        brokers = [bean for bean in self.context.beans if bean.kind == "broker"]
+        names = [self._name_of(bean) for bean in brokers]
+        root = self.context.root
+        if not brokers:
+            raise InvalidTopologyError(
+                f"has no broker element (its root is {root.name})", file=root.file, line=root.line,
+                hint="give the file with <broker xmlns=\"http://activemq.apache.org/schema/core\">",
+            )  # fmt: skip
+        if wanted:
+            for bean, name in zip(brokers, names, strict=True):
+                if name == wanted:
+                    return bean
+            raise InvalidTopologyError(
+                "has no broker of this name",
+                file=root.file,
+                key="brokerName",
+                value=wanted,
+                hint=did_you_mean(wanted, names),
+            )
+        if len(brokers) > 1:
+            raise InvalidTopologyError(
+                f"has {len(brokers)} brokers", file=root.file, line=brokers[1].line,
+                hint=f"say which with broker=..., one of {', '.join(names)}",
+            )  # fmt: skip
+        return brokers[0]
+
+    def _name_of(self, bean: Element) -> str:
+        prop = self.context.properties(bean).get("brokerName")
+        value = prop.values[0] if prop and prop.values else None
+        if not isinstance(value, str):
+            return "localhost"
+        try:
+            return self.context.placeholders.resolve(value)
+        except KeyError:
+            return value
+
+    # Policies
+
+    def _policy_map(self, element: Element | None) -> PolicyMap:
+        if element is None:
+            return PolicyMap()
+        entries: dict[str, tuple[Policy, Element]] = {}
+        default: Policy | None = None
+        for name, prop in self.context.properties(element).items():
+            match name:
+                case "policyEntries" | "entries":
+                    for value in prop.values:
+                        entry = self._element(element, prop, value, "policyEntry")
+                        policy = self._policy(entry)
+                        if policy.destination in entries:
+                            earlier = entries.pop(policy.destination)[1]
+                            reason = f"line {entry.line} has another entry of this name, which counts"
+                            self.listed.append(self._listing(earlier, "", "", reason, changes_answers=True))
+                        entries[policy.destination] = policy, entry
+                case "defaultEntry":
+                    only = self._one(element, prop, "policyEntry")
+                    default = None if only is None else self._policy(only, default=True)
+                case _:
+                    self._leave(element, prop, {})
+        return PolicyMap(tuple(policy for policy, _ in entries.values()), default)
+
+    def _policy(self, element: Element, *, default: bool = False) -> Policy:
+        self.used.add(id(element))
+        where, rest = self._covers(element)
+        if not where and not default:
+            self._refuse(element, "", None, "covers no destination", 'add queue="..." or topic="..."')
+        given: dict[str, Any] = {"destination": "" if default else where}
+        by_name = {
+            keys.java_name(key): key
+            for key in Policy.__dataclass_fields__
+            if key not in ("destination", "selector_errors")
+        }
+        by_name["inactiveTimoutBeforeGC"] = "inactive_timeout_before_gc"
+        for prop in rest:
+            key = by_name.get(prop.name)
+            if prop.name == "messageGroupMapFactory":
+                factory = self._group_map_factory(element, prop)
+                if factory is not None:
+                    given["message_group_map_factory_type"] = factory
+            elif key == "message_group_map_factory_type":
+                given[key] = self._group_map(element, prop)
+            elif key == "dispatch_policy":
+                dispatch = self._dispatch_policy(element, prop)
+                if dispatch is not None:
+                    given[key] = dispatch
+            elif key in keys.STRATEGIES:
+                self._strategy(element, prop, key, given)
+            elif key is not None:
+                given[key] = self._plain(element, prop, key, keys.types_of(Policy).get(key, int))
+            else:
+                self._leave(element, prop, schema.POLICY_ENTRY, known=[*by_name, *_KINDS, "messageGroupMapFactory"])
+        return Policy(**given)
+
+    def _covers(self, element: Element) -> tuple[str, list[Property]]:
+        """The destination of a map entry as a text, and its other properties."""
+        where, rest = "", []
+        for name, prop in self.context.properties(element).items():
+            if name in ("queue", "topic"):
+                text = self._text(element, prop)
+                try:
+                    parse_destination(text, name)
+                except ValueError:
+                    self._refuse(element, name, text, "is empty", "name a destination, or > for all")
+                where = text.strip() if name == "queue" else _prefixed(text.strip(), "topic")
+            elif name in ("tempQueue", "tempTopic"):
+                # Whatever its value, the attribute means all temporary destinations of the kind.
+                where = f"{_KINDS[name]}://>"
+            elif name == "destination":
+                where = ",".join(
+                    map(_as_text, self._destination(element, prop, prop.values[0] if prop.values else None))
+                )
+            else:
+                rest.append(prop)
+        return where, rest
+
+    def _strategy(self, element: Element, prop: Property, key: str, given: dict[str, Any]) -> None:
+        """Read a strategy into ``given``; a class of the user's own is listed and the default stays."""
+        known = {keys.element_name(kind): kind for kind in keys.STRATEGIES[key].values()}
+        if not prop.values:
+            return
+        value = prop.values[0]
+        if value is None:
+            given[key] = (
+                None if key != "message_eviction_strategy" else given.get(key, Policy("").message_eviction_strategy)
+            )
+            return
+        if isinstance(value, str):
+            self._refuse(element, prop.name, value, "is a text", f"put an element inside: {', '.join(known)}")
+        kind = known.get(value.kind)
+        if kind is not None:
+            given[key] = self._fields(value, kind)
+        elif value.kind in schema.STRATEGIES:
+            reason, changes = schema.STRATEGIES[value.kind]
+            self.listed.append(self._listing(value, "", "", reason, changes_answers=changes))
+        elif _is_foreign(value):
+            self.listed.append(
+                self._listing(value, "", "", f"a class of your own; give it as {key} in Python", changes_answers=True)
+            )
+        else:
+            self._refuse(
+                value, "", None, f"is no {prop.name}", did_you_mean(value.kind, known) or f"known: {', '.join(known)}"
+            )
+
+    def _fields(self, element: Element, kind: type) -> Any:
+        """A strategy or virtual destination whose fields are plain values."""
+        self.used.add(id(element))
+        types = keys.types_of(kind)
+        by_name = {keys.java_name(key): key for key in types}
+        given: dict[str, Any] = {}
+        for name, prop in self.context.properties(element).items():
+            key = by_name.get(name)
+            if kind is SharedDeadLetterStrategy and name == "deadLetterQueue":
+                given["dead_letter_queue"] = ",".join(map(_as_text, self._destinations(element, prop)))
+            elif key is not None:
+                given[key] = self._plain(element, prop, key, types[key])
+            else:
+                self._leave(element, prop, schema.STRATEGY_PROPERTIES, known=[*by_name])
+        if kind is UniquePropertyMessageEvictionStrategy and "property_name" not in given:
+            self._refuse(element, "", None, "has no propertyName", 'add propertyName="..."')
+        missing = [part.name for part in fields(kind) if part.default is MISSING and part.name not in given]
+        if missing:
+            self._refuse(element, "", None, f"has no {keys.java_name(missing[0])}", "add it")
+        return kind(**given)
+
+    def _dispatch_policy(self, element: Element, prop: Property) -> str | None:
+        known = {keys.java_name(f"{name}_dispatch_policy"): name for name in keys.DISPATCH_POLICIES}
+        only = self._one(element, prop, *known, foreign=True)
+        if only is None or only.kind not in known:
+            return None
+        self.used.add(id(only))
+        for inner in self.context.properties(only).values():
+            self._leave(only, inner, schema.DISPATCH_PROPERTIES, known=["ptpClientId", "ptpSuffix"])
+        return known[only.kind]
+
+    def _group_map(self, element: Element, prop: Property) -> str:
+        text = self._text(element, prop)
+        kind, mark, query = text.partition("?")
+        option = keys.GROUP_MAPS.get(kind)
+        if option is None:
+            self._refuse(element, prop.name, text, "is not a group map", did_you_mean(kind, keys.GROUP_MAPS))
+        settings = dict(part.partition("=")[::2] for part in query.split("&")) if mark else {}
+        if kind == "bucket":
+            settings.pop("cacheSize", None)  # how many groups a console shows; the buckets decide
+        if any(name != option or not re.fullmatch(r"[1-9][0-9]*", value, re.ASCII) for name, value in settings.items()):
+            hint = f"write {kind}?{option}=1024" if option else f"write {kind} alone"
+            self._refuse(element, prop.name, text, f"has options that {kind} does not understand", hint)
+        return f"{kind}?{option}={settings[option]}" if settings else kind
+
+    def _group_map_factory(self, element: Element, prop: Property) -> str | None:
+        known = {
+            "simpleMessageGroupMapFactory": ("simple", ""),
+            "messageGroupHashBucketFactory": ("bucket", "bucketCount"),
+            "cachedMessageGroupMapFactory": ("cached", "cacheSize"),
+        }
+        only = self._one(element, prop, *known, foreign=True)
+        if only is None or only.kind not in known:
+            return None
+        self.used.add(id(only))
+        kind, option = known[only.kind]
+        text = kind
+        for name, inner in self.context.properties(only).items():
+            if name == option:
+                text = f"{kind}?{option}={self._number(only, inner, int, 1)}"
+            elif name != "cacheSize" or kind != "bucket":
+                self._leave(only, inner, {}, known=[option] if option else [])
+        return text
+
+    # Virtual destinations, destinations, plugins
+
+    def _interceptors(self, element: Element, prop: Property) -> tuple[VirtualDestination, ...]:
+        found: list[VirtualDestination] = []
+        for value in prop.values:
+            interceptor = self._element(element, prop, value, "virtualDestinationInterceptor", foreign=True)
+            if interceptor.kind != "virtualDestinationInterceptor":
+                reason, changes = schema.INTERCEPTORS.get(interceptor.kind, schema.OWN_CLASS)
+                self.listed.append(self._listing(interceptor, "", "", reason, changes_answers=changes))
+                continue
+            self.used.add(id(interceptor))
+            for name, inner in self.context.properties(interceptor).items():
+                if name != "virtualDestinations":
+                    self._leave(interceptor, inner, {}, known=["virtualDestinations"])
+                    continue
+                for each in inner.values:
+                    kinds = ("virtualTopic", "compositeQueue", "compositeTopic")
+                    found.append(self._virtual(self._element(interceptor, inner, each, *kinds)))
+        return tuple(found)
+
+    def _virtual(self, element: Element) -> VirtualDestination:
+        if element.kind == "virtualTopic":
+            topic: VirtualTopic = self._fields(element, VirtualTopic)
+            return topic
+        kind = CompositeTopic if element.kind == "compositeTopic" else CompositeQueue
+        self.used.add(id(element))
+        types = keys.types_of(kind)
+        by_name = {keys.java_name(key): key for key in types}
+        given: dict[str, Any] = {}
+        for name, prop in self.context.properties(element).items():
+            if name == "forwardTo":
+                given["forward_to"] = tuple(
+                    target for value in prop.values for target in self._forward(element, prop, value)
+                )
+            elif name in by_name:
+                given[by_name[name]] = self._plain(element, prop, by_name[name], types[by_name[name]])
+            else:
+                self._leave(element, prop, {}, known=[*by_name, "forwardTo"])
+        if not given.get("name", "").strip():
+            self._refuse(element, "", None, "has no name", 'add name="..."')
+        return kind(**given)
+
+    def _forward(self, element: Element, prop: Property, value: Value) -> list[FilteredDestination | str]:
+        if not (isinstance(value, Element) and value.kind == "filteredDestination"):
+            return [*map(_as_text, self._destination(element, prop, value))]
+        self.used.add(id(value))
+        where, rest = self._covers(value)
+        selector = ""
+        for inner in rest:
+            if inner.name == "selector":
+                selector = self._text(value, inner)
+                try:
+                    parse_selector(selector, "activemq")
+                except InvalidSelectorError as error:
+                    self._refuse(value, "selector", selector, str(error), "")
+            else:
+                self._leave(value, inner, {}, known=["selector", "queue", "topic", "destination"])
+        if not where:
+            self._refuse(value, "", None, "has no destination", 'add queue="..." or topic="..."')
+        return [FilteredDestination(where, selector)]
+
+    def _destinations(self, element: Element, prop: Property) -> tuple[Destination, ...]:
+        """Every destination a property names."""
+        if not prop.values:
+            self._refuse(
+                element, prop.name, None, "names no destination", 'write <queue physicalName="..."/> inside it'
+            )
+        return tuple(part for value in prop.values for part in self._destination(element, prop, value))
+
+    def _destination(self, element: Element, prop: Property, value: Value) -> tuple[Destination, ...]:
+        """A ``<queue physicalName="..."/>`` or a text ``topic://...``; a composite is all its parts."""
+        kind, text = "queue", value
+        if isinstance(value, Element):
+            self.used.add(id(value))
+            if value.kind not in _KINDS:
+                hint = 'write <queue physicalName="..."/> or <topic physicalName="..."/>'
+                self._refuse(value, "", None, f"is no destination for {prop.name}", hint)
+            kind = _KINDS[value.kind]
+            inside = self.context.properties(value)
+            name = inside.get("physicalName") or inside.get("constructor-arg") or inside.get("name")
+            text = name.values[0] if name and name.values else value.text
+        if not isinstance(text, str):
+            self._refuse(element, prop.name, None, "has no name", 'write <queue physicalName="..."/>')
+        text = self.context.text(text, prop.element, prop.name)
+        try:
+            return parse_destination(text, kind)
+        except ValueError:
+            self._refuse(element, prop.name, text, "has an empty name", "name the destination")
+
+    def _plugins(self, element: Element, prop: Property) -> RedeliveryPlugin | None:
+        found: RedeliveryPlugin | None = None
+        for value in prop.values:
+            plugin = value if isinstance(value, Element) else None
+            if plugin is not None and plugin.kind == "redeliveryPlugin":
+                found = self._redelivery_plugin(plugin)
+            elif plugin is not None:
+                reason, changes = schema.PLUGINS.get(plugin.kind, schema.OTHER_PLUGIN)
+                self.listed.append(self._listing(plugin, "", "", reason, changes_answers=changes))
+        return found
+
+    def _redelivery_plugin(self, element: Element) -> RedeliveryPlugin:
+        self.used.add(id(element))
+        given: dict[str, Any] = {}
+        flags = {"sendToDlqIfMaxRetriesExceeded": "send_to_dlq_if_max_retries_exceeded",
+                 "fallbackToDeadLetter": "fallback_to_dead_letter"}  # fmt: skip
+        for name, prop in self.context.properties(element).items():
+            if name in flags:
+                given[flags[name]] = self._flag(element, prop)
+            elif name == "redeliveryPolicyMap":
+                mapped = self._one(element, prop, "redeliveryPolicyMap")
+                if mapped is not None:
+                    given |= self._redelivery_map(mapped)
+            else:
+                self._leave(element, prop, {}, known=[*flags, "redeliveryPolicyMap"])
+        return RedeliveryPlugin(**given)
+
+    def _redelivery_map(self, element: Element) -> dict[str, Any]:
+        self.used.add(id(element))
+        given: dict[str, Any] = {}
+        for name, prop in self.context.properties(element).items():
+            if name in ("redeliveryPolicyEntries", "entries"):
+                policies = []
+                for value in prop.values:
+                    entry = self._element(element, prop, value, "redeliveryPolicy")
+                    where, policy = self._redelivery_policy(entry)
+                    if not where:
+                        self._refuse(entry, "", None, "covers no destination", 'add queue="..." or topic="..."')
+                    policies.append((where, policy))
+                given["policies"] = tuple(policies)
+            elif name == "defaultEntry":
+                only = self._one(element, prop, "redeliveryPolicy")
+                if only is not None:
+                    given["default"] = self._redelivery_policy(only)[1]
+            else:
+                self._leave(element, prop, {}, known=["redeliveryPolicyEntries", "defaultEntry"])
+        return given
+
+    def _redelivery_policy(self, element: Element) -> tuple[str, RedeliveryPolicy]:
+        self.used.add(id(element))
+        where, rest = self._covers(element)
+        by_name = {keys.java_name(key): key for key in keys.REDELIVERY}
+        given: dict[str, Any] = {}
+        for prop in rest:
+            key = by_name.get(prop.name)
+            if key is None:
+                self._leave(element, prop, schema.REDELIVERY, known=[*by_name])
+                continue
+            given[key] = self._plain(element, prop, key, keys.REDELIVERY[key])
+            if key in ("initial_redelivery_delay", "redelivery_delay") and given[key] < 1000:
+                self._refuse(
+                    element, prop.name, given[key], "is too short for the broker's plugin", "give 1000 (ms) or more"
+                )
+        return where, RedeliveryPolicy(**given)
+
+    # Values
+
+    def _plain(self, element: Element, prop: Property, key: str, kind: type) -> Any:
+        if kind is bool:
+            return self._flag(element, prop)
+        if kind is str:
+            return self._optional_text(element, prop)
+        return self._number(element, prop, kind, keys.MINIMUMS.get(key))
+
+    def _optional_text(self, element: Element, prop: Property) -> str:
+        return self._text(element, prop) if prop.values else ""
+
+    def _text(self, element: Element, prop: Property) -> str:
+        value = prop.values[0] if len(prop.values) == 1 else None
+        if not isinstance(value, str):
+            self._refuse(element, prop.name, None, "must be a text", f'write {prop.name}="..."')
+        return self.context.text(value, prop.element, prop.name)
+
+    def _flag(self, element: Element, prop: Property) -> bool:
+        text = self._text(element, prop)
+        if (small := text.strip().lower()) not in _TRUE + _FALSE:
+            self._refuse(element, prop.name, text, "is neither true nor false", "write true or false")
+        return small in _TRUE
+
+    def _number(self, element: Element, prop: Property, kind: type, low: int | None) -> Any:
+        text = self._text(element, prop)
+        plain = text.strip()
+        value: float
+        if kind is float:
+            try:
+                value = float(plain)
+            except ValueError:
+                self._refuse(element, prop.name, text, "is not a number", "write a number such as 0.5")
+        elif re.fullmatch(r"[+-]?[0-9]+", plain, re.ASCII):
+            value = int(plain)
+        elif re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", plain):
+            value = int(plain, 16)
+        elif prop.name in schema.SIZES and (size := _SIZE.fullmatch(plain)):
+            value = int(size[1]) << 10 * " kmg".index(size[2].lower() or " ")
+        else:
+            self._refuse(element, prop.name, text, "is not a whole number", "write digits only")
+        if kind is int and not (
+            -(1 << 63) <= value < 1 << 63 if prop.name in schema.LONGS else -(1 << 31) <= value < 1 << 31
+        ):
+            self._refuse(element, prop.name, text, "is too large for the broker", "give a smaller number")
+        if low is not None and value < low:
+            self._refuse(element, prop.name, text, "is out of range", f"give {low} or more")
+        return value
+
+    def _one(self, element: Element, prop: Property, *kinds: str, foreign: bool = False) -> Element | None:
+        """The one element inside a property; None for an explicit null or nothing at all."""
+        values = [value for value in prop.values if value is not None]
+        if not values:
+            return None
+        if len(values) > 1:
+            self._refuse(element, prop.name, None, f"holds {len(values)} values", f"keep one {kinds[0]}")
+        return self._element(element, prop, values[0], *kinds, foreign=foreign)
+
+    def _element(self, element: Element, prop: Property, value: Value, *kinds: str, foreign: bool = False) -> Element:
+        if isinstance(value, Element):
+            self.used.add(id(value))
+            if value.kind in kinds:
+                return value
+            if foreign and (_is_foreign(value) or value.kind in schema.INTERCEPTORS):
+                if prop.name == "dispatchPolicy" or prop.name == "messageGroupMapFactory":
+                    reason, changes = schema.OWN_CLASS
+                    self.listed.append(self._listing(value, "", "", reason, changes_answers=changes))
+                return value
+            hint = did_you_mean(value.kind, kinds) or f"known: {', '.join(kinds)}"
+            self._refuse(value, "", None, f"does not belong into {prop.name}", hint)
+        return self._refuse(element, prop.name, value, f"must hold {kinds[0]}", f"write <{kinds[0]} .../> inside it")
+
+    # What is left out, and what is refused
+
+    def _leave(
+        self, element: Element, prop: Property, table: Mapping[str, tuple[str, bool]], known: list[str] | None = None
+    ) -> None:
+        """List a property that the table explains; refuse one that no release of the broker knows."""
+        if prop.name in table:
+            reason, changes = table[prop.name]
+        elif known is None or prop.name.startswith("{"):
+            reason, changes = schema.NOT_MODELLED
+        else:
+            offer = did_you_mean(prop.name, [*known, *table])
+            self._refuse(element, prop.name, next((v for v in prop.values if isinstance(v, str)), None),
+                         "is not known to ActiveMQ", offer or "remove it")  # fmt: skip
+        said = ", ".join(str(value) for value in prop.values[:3] if value is not None)
+        more = f" and {len(prop.values) - 3} more" if len(prop.values) > 3 else ""
+        for value in prop.values:
+            if isinstance(value, Element):
+                self.used.add(id(value))
+        self.listed.append(
+            self._listing(element, prop.name, said + more, reason, changes_answers=changes, line=prop.element.line)
+        )
+
+    def _listing(
+        self, element: Element, name: str, value: str, reason: str, *, changes_answers: bool, line: int = 0
+    ) -> NotModelled:
+        shown = "***" if value and _SECRET.search(name) else value
+        return NotModelled(element.file, line or element.line, str(element), name, shown, reason, changes_answers)
+
+    def _refuse(self, element: Element, name: str, value: object, problem: str, hint: str) -> NoReturn:
+        key = f"{element}, {name}" if name else str(element)
+        at = self.context.properties(element)[name].element if name else element
+        raise InvalidTopologyError(problem, file=at.file, line=at.line, key=key, value=value, hint=hint)
+
+
+def _is_foreign(element: Element) -> bool:
+    """True for a bean of a class that is not ActiveMQ's, and for a reference to a bean that no file read defines."""
+    return not element.is_core or element.name.startswith("#") or (element.name == "bean" and "." in element.kind)
+
+
+def _prefixed(text: str, kind: str) -> str:
+    return text if text.startswith(f"{kind}://") else f"{kind}://{text}"
+
+
+def _as_text(destination: Destination) -> str:
+    return destination.name if destination.kind == "queue" else str(destination)

@@ -1,0 +1,80 @@
+"""A broker's configuration as a file gives it: policies, virtual destinations, what exists from the start, and what of
+the file nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyengine.destinations import Destination
+from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
+
+
+@dataclass(frozen=True, slots=True)
+class NotModelled:
+    """Something a file says that pyengine does not do.
+
+    element: as ``policyEntry queue="A.>"``; name: its attribute or child, or empty for the element itself. value: as
+    written, placeholders included; of a password: ``***``. reason: why, in a sentence. changes_answers: True if it may
+    change which consumer gets which message, so that the real broker would decide otherwise.
+    """
+
+    file: str
+    line: int
+    element: str
+    name: str
+    value: str
+    reason: str
+    changes_answers: bool
+
+    def __str__(self) -> str:
+        what = f"{self.element}: {self.name}" if self.name else self.element
+        given = f'="{self.value}"' if self.value and self.name else ""
+        return f"{self.file}:{self.line}: {what}{given}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class BrokerConfiguration:
+    """What a broker is started with.
+
+    virtual_destinations: a file's destinationInterceptors replace the default, consumer queues of ``VirtualTopic.>``.
+    destinations: exist from the start. not_modelled: everything in the file that is left out. Equal configurations may
+    come from different files: file and not_modelled take no part in comparing.
+    """
+
+    name: str = "localhost"
+    persistent: bool = True
+    data_directory: str = ""
+    policies: PolicyMap = field(default=PolicyMap())
+    virtual_destinations: tuple[VirtualDestination, ...] = (DEFAULT_VIRTUAL_TOPIC,)
+    destinations: tuple[Destination, ...] = ()
+    redelivery_plugin: RedeliveryPlugin | None = None
+    file: str = field(default="", compare=False)
+    not_modelled: tuple[NotModelled, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        broker: str = "",
+    ) -> BrokerConfiguration:
+        """Read an ``activemq.xml`` (any ``.xml``), or the same in TOML; see docs/policies.md.
+
+        properties: values of ``${placeholders}``, before the property files that the XML names and the environment;
+        activemq.conf, .base, .home and .data are last of all what the file's own folder says. environment: None is the
+        process's own. broker: the brokerName to take if a file has several. Raises InvalidTopologyError with file,
+        line, element and value; what ActiveMQ understands and pyengine does not is no error but in ``not_modelled``.
+        """
+        from pyengine.topology import activemq_xml, broker_toml
+
+        if Path(path).suffix == ".toml":
+            return broker_toml.load(path)
+        return activemq_xml.load(Path(path), {} if properties is None else properties, environment, broker)
+
+    def policy_of(self, destination: Destination) -> Policy | None:
+        """The policy entry that counts for a destination; None: the broker's built-in defaults."""
+        return self.policies.policy_of(destination)

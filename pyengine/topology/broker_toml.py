@@ -1,0 +1,77 @@
+"""A broker's configuration in TOML: what activemq_xml.py reads, with the keys of policy.py; see docs/policies.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyengine.destinations import KINDS, Destination
+from pyengine.topology.broker import BrokerConfiguration, NotModelled
+from pyengine.topology.lines import line_of
+from pyengine.topology.policy import (
+    DEFAULT_VIRTUAL_TOPIC,
+    CompositeQueue,
+    CompositeTopic,
+    PolicyMap,
+    VirtualDestination,
+)
+from pyengine.topology.policy_tables import (
+    read_composite,
+    read_policy,
+    read_redelivery_plugin,
+    read_virtual_topic,
+)
+from pyengine.topology.table import Table, read_text, refuse_twice, root_table
+
+TABLES = ("name", "persistent", "data_directory", "use_virtual_topics", "policy", "default_policy", "destination",
+          "virtual_topic", "composite_queue", "composite_topic", "redelivery_plugin")  # fmt: skip
+# What a topology file has for `pyengine run` and a broker does not need.
+TOPOLOGY_ONLY = ("source", "consumer", "title", "description")
+
+
+def load(path: str | Path) -> BrokerConfiguration:
+    """See BrokerConfiguration.load."""
+    return parse(read_text(path), str(path))
+
+
+def parse(text: str, file: str = "") -> BrokerConfiguration:
+    """Read TOML text. Raises InvalidTopologyError."""
+    root = root_table(text, file)
+    root.only((*TABLES, *TOPOLOGY_ONLY))
+    policies = tuple(read_policy(table) for table in root.tables("policy"))
+    refuse_twice(root, "policy", [policy.destination for policy in policies], "destination")
+    default = read_policy(root.table("default_policy"), default=True) if "default_policy" in root.values else None
+    return BrokerConfiguration(
+        name=root.text("name") or "localhost",
+        persistent=root.flag("persistent", True),
+        data_directory=root.text("data_directory"),
+        policies=PolicyMap(policies, default),
+        virtual_destinations=_virtual(root),
+        destinations=tuple(_destination(table) for table in root.tables("destination")),
+        redelivery_plugin=(
+            read_redelivery_plugin(root.table("redelivery_plugin")) if "redelivery_plugin" in root.values else None
+        ),
+        file=file,
+        not_modelled=tuple(
+            NotModelled(file, line_of(text, (key,)), key, "", "", "not part of a broker's configuration", False)
+            for key in TOPOLOGY_ONLY
+            if key in root.values
+        ),
+    )
+
+
+def _virtual(root: Table) -> tuple[VirtualDestination, ...]:
+    """As in XML: what is written replaces the default virtual topic."""
+    written: list[VirtualDestination] = [read_virtual_topic(table) for table in root.tables("virtual_topic")]
+    written += [read_composite(table, CompositeQueue) for table in root.tables("composite_queue")]
+    written += [read_composite(table, CompositeTopic) for table in root.tables("composite_topic")]
+    if written:
+        return tuple(written)
+    return (DEFAULT_VIRTUAL_TOPIC,) if root.flag("use_virtual_topics", True) else ()
+
+
+def _destination(table: Table) -> Destination:
+    table.only(("name", "description"))
+    (found,) = table.destinations("name", single=True, kinds=KINDS)
+    if found.is_pattern:
+        table.refuse("name", "is a wildcard", "settings for many destinations go into [[policy]]")
+    return found

@@ -1,0 +1,193 @@
+"""What ActiveMQ's schema knows and pyengine leaves out: the reason, and whether it may change an answer."""
+
+from __future__ import annotations
+
+_OWN_STORE = ("pyengine keeps messages in its own store", False)
+_IN_PROCESS = ("clients reach pyengine's broker inside their own process", False)
+_ONE_BROKER = ("pyengine is one broker; networks and bridges are not modelled", True)
+_NO_LIMITS = ("memory and disk limits, and producers that wait for them, are not modelled", True)
+_MONITORING = ("monitoring and logging are not modelled", False)
+_SECURITY = ("users and rights are not modelled: everybody may do everything", True)
+_CURSOR = ("pending messages are kept in the broker's own order whatever the cursor", False)
+_ADVISORY = ("this advisory is not sent", False)
+_START_STOP = ("how the process starts and stops is yours to say", False)
+_AUDIT = ("the audit of duplicates has one size", True)
+_TASKS = ("threads are the client side's own (docs/activemq.md)", False)
+_TEMPORARY = ("temporary destinations live as long as their connection", False)
+
+NOT_MODELLED = ("not modelled", True)
+FOREIGN = ("not part of the broker's configuration", False)
+OTHER_BROKER = ("another broker of this file", False)
+OWN_CLASS = ("a class of your own, which is not loaded", True)
+OTHER_PLUGIN = ("a plugin that is not modelled", True)
+
+BROKER: dict[str, tuple[str, bool]] = {
+    "persistenceAdapter": _OWN_STORE,
+    "persistenceFactory": _OWN_STORE,
+    "tempDataStore": _OWN_STORE,
+    "tmpDataDirectory": _OWN_STORE,
+    "dataDirectoryFile": _OWN_STORE,
+    "jobSchedulerStore": _OWN_STORE,
+    "schedulerDirectory": _OWN_STORE,
+    "schedulerDirectoryFile": _OWN_STORE,
+    "storeOpenWireVersion": _OWN_STORE,
+    "persistenceThreadPriority": _OWN_STORE,
+    "persistenceTaskRunnerFactory": _OWN_STORE,
+    "ioExceptionHandler": _OWN_STORE,
+    "deleteAllMessagesOnStartup": ("open a fresh directory instead", True),
+    "transportConnectors": _IN_PROCESS,
+    "transportConnectorURIs": _IN_PROCESS,
+    "vmConnectorURI": _IN_PROCESS,
+    "sslContext": _IN_PROCESS,
+    "proxyConnectors": _ONE_BROKER,
+    "networkConnectors": _ONE_BROKER,
+    "networkConnectorURIs": _ONE_BROKER,
+    "networkConnectorStartAsync": _ONE_BROKER,
+    "jmsBridgeConnectors": _ONE_BROKER,
+    "waitForSlave": _ONE_BROKER,
+    "waitForSlaveTimeout": _ONE_BROKER,
+    "shutdownOnMasterFailure": _ONE_BROKER,
+    "shutdownOnSlaveFailure": _ONE_BROKER,
+    "passiveSlave": _ONE_BROKER,
+    "monitorConnectionSplits": _ONE_BROKER,
+    "useVirtualDestSubs": _ONE_BROKER,
+    "useVirtualDestSubsOnCreation": _ONE_BROKER,
+    "systemUsage": _NO_LIMITS,
+    "memoryManager": _NO_LIMITS,
+    "consumerSystemUsage": _NO_LIMITS,
+    "producerSystemUsage": _NO_LIMITS,
+    "consumerSystemUsagePortion": _NO_LIMITS,
+    "producerSystemUsagePortion": _NO_LIMITS,
+    "splitSystemUsageForProducersConsumers": _NO_LIMITS,
+    "adjustUsageLimits": _NO_LIMITS,
+    "schedulePeriodForDiskUsageCheck": _NO_LIMITS,
+    "diskUsageCheckRegrowThreshold": _NO_LIMITS,
+    "maxInflatedDataSize": _NO_LIMITS,
+    "useJmx": _MONITORING,
+    "managementContext": _MONITORING,
+    "adminView": _MONITORING,
+    "brokerObjectName": _MONITORING,
+    "enableStatistics": _MONITORING,
+    "mbeanInvocationTimeout": _MONITORING,
+    "populateUserNameInMBeans": _MONITORING,
+    "useLoggingForShutdownErrors": _MONITORING,
+    "advisorySupport": ("advisories are callbacks here, and always there", False),
+    "anonymousProducerAdvisorySupport": _ADVISORY,
+    "messageAuthorizationPolicy": _SECURITY,
+    "populateJMSXUserID": _SECURITY,
+    "useAuthenticatedPrincipalForJMSXUserID": _SECURITY,
+    "start": _START_STOP,
+    "startAsync": _START_STOP,
+    "useShutdownHook": _START_STOP,
+    "shutdownHooks": _START_STOP,
+    "systemExitOnShutdown": _START_STOP,
+    "systemExitOnShutdownExitCode": _START_STOP,
+    "restartAllowed": _START_STOP,
+    "services": _START_STOP,
+    "brokerContext": _START_STOP,
+    "brokerId": _START_STOP,
+    "useLocalHostBrokerName": _START_STOP,
+    "regionBroker": _START_STOP,
+    "destinationFactory": _START_STOP,
+    "taskRunnerFactory": _TASKS,
+    "taskRunnerPriority": _TASKS,
+    "dedicatedTaskRunner": _TASKS,
+    "virtualThreadTaskRunner": _TASKS,
+    "useMirroredQueues": ("queues are not mirrored", True),
+    "useTempMirroredQueues": ("queues are not mirrored", True),
+    "keepDurableSubsActive": ("durable subscriptions are kept active, the broker's default", True),
+    "offlineDurableSubscriberTimeout": ("durable subscriptions are kept until they are unsubscribed", True),
+    "offlineDurableSubscriberTaskSchedule": ("durable subscriptions are kept until they are unsubscribed", True),
+    "enableMessageExpirationOnActiveDurableSubs": ("messages expire as with the broker's default", True),
+    "rejectDurableConsumers": ("durable consumers are accepted", True),
+    "schedulerSupport": ("scheduled delivery is not modelled", True),
+    "maxSchedulerRepeatAllowed": ("scheduled delivery is not modelled", True),
+    "schedulePeriodForDestinationPurge": ("inactive destinations are kept", False),
+    "maxPurgedDestinationsPerSweep": ("inactive destinations are kept", False),
+    "cacheTempDestinations": _TEMPORARY,
+    "timeBeforePurgeTempDestinations": _TEMPORARY,
+    "allowTempAutoCreationOnSend": _TEMPORARY,
+    "rollbackOnlyOnAsyncException": ("transactions fail where they are used", False),
+    "maxUncommittedCount": ("transactions have no size limit", True),
+    "masterConnectorURI": _ONE_BROKER,
+    "masterConnector": _ONE_BROKER,
+    "supportFailOver": _ONE_BROKER,
+}
+
+POLICY_ENTRY: dict[str, tuple[str, bool]] = {
+    "memoryLimit": _NO_LIMITS,
+    "producerFlowControl": _NO_LIMITS,
+    "sendFailIfNoSpace": _NO_LIMITS,
+    "sendFailIfNoSpaceAfterTimeout": _NO_LIMITS,
+    "blockedProducerWarningInterval": _NO_LIMITS,
+    "cursorMemoryHighWaterMark": _NO_LIMITS,
+    "storeUsageHighWaterMark": _NO_LIMITS,
+    "pendingQueuePolicy": _CURSOR,
+    "pendingSubscriberPolicy": _CURSOR,
+    "pendingDurableSubscriberPolicy": _CURSOR,
+    "useCache": _CURSOR,
+    "reduceMemoryFootprint": _CURSOR,
+    "doOptimzeMessageStorage": _CURSOR,
+    "optimizeMessageStoreInFlightLimit": _CURSOR,
+    "maxQueueAuditDepth": _AUDIT,
+    "advisoryWhenFull": _ADVISORY,
+    "advisoryForDispatched": _ADVISORY,
+    "advisdoryForFastProducers": _ADVISORY,
+    "includeBodyForAdvisory": _ADVISORY,
+    "sendDuplicateFromStoreToDLQ": ("the store gives no duplicates", False),
+    "networkBridgeFilterFactory": _ONE_BROKER,
+    "gcWithNetworkConsumers": _ONE_BROKER,
+    "maxDestinations": ("the number of destinations has no limit", True),
+    "useTopicSubscriptionInflightStats": _MONITORING,
+    "advancedNetworkStatisticsEnabled": _MONITORING,
+    "advancedMessageStatisticsEnabled": _MONITORING,
+    "messageInterceptorStrategy": ("messages are not changed on their way in", True),
+    "allowTempDestinationStealing": _TEMPORARY,
+    "queryDispatchPolicy": NOT_MODELLED,
+}
+
+STRATEGIES: dict[str, tuple[str, bool]] = {
+    "queryBasedSubscriptionRecoveryPolicy": ("its query is a class of yours; give the policy in Python", True),
+    "retainedMessageSubscriptionRecoveryPolicy": ("retained messages are always on, whatever the policy", False),
+}
+STRATEGY_PROPERTIES: dict[str, tuple[str, bool]] = {
+    "name": _MONITORING,
+    "broker": _START_STOP,
+    "brokerService": _START_STOP,
+    "buffer": _START_STOP,
+    "expiryCheckEnabled": ("expired messages are looked for, the broker's default", True),
+}
+DISPATCH_PROPERTIES: dict[str, tuple[str, bool]] = {
+    "ptpClientId": ("the property is PTP_CLIENTID, the broker's default", True),
+    "ptpSuffix": ("the suffix is .PTP, the broker's default", True),
+}
+REDELIVERY: dict[str, tuple[str, bool]] = {
+    "preDispatchCheck": ("this is for the client; it looks before dispatch, the default", False),
+}
+INTERCEPTORS: dict[str, tuple[str, bool]] = {"mirroredQueue": ("queues are not mirrored", True)}
+PLUGINS: dict[str, tuple[str, bool]] = {
+    **dict.fromkeys(
+        ("simpleAuthenticationPlugin", "jaasAuthenticationPlugin", "jaasCertificateAuthenticationPlugin",
+         "jaasDualAuthenticationPlugin", "authorizationPlugin", "simpleAuthorizationPlugin"), _SECURITY,
+    ),
+    **dict.fromkeys(
+        ("loggingBrokerPlugin", "statisticsBrokerPlugin", "udpTraceBrokerPlugin", "multicastTraceBrokerPlugin",
+         "traceBrokerPathPlugin", "connectionDotFilePlugin", "destinationDotFilePlugin", "camelRoutesBrokerPlugin",
+         "runtimeConfigurationPlugin", "destinationsPlugin"), _MONITORING,
+    ),
+    "timeStampingBrokerPlugin": ("messages keep the times of their senders", True),
+    "forcePersistencyModeBrokerPlugin": ("messages keep their own delivery mode", True),
+    "forcePersistencyModeBroker": ("messages keep their own delivery mode", True),
+    "destinationPathSeparatorPlugin": ("the separator of names is the dot", True),
+    "discardingDLQBrokerPlugin": ("write a discarding deadLetterStrategy instead", True),
+    "virtualSelectorCacheBrokerPlugin": ("selectors of consumers that left are not remembered", True),
+    "virtualSelectorCacheBroker": ("selectors of consumers that left are not remembered", True),
+}  # fmt: skip
+# Attributes that take sizes such as "64 kb"; the others that take whole numbers take digits only.
+SIZES = frozenset({"memoryLimit"})
+# Attributes of Java type long; the others are int.
+LONGS = frozenset(
+    {"checkPeriod", "expiration", "expireMessagesPeriod", "inactiveTimeoutBeforeGC", "inactiveTimoutBeforeGC",
+     "initialRedeliveryDelay", "maxSlowCount", "maxSlowDuration", "maxTimeSinceLastAck", "maximumRedeliveryDelay",
+     "minimumMessageSize", "recoverDuration", "redeliveryDelay"}
+)  # fmt: skip
