@@ -17,7 +17,7 @@ from pyengine._engine.rounds cimport Handout, Rounds
 
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.rounds import whole_number
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SelectorEvaluationError
 
 cdef object ABSENT = object()
 
@@ -280,7 +280,8 @@ cdef class Queue(Rounds):
                 message = number
                 if kind in (AckKind.POISON, AckKind.EXPIRED):
                     reason = "poison" if kind == AckKind.POISON else "expired"
-                    self.removed.append((self.handle_of(message), reason, self.object_of(message)))
+                    self.removed.append((self.handle_of(message), reason, self.object_of(message),
+                                         self.pending.at[message].redeliveries))
                     self.totals.expired += kind == AckKind.EXPIRED
                 self.complete(slot, message)
             self.consumers.contract(slot, len(chosen) if kind in (AckKind.INDIVIDUAL, AckKind.STANDARD) else 1)
@@ -363,6 +364,23 @@ cdef class Queue(Rounds):
         self.consumers.at[slot].extension = extension
         self.refresh(slot)
 
+    def wanted(self, object message):
+        """Would the selector and noLocal of any consumer, browsers included, let this message pass? Not on the queue."""
+        cdef int32_t index, slot, connection
+        for index in range(self.consumers.size):
+            slot = self.consumers.order[index]
+            selector, connection = self.consumers.questions[self.consumers.at[slot].predicate] or (None, -1)
+            if connection >= 0 and self.connections.get(getattr(message, "connection_id", None), -1) == connection:
+                continue
+            if selector is None:
+                return True
+            try:
+                if selector.matches(message) if hasattr(selector, "matches") else selector(message):
+                    return True
+            except SelectorEvaluationError:
+                self.totals.selector_errors += 1
+        return False
+
     def wakeup(self):
         """Ask for one more round."""
         self.rounds_due += 1
@@ -398,10 +416,21 @@ cdef class Queue(Rounds):
         for message in range(self.pending.slots):
             if (0 < self.pending.at[message].expiration < now
                     and self.pending.at[message].whereabouts in (WAITING, STORED)):
-                self.removed.append((self.handle_of(message), "expired", self.object_of(message)))
+                self.removed.append((self.handle_of(message), "expired", self.object_of(message),
+                                     self.pending.at[message].redeliveries))
                 self.take_off(message)
                 self.totals.expired += 1
         return self.totals.expired - before
+
+    @property
+    def expiring(self):
+        """Messages that have an expiration."""
+        cdef int32_t message
+        cdef int64_t total = 0
+        for message in range(self.pending.slots):
+            total += (self.pending.at[message].expiration > 0
+                      and self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT))
+        return total
 
     def remove_group(self, group):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""
@@ -499,7 +528,8 @@ cdef class Queue(Rounds):
         }
 
     def take_removed(self):
-        """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent)]``."""
+        """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,
+        redeliveries)]``."""
         result, self.removed = self.removed, []
         return result
 

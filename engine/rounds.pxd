@@ -64,7 +64,7 @@ cdef class Rounds:
     cdef int64_t out_room
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
-    cdef list removed                # (handle, "expired" | "poison", object) since the caller last asked
+    cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
 
     # Who is there
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1

@@ -394,7 +394,8 @@ cdef class Rounds:
     cdef int expire_message(self, int32_t message) except -1:
         self.totals.expired += 1
         self.totals.dequeues += 1
-        self.removed.append((self.handle_of(message), "expired", self.object_of(message)))
+        self.removed.append((self.handle_of(message), "expired", self.object_of(message),
+                             self.pending.at[message].redeliveries))
         self.pending.discard(message)
         return 0
 

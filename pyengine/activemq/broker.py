@@ -1,28 +1,32 @@
-"""The broker in this process: who is connected, which destinations there are, and what every command changes."""
+"""The broker in this process: who is connected, and what every command of a client changes."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
+from pyengine.activemq.dead_letters import DeadLetters
+from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
+from pyengine.activemq.router import AnyDestination, Router, parts_of
 from pyengine.activemq.subscription import Connection, Subscription
-from pyengine.activemq.transaction import Sent, Transaction
+from pyengine.activemq.topics import Topics
+from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError
-from pyengine.topology.policy import Policy, PolicyMap
+from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
+E = TypeVar("E", bound=Event)
 _RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
-_DEFAULT_PREFETCHES = {"queue": 1000, "browser": 500, "topic": 32_767, "durable": (100, 1000)}
 
 
 def running_broker(name: str) -> Broker | None:
@@ -30,18 +34,14 @@ def running_broker(name: str) -> Broker | None:
     return _RUNNING.get(name)
 
 
-def parts_of(destination: Destination) -> tuple[Destination, ...]:
-    """The destinations that a composite names, each once; of any other the destination itself."""
-    if "," not in destination.name:
-        return (destination,)
-    return parse_destination(destination.name, destination.kind)
-
-
 class Broker:
     """An ActiveMQ broker inside this process.
 
-    name: what ``vm://name`` means. policies: a PolicyMap or policy entries. clock: SystemClock by default; with a
-    ManualClock nothing happens by itself. Use it as a context manager, or call :meth:`close`.
+    name: what ``vm://name`` means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and
+    composite destinations; the broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``.
+    redelivery_plugin: sends poison messages again later. clock: SystemClock by default; with a ManualClock nothing
+    happens by itself. Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that
+    name is running, ConfigurationError and InvalidSelectorError for settings that cannot be used.
     """
 
     def __init__(
@@ -49,6 +49,8 @@ class Broker:
         *,
         name: str = "localhost",
         policies: PolicyMap | Iterable[Policy] = (),
+        virtual_destinations: Iterable[VirtualDestination] = (DEFAULT_VIRTUAL_TOPIC,),
+        redelivery_plugin: RedeliveryPlugin | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._closed = True
@@ -62,7 +64,10 @@ class Broker:
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
-        self._queues: dict[Destination, QueueDestination] = {}
+        self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
+        self.dead_letters = DeadLetters(self, redelivery_plugin)
+        self.topics = Topics(self)
+        self.router = Router(self, virtual_destinations)
         self._transactions: dict[str, Transaction] = {}
         self._connected = 0
         self._closed = False
@@ -147,8 +152,8 @@ class Broker:
                 self._remove(subscription, None, lost)
             for transaction in list(connection.transactions.values()):
                 self._rollback(transaction)
-            for destination in connection.temporary:
-                self._queues.pop(destination, None)
+            for destination in list(connection.temporary):
+                self._remove_destination(destination)
             del self._connections[connection_id]
             if self._clients.get(connection.client_id) == connection_id:
                 del self._clients[connection.client_id]
@@ -172,30 +177,30 @@ class Broker:
             if not -128 <= info.priority <= 127:
                 raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
             patterns = parts_of(info.destination)
-            for pattern in patterns:
-                if not pattern.is_pattern:
-                    self._queue(pattern)
+            policy = next(filter(None, map(self.policies.policy_of, patterns)), None)
             subscription = Subscription(
                 info=info,
                 connection=connection,
                 patterns=patterns,
                 selector=None if info.selector is None else Selector(info.selector),
-                prefetch=self._prefetch_of(info),
+                policy=policy,
+                prefetch=_prefetch_of(info, policy),
                 last_acknowledged=self.clock.now(),
             )
+            for pattern in patterns:
+                if not pattern.is_pattern:
+                    self.router.find(pattern, create_temporary=True)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
-            for queue in [queue for name, queue in self._queues.items() if subscription.covers(name)]:
-                queue.add(subscription)
+            self.report(ConsumerStarted(info.destination, info))
+            for destination in [found for name, found in self.router.destinations.items() if subscription.covers(name)]:
+                destination.add(subscription)
 
-    def _prefetch_of(self, info: ConsumerInfo) -> int:
-        """The prefetch that counts: a policy's replaces the client's default (spec activemq 2.4)."""
-        policy = self.policies.policy_of(info.destination)
-        if policy is None:
-            return info.prefetch_size
-        if info.browser:
-            return policy.queue_browser_prefetch if info.prefetch_size == 500 else info.prefetch_size
-        return policy.queue_prefetch if info.prefetch_size == 1000 else info.prefetch_size
+    def attach_waiting(self, destination: AnyDestination) -> None:
+        """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
+        for subscription in list(self._subscriptions.values()):
+            if subscription.spread and subscription.covers(destination.destination):
+                destination.add(subscription)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
         """See Transport."""
@@ -207,9 +212,11 @@ class Broker:
     def _remove(self, subscription: Subscription, last_delivered: str | None, lost: bool) -> None:
         del self._subscriptions[subscription.info.consumer_id]
         subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
-        for queue in list(subscription.parts):
+        for queue in list(subscription.queues):
             queue.remove(subscription, last_delivered=last_delivered, lost=lost)
+        self.topics.remove(subscription)
         subscription.held.clear()
+        self.report(ConsumerClosed(subscription.info.destination, subscription.info))
 
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
@@ -227,16 +234,13 @@ class Broker:
             if transaction_id is not None:
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
                 return
-            self.route(destination, message)
+            self.router.route(destination, message)
 
-    def route(self, destination: Destination, message: Message) -> None:
-        """Put a message on every destination that ``destination`` names."""
-        message.broker_in_time = self.clock.now()
-        parts = parts_of(destination)
-        for index, part in enumerate(parts):
-            own = message if index == len(parts) - 1 else message.copy()
-            own.destination = str(part)
-            self._queue(part).put(own)
+    def resend(self, message: Message, destination: Destination) -> None:
+        """Send a message of the broker itself that comes from another destination."""
+        message.original_destination = message.destination
+        message.redelivery_counter = 0
+        self.router.route(destination, message)
 
     def acknowledge(self, ack: MessageAck) -> None:
         """See Transport."""
@@ -249,6 +253,9 @@ class Broker:
             if ack.transaction_id is not None and ack.kind is AckKind.POISON:
                 raise JMSError("a poison acknowledgement cannot be part of a transaction")
             transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+            if subscription.topic is not None:
+                self.topics.acknowledge(subscription, ack, transaction)
+                return
             held = subscription.held.get(ack.last_message_id)
             if held is None:
                 raise JMSError(
@@ -260,10 +267,9 @@ class Broker:
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
         if subscription.spread:
-            for queue in list(subscription.parts):
+            for queue in list(subscription.queues):
                 if queue is not besides:
-                    queue.core.wakeup()
-                    queue.run()
+                    queue.wake()
 
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""
@@ -271,11 +277,10 @@ class Broker:
             subscription = self._subscriptions.get(pull.consumer_id)
             if subscription is None:
                 raise JMSError(f"pull: there is no subscription {pull.consumer_id!r}")
-            for queue in list(subscription.parts):
+            if subscription.topic is not None:
+                self.topics.pull(subscription, pull)
+            for queue in list(subscription.queues):
                 queue.pull(subscription, pull)
-
-    def dead_letter(self, queue: QueueDestination, message: Message, cause: str) -> None:
-        """What happens to a message that could not be consumed."""
 
     # Transactions
 
@@ -295,10 +300,12 @@ class Broker:
             transaction = self._forget(self._transaction(transaction_id))
             for step in transaction.steps:
                 if isinstance(step, Sent):
-                    self.route(step.destination, step.message)
-                else:
+                    self.router.route(step.destination, step.message)
+                elif isinstance(step, Acknowledged):
                     step.queue.commit(step)
                     self._wake(step.subscription, step.queue)
+                else:
+                    self.topics.commit(step)
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""
@@ -307,8 +314,10 @@ class Broker:
 
     def _rollback(self, transaction: Transaction) -> None:
         for step in self._forget(transaction).steps:
-            if not isinstance(step, Sent):
+            if isinstance(step, Acknowledged):
                 step.queue.rollback(step)
+            elif not isinstance(step, Sent):
+                self.topics.rollback(step)
 
     def _transaction(self, transaction_id: str) -> Transaction:
         found = self._transactions.get(transaction_id)
@@ -325,14 +334,61 @@ class Broker:
 
     # Destinations
 
-    def _queue(self, destination: Destination) -> QueueDestination:
-        """The queue of that name, made on first use."""
-        found = self._queues.get(destination)
-        if found is None:
-            destination = Destination(destination.name, destination.kind)
-            found = QueueDestination(self, destination, self.policies.policy_of(destination))
-            self._queues[destination] = found
-            for subscription in self._subscriptions.values():
-                if subscription.spread and subscription.covers(destination):
-                    found.add(subscription)
-        return found
+    def add_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(connection_id)
+            for part in parts_of(destination):
+                self.router.find(part, create_temporary=True)
+                if part.kind.startswith("temp-"):
+                    connection.temporary[part] = None
+
+    def remove_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        with self.outbox:
+            for part in parts_of(destination):
+                user = next((each for each in self._subscriptions.values() if each.covers(part)), None)
+                if user is not None:
+                    raise JMSError(f"destination {part} still has an active subscription: {user.info.consumer_id}")
+                self._remove_destination(part)
+
+    def _remove_destination(self, destination: Destination) -> None:
+        for connection in self._connections.values():
+            connection.temporary.pop(destination, None)
+        for subscription in [each for each in self._subscriptions.values() if each.covers(destination)]:
+            if not subscription.spread:
+                self._remove(subscription, None, False)
+        self.router.remove(destination)
+
+    # Events
+
+    def on(self, event: type[E], callback: Callable[[E], object]) -> Callable[[], None]:
+        """Call ``callback`` with every event of that class (see pyengine.activemq.events; Event itself: all of them).
+
+        It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
+        Returns a function that ends it.
+        """
+        callbacks = self._callbacks.setdefault(event, [])
+        callbacks.append(callback)
+        return lambda: callbacks.remove(callback)
+
+    def report(self, event: Event) -> None:
+        """Tell those who asked for such events."""
+        for kind in (type(event), Event):
+            for callback in self._callbacks.get(kind, ()):
+                self.outbox.post(callback, event)
+
+
+def _prefetch_of(info: ConsumerInfo, policy: Policy | None) -> int:
+    """The prefetch that counts: a policy's replaces the client's default (spec activemq 2.4)."""
+    asked = info.prefetch_size
+    if policy is None:
+        return asked
+    if info.browser:
+        return policy.queue_browser_prefetch if asked == 500 else asked
+    if info.destination.kind.endswith("queue"):
+        return policy.queue_prefetch if asked == 1000 else asked
+    if info.subscription_name:
+        return policy.durable_topic_prefetch if asked in (100, 1000) else asked
+    return policy.topic_prefetch if asked == 32_767 else asked

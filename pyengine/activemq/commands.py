@@ -135,6 +135,12 @@ class Transport(Protocol):
     def remove_subscription(self, client_id: str, name: str) -> None:
         """Forget a durable subscription. Raises InvalidDestinationError if it does not exist, JMSError if in use."""
 
+    def add_destination(self, connection_id: str, destination: Destination) -> None:
+        """Make a destination; a temporary one belongs to the connection and ends with it."""
+
+    def remove_destination(self, connection_id: str, destination: Destination) -> None:
+        """Remove a destination with its messages. Raises JMSError while it has consumers."""
+
     def send(
         self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
     ) -> None:

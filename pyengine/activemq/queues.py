@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind, Delivery, Queue
 from pyengine.activemq.commands import MessageAck, MessagePull
+from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
+from pyengine.activemq.events import NoConsumer
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
@@ -51,6 +53,14 @@ class QueueDestination:
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}
         self._keys = 0
+        self._scan: Timer | None = None
+        self._made = broker.clock.now()
+
+    def dispose(self) -> None:
+        """The queue is removed: its timers never run."""
+        for timer in (self._start, self._scan, *self._pulls.values()):
+            if timer is not None:
+                timer.cancel()
 
     # Consumers
 
@@ -67,7 +77,7 @@ class QueueDestination:
             name=info.consumer_id,
             browser=info.browser,
         )
-        subscription.parts[self] = number
+        subscription.queues[self] = number
         self.subscriptions[number] = subscription
         if subscription.spread:
             self._spread.append(subscription)
@@ -75,7 +85,7 @@ class QueueDestination:
 
     def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """Detach a consumer; what it held goes to the others."""
-        number = subscription.parts.pop(self)
+        number = subscription.queues.pop(self)
         if subscription in self._spread:
             self._spread.remove(subscription)
         timer = self._pulls.pop(subscription.info.consumer_id, None)
@@ -96,14 +106,18 @@ class QueueDestination:
         """Take a message and run the round it asks for. One that has expired goes where expired messages go."""
         now = self.broker.clock.now()
         if 0 < message.expiration < now:
-            self.broker.dead_letter(self, message, f"Message Expired. Expiration:{message.expiration}")
+            self._unconsumed(message, expiry_cause(message), 0)
             return
         self.core.send(message, redeliveries=message.redelivery_counter)
+        if message.expiration:
+            self._plan_scan()
+        if not self.subscriptions:
+            self.broker.report(NoConsumer(self.destination, message))
         self.run()
 
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
-        number = subscription.parts[self]
+        number = subscription.queues[self]
         last = subscription.held.get(ack.last_message_id)
         first = None if ack.first_message_id is None else subscription.held.get(ack.first_message_id)
         if last is None or (ack.first_message_id is not None and first is None):
@@ -131,7 +145,7 @@ class QueueDestination:
         if key is None:
             for message in messages:
                 subscription.held.pop(message.message_id, None)
-            self._removed(ack.poison_cause, subscription)
+            self._removed(ack.poison_cause)
         elif transaction is not None:
             transaction.steps.append(Acknowledged(self, subscription, key, tuple(messages)))
         self.run()
@@ -150,7 +164,7 @@ class QueueDestination:
 
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
-        number = subscription.parts[self]
+        number = subscription.queues[self]
         now = self.broker.clock.now()
         self._share()
         for delivery in self.core.pull(number, timeout=pull.timeout, now=now):
@@ -164,7 +178,7 @@ class QueueDestination:
         self.run()
 
     def _pull_timeout(self, subscription: Subscription) -> None:
-        number = subscription.parts.get(self)
+        number = subscription.queues.get(self)
         if number is None:
             return
         now = self.broker.clock.now()
@@ -174,13 +188,19 @@ class QueueDestination:
 
     # Rounds
 
+    def wake(self) -> None:
+        """Ask for a round and make it."""
+        self.core.wakeup()
+        self.run()
+
     def run(self) -> None:
         """Make the rounds that were asked for and carry out what they decided."""
         now = self.broker.clock.now()
-        self._share()
+        if self._spread:
+            self._share()
         for delivery in self.core.run(now):
             self._hand(delivery, now)
-        self._removed("", None)
+        self._removed("")
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
             self._start = self.broker.call_at(starts, self.run)
@@ -188,13 +208,16 @@ class QueueDestination:
     def _share(self) -> None:
         """Tell the core what subscriptions of several queues hold in the others."""
         for subscription in self._spread:
+            own_number = subscription.queues.get(self)
+            if own_number is None:
+                continue
             held = extension = 0
-            for queue, number in subscription.parts.items():
+            for queue, number in subscription.queues.items():
                 credit = queue.core.credit(number)
                 held += credit[0]
                 extension = max(extension, credit[2])
-            own = self.core.credit(subscription.parts[self])
-            self.core.share_credit(subscription.parts[self], held - own[0], extension)
+            own = self.core.credit(own_number)
+            self.core.share_credit(own_number, held - own[0], extension)
 
     def _hand(self, delivery: Delivery, now: int) -> None:
         subscription = self.subscriptions[delivery.consumer]
@@ -210,9 +233,24 @@ class QueueDestination:
             subscription.held[message.message_id or ""] = (self, delivery.message)
         subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
 
-    def _removed(self, cause: str, subscription: Subscription | None) -> None:
+    def _removed(self, cause: str) -> None:
         """Messages that left unconsumed: poison and expired ones become dead letters."""
-        for _, reason, message in self.core.take_removed():
-            expired = reason == "expired"
-            text = f"Message Expired. Expiration:{message.expiration}" if expired else cause
-            self.broker.dead_letter(self, message, text)
+        for _, reason, message, redeliveries in self.core.take_removed():
+            self._unconsumed(message, expiry_cause(message) if reason == "expired" else cause, redeliveries)
+
+    def _unconsumed(self, message: Message, cause: str, redeliveries: int) -> None:
+        self.broker.dead_letters.handle(Unconsumed(self.destination, self.policy, message, cause, redeliveries))
+
+    def _plan_scan(self) -> None:
+        # The broker scans for ever; a scan that can find nothing is left out.
+        period = (self.policy or NO_POLICY).expire_messages_period
+        if period > 0 and (self._scan is None or not self._scan.pending):
+            now = self.broker.clock.now()
+            self._scan = self.broker.call_at(now + period - (now - self._made) % period, self._expire)
+
+    def _expire(self) -> None:
+        """The periodic look for expired messages."""
+        self.core.expire(self.broker.clock.now())
+        self.wake()
+        if self.core.expiring:
+            self._plan_scan()

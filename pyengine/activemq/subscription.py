@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.destinations import Destination
+from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
     from pyengine.activemq.queues import QueueDestination
@@ -30,24 +31,24 @@ class Connection:
     transactions: dict[str, Transaction] = field(default_factory=dict)
 
 
-class Holding(Protocol):
-    """A destination as a subscription that consumes from it sees it."""
-
-    destination: Destination
-
-
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """One consumer. ``parts``: its id in the core of every queue it consumes. ``held``: what it was given and has not
-    acknowledged, by message id, in the order in which it was given."""
+    """One consumer.
+
+    queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
+    queues. held: what it was given and has not acknowledged, by message id, in the order in which it was given: where
+    it came from (a queue, or the topics) and its handle there.
+    """
 
     info: ConsumerInfo
     connection: Connection
     patterns: tuple[Destination, ...]
     selector: Selector | None
+    policy: Policy | None
     prefetch: int
-    parts: dict[QueueDestination, int] = field(default_factory=dict)
-    held: dict[str, tuple[QueueDestination, int]] = field(default_factory=dict)
+    queues: dict[QueueDestination, int] = field(default_factory=dict)
+    topic: int | None = None
+    held: dict[str, tuple[Any, int]] = field(default_factory=dict)
     last_acknowledged: int = 0
     slow: bool = False
 

@@ -31,7 +31,15 @@ class Acknowledged:
     messages: tuple[Message, ...]
 
 
-Step: TypeAlias = Sent | Acknowledged
+@dataclass(frozen=True, slots=True)
+class TopicAcknowledged:
+    """Messages from topics that the core keeps unacknowledged, under ``key``, until the transaction ends."""
+
+    subscription: Subscription
+    key: tuple[str, int]
+
+
+Step: TypeAlias = Sent | Acknowledged | TopicAcknowledged
 
 
 @dataclass(slots=True, eq=False)

@@ -300,7 +300,7 @@ class PolicyMap:
 
 @dataclass(frozen=True, slots=True)
 class FilteredDestination:
-    """Where a composite destination forwards what a selector matches; an empty selector matches everything."""
+    """Where a composite destination forwards what a selector matches; without a selector nothing does."""
 
     destination: str
     selector: str = ""

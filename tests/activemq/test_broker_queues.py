@@ -6,20 +6,8 @@ import pytest
 
 from pyengine.activemq import AckKind
 from pyengine.activemq.broker import Broker, running_broker
-from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from tests.activemq.wire import Wire
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
-@pytest.fixture
-def broker(clock):
-    with Broker(clock=clock) as broker:
-        yield broker
 
 
 def test_round_robin_prefetch_and_acknowledgement(broker):

@@ -16,12 +16,15 @@ from pyengine.activemq.commands import (
     MessageDispatch,
     MessagePull,
 )
-from pyengine.destinations import Destination
+from pyengine.destinations import KINDS, Destination
 
 
 def destination(text: str) -> Destination:
-    kind, separator, name = text.rpartition("://")
-    return Destination(name, kind) if separator else Destination(text)
+    """A destination by its qualified name; a composite stays one."""
+    for kind in KINDS:
+        if text.startswith(kind + "://"):
+            return Destination(text.removeprefix(kind + "://"), kind)
+    return Destination(text)
 
 
 class Wire:

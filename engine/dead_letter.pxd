@@ -1,0 +1,14 @@
+"""dead_letter: whether a message that could not be consumed is moved, and where to; or sent once more.
+
+Invariants: the audit knows every id that was asked about, also those that another check refused.
+"""
+
+from pyengine._engine.audit cimport Audit
+
+
+cdef class DeadLetterRule:
+    cdef readonly str form               # "shared", "individual", "discarding"
+    cdef readonly bint process_non_persistent
+    cdef readonly bint process_expired
+    cdef Audit audit                     # None: every message is new
+    cdef dict names

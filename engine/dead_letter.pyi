@@ -1,0 +1,37 @@
+from collections.abc import Mapping
+from typing import Literal
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.audit import Audit
+from pyengine._engine.redelivery import RedeliveryPolicy
+
+@disjoint_base
+class DeadLetterRule:
+    form: str
+    process_non_persistent: bool
+    process_expired: bool
+    def __init__(
+        self,
+        form: Literal["shared", "individual", "discarding"],
+        *,
+        process_non_persistent: bool = False,
+        process_expired: bool = True,
+        audit: Audit | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> None: ...
+    def destination(
+        self,
+        message_id: str,
+        destination: str,
+        *,
+        persistent: bool,
+        expired: bool,
+        carries: str | None = None,
+        subscription: str | None = None,
+    ) -> str | None: ...
+    def forgive(self, message_id: str) -> None: ...
+    def _check(self) -> None: ...
+
+def producer_and_number(message_id: str) -> tuple[str, int]: ...
+def resend_delay(policy: RedeliveryPolicy, redeliveries: int, chances: list[float]) -> int | None: ...

@@ -1,0 +1,88 @@
+"""Dead-letter strategies of org.apache.activemq.broker.region.policy, and util.RedeliveryPlugin (spec activemq 2.13)."""
+
+from pyengine._engine.audit cimport Audit
+
+
+def producer_and_number(str message_id not None):
+    """``(producer, sequence number)`` of a message id; one without a number is a producer of its own."""
+    cdef str producer, number
+    producer, _, number = message_id.rpartition(":")
+    if number.isdecimal() and number.isascii() and len(number) < 19:
+        return producer, int(number)
+    return message_id, 0
+
+
+cdef class DeadLetterRule:
+    """One strategy with its audit; destinations that share the strategy share both.
+
+    form: "shared" (to ``names["dead_letter_queue"]``), "individual" (``names``: queue_prefix, topic_prefix,
+    queue_suffix, topic_suffix, and "queue" or "topic" for queue_kind and topic_kind), "discarding". audit: None for no
+    audit.
+    """
+
+    def __init__(self, str form not None, *, bint process_non_persistent=False, bint process_expired=True,
+                 Audit audit=None, dict names=None):
+        if form not in ("shared", "individual", "discarding"):
+            raise ValueError(f"form = {form!r}: must be 'shared', 'individual' or 'discarding'")
+        self.form = form
+        self.process_non_persistent = process_non_persistent
+        self.process_expired = process_expired
+        self.audit = audit
+        self.names = names or {}
+
+    def __reduce__(self):
+        raise TypeError("a dead-letter rule belongs to one broker and is not copied")
+
+    def destination(self, str message_id not None, str destination not None, *, bint persistent, bint expired,
+                    str carries=None, str subscription=None):
+        """Where the message goes, as ``queue://NAME``, or None: it is dropped.
+
+        destination: the qualified name of the queue or topic it was on. carries: the destination the message itself
+        names (None: the same): a dead letter never goes to where it came from. subscription: key of the durable
+        subscription it failed at, if the name shall contain it.
+        """
+        cdef bint known = False
+        cdef str target
+        if self.audit is not None and self.form != "discarding":
+            producer, number = producer_and_number(message_id)
+            known = self.audit.seen(producer, number)
+        if self.form == "discarding" or known:
+            return None
+        if not persistent and not self.process_non_persistent:
+            return None
+        if expired and not self.process_expired:
+            return None
+        if self.form == "shared":
+            target = self.names["dead_letter_queue"]
+        else:
+            kind, _, name = destination.partition("://")
+            side = "queue" if kind.endswith("queue") else "topic"
+            target = f"{self.names[side + '_kind']}://{self.names[side + '_prefix']}{name}"
+            if subscription is not None:
+                target += "." + subscription
+            target += self.names[side + "_suffix"]
+        return None if target == (carries or destination) else target
+
+    def forgive(self, str message_id not None):
+        """As if the audit had not seen the message."""
+        if self.audit is not None:
+            producer, number = producer_and_number(message_id)
+            self.audit.forget(producer, number)
+
+    def _check(self):
+        """Assert the invariants of the audit."""
+        if self.audit is not None:
+            self.audit._check()
+
+
+def resend_delay(object policy not None, int redeliveries, list chances not None):
+    """The delay (ms) after which a message that was redelivered so often is sent again, or None: no more.
+
+    policy: a RedeliveryPolicy. chances: a random number from 0 to 1 for each further step of the back-off.
+    """
+    if 0 <= policy.maximum_redeliveries <= redeliveries:
+        return None
+    delay = policy.initial_redelivery_delay
+    for step in range(redeliveries):
+        delay = policy.next_delay(delay, chances[step])
+    return delay

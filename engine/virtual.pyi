@@ -1,0 +1,18 @@
+from collections.abc import Iterable
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.selector import Selector
+
+@disjoint_base
+class Forwarding:
+    forward_only: bool
+    send_when_not_matched: bool
+    def __init__(
+        self, filters: Iterable[Selector | None], *, forward_only: bool = True, send_when_not_matched: bool = False
+    ) -> None: ...
+    def route(self, message: Any) -> tuple[list[int], bool]: ...
+
+def consumer_queues(prefix: str, topic: str, postfix: str) -> str: ...
+def feeds(prefix: str, queue: str) -> bool: ...

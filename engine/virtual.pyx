@@ -1,0 +1,47 @@
+"""org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec activemq 4.4)."""
+
+from pyengine._engine.selector cimport Selector
+from pyengine._engine.value cimport TRUE
+
+
+cdef class Forwarding:
+    """A composite queue or topic: which of its destinations get a copy, and whether the message stays too.
+
+    filters: for each destination a Selector, or None for everything.
+    """
+
+    def __init__(self, object filters not None, *, bint forward_only=True, bint send_when_not_matched=False):
+        self.filters = tuple(filters)
+        self.forward_only = forward_only
+        self.send_when_not_matched = send_when_not_matched
+
+    def __reduce__(self):
+        return Forwarding._rebuild, (self.filters, self.forward_only, self.send_when_not_matched)
+
+    @staticmethod
+    def _rebuild(filters, forward_only, send_when_not_matched):
+        return Forwarding(filters, forward_only=forward_only, send_when_not_matched=send_when_not_matched)
+
+    def route(self, object message):
+        """``(indexes of the destinations that match, whether the message itself goes on)``. A selector that cannot be
+        evaluated does not match."""
+        cdef list matching = []
+        cdef int index = 0
+        for selector in self.filters:
+            if selector is None or (<Selector?> selector).outcome(message) == TRUE:
+                matching.append(index)
+            index += 1
+        if self.send_when_not_matched:
+            return matching, not matching
+        return matching, not self.forward_only
+
+
+def consumer_queues(str prefix not None, str topic not None, str postfix not None):
+    """The pattern of the queues that a virtual topic feeds."""
+    return prefix + topic + postfix
+
+
+def feeds(str prefix not None, str queue not None):
+    """Is a queue that the pattern covers really meant? Its name starts with what stands before the first ``.*``."""
+    cdef Py_ssize_t star = prefix.find(".*")
+    return star < 0 or prefix.startswith("*") or queue.startswith(prefix[:star])

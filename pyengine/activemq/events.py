@@ -1,0 +1,100 @@
+"""What the broker reports as it happens: its advisories, as objects for callbacks (``broker.on(event, callback)``).
+
+They are reported whether or not a policy asks for the advisory message of the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyengine._engine.message import Message
+from pyengine.activemq.commands import ConsumerInfo
+from pyengine.destinations import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a destination."""
+
+    destination: Destination
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStarted(Event):
+    """A consumer was added."""
+
+    consumer: ConsumerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerClosed(Event):
+    """A consumer was removed."""
+
+    consumer: ConsumerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class SlowConsumer(Event):
+    """A consumer became slow (spec activemq 3.3, 3.6)."""
+
+    consumer: ConsumerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAborted(Event):
+    """A slow consumer strategy closes a consumer or, with ``connection``, its whole connection."""
+
+    consumer: ConsumerInfo
+    connection: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDiscarded(Event):
+    """A topic subscription gave a pending message up."""
+
+    message: Message
+    consumer: ConsumerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class MessageExpired(Event):
+    """A message was older than its time to live."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter(Event):
+    """A message could not be consumed. sent_to: the dead-letter destination, or None: the strategy dropped it.
+
+    cause: what its ``dlqDeliveryFailureCause`` says.
+    """
+
+    message: Message
+    sent_to: Destination | None
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery(Event):
+    """The redelivery plugin sends a poison message again after ``delay`` ms; ``count``: how many times by then."""
+
+    message: Message
+    delay: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoConsumer(Event):
+    """A message was sent to a destination without consumers."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailed(Event):
+    """A selector could not be evaluated on a message. error: text of the error."""
+
+    message: Message
+    consumer: ConsumerInfo
+    error: str

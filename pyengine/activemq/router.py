@@ -1,0 +1,159 @@
+"""Which destinations there are, and where a message goes that is sent to one: composites and virtual destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyengine import Selector
+from pyengine._engine.message import Message
+from pyengine._engine.virtual import Forwarding, consumer_queues, feeds
+from pyengine.activemq.queues import QueueDestination
+from pyengine.activemq.topics import TopicDestination
+from pyengine.destinations import Destination, parse_destination
+from pyengine.errors import InvalidDestinationError
+from pyengine.topology.policy import (
+    CompositeQueue,
+    CompositeTopic,
+    FilteredDestination,
+    VirtualDestination,
+    VirtualTopic,
+)
+
+if TYPE_CHECKING:
+    from pyengine.activemq.broker import Broker
+
+AnyDestination: TypeAlias = QueueDestination | TopicDestination
+
+
+def parts_of(destination: Destination) -> tuple[Destination, ...]:
+    """The destinations that a composite names, each once; of any other the destination itself."""
+    if "," not in destination.name:
+        return (destination,)
+    return parse_destination(destination.name, destination.kind)
+
+
+class _Composite:
+    """A composite queue or topic: its forwarding rule and where the copies go."""
+
+    def __init__(self, given: CompositeQueue) -> None:
+        self.targets: list[tuple[Destination, ...]] = []
+        filters: list[Selector | None] = []
+        for target in given.forward_to:
+            filtered = isinstance(target, FilteredDestination)
+            text = target.destination if isinstance(target, FilteredDestination) else target
+            selector = target.selector if isinstance(target, FilteredDestination) else ""
+            if filtered and not selector.strip():
+                continue
+            self.targets.append(parse_destination(text))
+            filters.append(Selector(selector) if filtered else None)
+        self.rule = Forwarding(
+            filters, forward_only=given.forward_only, send_when_not_matched=given.send_when_not_matched
+        )
+
+
+class Router:
+    """The destinations of a broker, made on first use."""
+
+    def __init__(self, broker: Broker, virtual_destinations: Iterable[VirtualDestination]) -> None:
+        self._broker = broker
+        self.destinations: dict[Destination, AnyDestination] = {}
+        self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
+        self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
+        self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
+        for given in virtual_destinations:
+            kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
+            virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
+            for pattern in parse_destination(given.name, kind):
+                self._virtual.append((pattern, virtual))
+
+    def find(self, destination: Destination, *, create_temporary: bool = False) -> AnyDestination:
+        """The destination of that name, made if it is not there. Raises InvalidDestinationError for a temporary one
+        that does not exist."""
+        found = self.destinations.get(destination)
+        if found is not None:
+            return found
+        if destination.kind.startswith("temp-") and not create_temporary:
+            raise InvalidDestinationError(f"the destination {destination} does not exist")
+        name = Destination(destination.name, destination.kind)
+        policy = self._broker.policies.policy_of(name)
+        if name.kind.endswith("queue"):
+            found = QueueDestination(self._broker, name, policy)
+        else:
+            found = TopicDestination(self._broker, name, policy)
+        self.destinations[name] = found
+        self._fed.clear()
+        self._broker.attach_waiting(found)
+        return found
+
+    def remove(self, destination: Destination) -> None:
+        """Forget a destination that nobody consumes."""
+        found = self.destinations.pop(destination, None)
+        self._fed.clear()
+        if found is not None:
+            found.dispose()
+
+    def route(self, destination: Destination, message: Message) -> None:
+        """Send a message to every destination that ``destination`` names."""
+        message.broker_in_time = self._broker.clock.now()
+        if "," not in destination.name:
+            message.destination = str(destination)
+            self._send(self.find(destination), message)
+            return
+        parts = parts_of(destination)
+        for index, part in enumerate(parts):
+            own = message if index == len(parts) - 1 else message.copy()
+            own.original_destination = str(destination)
+            own.destination = str(part)
+            self._send(self.find(part), own)
+
+    def _send(self, target: AnyDestination, message: Message) -> None:
+        interceptors = self._interceptors.get(target.destination)
+        if interceptors is None:
+            interceptors = self._interceptors[target.destination] = tuple(
+                virtual for pattern, virtual in self._virtual if pattern.matches(target.destination)
+            )
+        if not interceptors:
+            target.put(message)
+            return
+        for virtual in interceptors:
+            if isinstance(virtual, VirtualTopic):
+                self._feed(virtual, target, message)
+                target.put(message.copy() if len(interceptors) > 1 else message)
+            elif self._forward(virtual, message):
+                target.put(message.copy())
+
+    def _feed(self, virtual: VirtualTopic, topic: AnyDestination, message: Message) -> None:
+        """Copies for the consumer queues of a virtual topic, in the order in which the queues were made."""
+        if virtual.local and message.broker_path is not None:
+            return
+        name = topic.destination.name
+        key = (topic.destination, virtual.prefix + "\0" + virtual.postfix)
+        queues = self._fed.get(key)
+        if queues is None:
+            pattern = Destination(consumer_queues(virtual.prefix, name, virtual.postfix))
+            queues = self._fed[key] = tuple(
+                queue
+                for queue in self.destinations.values()
+                if isinstance(queue, QueueDestination)
+                and pattern.matches(queue.destination)
+                and feeds(virtual.prefix, queue.destination.name)
+            )
+        for queue in queues:
+            if virtual.selector_aware and not queue.core.wanted(message):
+                continue
+            own = message.copy()
+            if virtual.set_original_destination:
+                own.original_destination = message.destination
+                own.destination = str(queue.destination)
+            queue.put(own)
+
+    def _forward(self, composite: _Composite, message: Message) -> bool:
+        """Copies for what a composite forwards to; True if the message goes on to the destination itself."""
+        matching, goes_on = composite.rule.route(message)
+        for index in matching:
+            for part in composite.targets[index]:
+                own = message.copy()
+                own.original_destination = message.destination
+                self.route(part, own)
+        return goes_on

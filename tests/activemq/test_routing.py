@@ -1,0 +1,125 @@
+"""Composites, virtual destinations, wildcards and temporary destinations (spec activemq section 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, NoConsumer
+from pyengine.errors import InvalidDestinationError, JMSError
+from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, Policy, VirtualTopic
+from tests.activemq.wire import Wire, destination
+
+
+def test_a_composite_send_reaches_every_part(broker):
+    wire = Wire(broker)
+    wire.consume("a", "A")
+    wire.consume("t", "topic://T")
+    wire.send("A,topic://T,A", "x")
+    assert sorted(wire.taken()) == [("a", "x"), ("t", "x")]
+    assert wire.dispatched[0].message.destination == "queue://A"
+
+
+def test_a_wildcard_consumer_is_attached_to_later_destinations(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q.>")
+    wire.consume("t", "topic://t.*")
+    wire.send("q.x.y", 1)
+    wire.send("topic://t.z", 2)
+    assert wire.taken() == [("a", "1"), ("t", "2")]
+    assert str(wire.dispatched[0].destination) == "queue://q.x.y"
+
+
+def test_a_virtual_topic_feeds_existing_consumer_queues(broker):
+    wire = Wire(broker)
+    wire.consume("a", "Consumer.A.VirtualTopic.T")
+    wire.consume("b", "Consumer.B.VirtualTopic.T")
+    wire.consume("other", "Consumer.A.VirtualTopic.U")
+    wire.consume("t", "topic://VirtualTopic.T", selector="JMSDestination = 'topic://VirtualTopic.T'")
+    wire.consume("s", "Consumer.A.VirtualTopic.T", selector="JMSDestination = 'topic://VirtualTopic.T'")
+    wire.send("topic://VirtualTopic.T", 1, 2)
+    assert sorted(wire.taken()) == [("a", "1"), ("b", "1"), ("b", "2"), ("s", "2"), ("t", "1"), ("t", "2")]
+
+
+def test_a_selector_aware_virtual_topic_copies_only_what_somebody_wants(make):
+    broker = make(virtual_destinations=[VirtualTopic("VirtualTopic.>", selector_aware=True)])
+    wire = Wire(broker)
+    wire.consume("a", "Consumer.A.VirtualTopic.T", selector="n > 1")
+    for n in (1, 2):
+        wire.send("topic://VirtualTopic.T", n, properties={"n": n})
+    assert wire.taken() == [("a", "2")]
+    wire.broker.remove_consumer("a")
+    wire.send("topic://VirtualTopic.T", 3, properties={"n": 3})
+    wire.consume("all", "Consumer.A.VirtualTopic.T")
+    assert wire.taken() == [("all", "2")]
+
+
+@pytest.mark.parametrize(
+    ("composite", "expected"),
+    [
+        (CompositeQueue("in", ("x", "topic://y")), {"x": [1, 5], "y": [1, 5]}),
+        (CompositeQueue("in", ("x",), forward_only=False), {"x": [1, 5], "in": [1, 5]}),
+        (CompositeQueue("in", (FilteredDestination("x", "n > 3"),)), {"x": [5]}),
+        (CompositeQueue("in", (FilteredDestination("x", "n > 3"),), send_when_not_matched=True), {"x": [5], "in": [1]}),
+        (CompositeQueue("in", (FilteredDestination("x"), "topic://y")), {"y": [1, 5]}),
+    ],
+)
+def test_composite_queues(make, composite, expected):
+    wire = Wire(make(virtual_destinations=[composite]))
+    wire.consume("x", "x")
+    wire.consume("in", "in")
+    wire.consume("y", "topic://y")
+    for n in (1, 5):
+        wire.send("in", n, properties={"n": n})
+    got = {}
+    for consumer, body in wire.taken():
+        got.setdefault(consumer, []).append(int(body))
+    assert got == expected
+
+
+def test_composite_topics(make):
+    wire = Wire(make(virtual_destinations=[CompositeTopic("in", ("x",), forward_only=False)]))
+    wire.consume("x", "x", selector="JMSDestination = 'topic://in'")
+    wire.consume("in", "topic://in")
+    wire.send("topic://in", 1)
+    assert sorted(wire.taken()) == [("in", "1"), ("x", "1")]
+
+
+def test_temporary_destinations_end_with_their_connection(broker):
+    wire, other = Wire(broker), Wire(broker, "other")
+    with pytest.raises(InvalidDestinationError, match="temp-queue://wire:1"):
+        other.send("temp-queue://wire:1", 1)
+    broker.add_destination("wire", destination("temp-queue://wire:1"))
+    wire.consume("a", "temp-queue://wire:1")
+    other.send("temp-queue://wire:1", 1)
+    assert wire.taken() == [("a", "1")]
+    with pytest.raises(JMSError, match="active subscription"):
+        broker.remove_destination("wire", destination("temp-queue://wire:1"))
+    broker.remove_connection("wire")
+    with pytest.raises(InvalidDestinationError):
+        other.send("temp-queue://wire:1", 2)
+
+
+def test_policies_by_wildcard_decide_the_prefetch(make):
+    policies = [Policy(">", queue_prefetch=1), Policy("big", queue_prefetch=3), Policy("topic://>", topic_prefetch=2)]
+    wire = Wire(make(policies=policies))
+    wire.consume("s", "small")
+    wire.consume("b", "big")
+    wire.consume("c", "chosen", prefetch=2)
+    wire.consume("t", "topic://t", prefetch=32_767)
+    for to in ("small", "big", "chosen", "topic://t"):
+        wire.send(to, *range(5))
+    got = [consumer for consumer, _ in wire.taken()]
+    assert {name: got.count(name) for name in "sbct"} == {"s": 1, "b": 3, "c": 2, "t": 2}
+
+
+def test_events_come_in_order_and_end_when_told(broker):
+    wire = Wire(broker)
+    seen = []
+    end = broker.on(Event, seen.append)
+    wire.send("q", 1)
+    wire.consume("a", "q")
+    broker.remove_consumer("a")
+    assert [type(event) for event in seen] == [NoConsumer, ConsumerStarted, ConsumerClosed]
+    end()
+    wire.send("q", 2)
+    assert len(seen) == 3
