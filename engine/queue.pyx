@@ -365,7 +365,7 @@ cdef class Queue(Rounds):
         self.refresh(slot)
 
     def wanted(self, object message):
-        """Would the selector and noLocal of any consumer, browsers included, let this message pass? Not on the queue."""
+        """Would the selector and noLocal of any consumer, browsers included, let a message pass that is elsewhere?"""
         cdef int32_t index, slot, connection
         for index in range(self.consumers.size):
             slot = self.consumers.order[index]

@@ -1,4 +1,4 @@
-"""org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec activemq 4.4)."""
+"""org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec 4.4)."""
 
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport TRUE
