@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from pyengine.cli import diagnose as diagnosing
+from pyengine.cli import lint as linting
 from pyengine.cli import match as matching
 from pyengine.cli import policies as policing
 from pyengine.cli import run as running
@@ -140,3 +141,22 @@ def policies(
         else:
             policing.show(found)
     raise typer.Exit(1 if any(part["changes_answers"] for part in found["not_modelled"]) else 0)
+
+
+@app.command()
+def lint(
+    files: Annotated[list[str], typer.Argument(help="Topologies or push consumers' parameters in TOML; - is stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Find traps in a configuration before it is used.
+
+    Gaps and overlaps of selectors are proven by a solver (extra "lint"), each with an example message that the engine
+    has evaluated. Exit code 1: warnings or errors were found.
+    """
+    with plain_errors():
+        found = linting.ask(files)
+        if as_json:
+            print(json.dumps(linting.as_dict(found), ensure_ascii=False, indent=2))
+        else:
+            linting.show(found, Console())
+    raise typer.Exit(1 if any(finding.severity for _, finding in found) else 0)

@@ -6,15 +6,11 @@ import sys
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, read_files
-from pyengine.backlog.findings import Finding, Severity
-
-INDENT = (0, 0, 0, 8)
-STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
+from pyengine.backlog.findings import Finding
+from pyengine.cli.findings import show_finding
 
 
 def ask(files: Sequence[str]) -> tuple[Evidence, list[Finding]]:
@@ -38,14 +34,7 @@ def as_dict(evidence: Evidence, found: Sequence[Finding]) -> dict[str, object]:
 def show(evidence: Evidence, found: Sequence[Finding], console: Console) -> None:
     """One paragraph a finding, the worst first; then what was not understood."""
     for finding in found:
-        console.print(
-            Text(f"{finding.severity.name.lower():<8}", STYLES[finding.severity])
-            + Text(finding.code, "bold")
-            + Text(f"  {finding.where}")
-        )
-        for line in finding.evidence:
-            console.print(Padding(Text(line), INDENT))
-        console.print(Padding(Text(finding.advice, "green"), INDENT))
+        show_finding(finding, console)
     if not found:
         console.print(f"nothing found in {evidence.count:,} states that were read", highlight=False)
     for remark in evidence.remarks[:20]:

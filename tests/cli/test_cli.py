@@ -121,6 +121,16 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     assert "holds nothing that is known here" in wrong.stderr
 
 
+def test_lint_proves_the_example_s_trap() -> None:
+    done = pyengine("lint", FLIGHTS)
+    assert done.returncode == 1
+    assert "exclusive_disjoint  queue flights.LGA" in done.stdout
+    found = json.loads(pyengine("lint", "--json", FLIGHTS).stdout)["findings"]
+    assert {"not_covered", "exclusive_disjoint"} <= {finding["code"] for finding in found}
+    clean = pyengine("lint", "-", stdin='consumer_group = "orders"\n')
+    assert (clean.returncode, clean.stdout) == (0, "no traps found\n")
+
+
 def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:
     with (tmp_path / "table.txt").open("w") as file:
         show(summaries.flights(Topology.load(FLIGHTS)), Console(file=file, width=80))

@@ -1,0 +1,151 @@
+"""The solver's encoding against the engine: the same answer on any message of the kinds that it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyengine import InvalidSelectorError, Selector
+from pyengine.backlog import proof
+from pyengine.backlog.proof import Stage
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.sampled_from([0.5, 1.0, 2.0, -1.5]),
+    st.sampled_from(["", "a", "b", "ab", "a%", "5", "true"]),
+)
+MESSAGES = st.fixed_dictionaries({"x": VALUES, "y": VALUES})
+
+
+def leaves() -> st.SearchStrategy[str]:
+    name = st.sampled_from(["x", "y"])
+    number = st.sampled_from(["1", "2", "-1", "1.0", "0.5", "(-1.5)"])
+    text = st.sampled_from(["'a'", "'ab'", "''", "'5'"])
+    relation = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+    same = st.sampled_from(["=", "<>"])
+    return st.one_of(
+        st.builds("{} {} {}".format, name, relation, st.one_of(name, number)),
+        st.builds("{} {} {}".format, st.one_of(number, text), same, name),
+        st.builds("{} {} {}".format, name, same, text),
+        st.builds("{} IS {}NULL".format, name, st.sampled_from(["", "NOT "])),
+        st.builds("{} {}IN ({}, 'b')".format, name, st.sampled_from(["", "NOT "]), text),
+        st.builds(
+            "{} {}LIKE {}".format, name, st.sampled_from(["", "NOT "]), st.sampled_from(["'a%'", "'_'", "'a$%'"])
+        ),
+        st.builds("{} {}LIKE 'a$%' ESCAPE '$'".format, name, st.sampled_from(["", "NOT "])),
+        st.builds(
+            "{} {}BETWEEN {} AND {}".format, name, st.sampled_from(["", "NOT "]), number, st.one_of(number, name)
+        ),
+        name,
+        st.builds("-{} = {}".format, name, number),
+        st.sampled_from(["TRUE", "FALSE", "NULL", "x = TRUE", "FALSE <> y"]),
+    )
+
+
+def accepted(text: str) -> bool:
+    try:
+        Selector(text)
+    except InvalidSelectorError:
+        return False
+    return True
+
+
+SELECTORS = st.recursive(
+    leaves(),
+    lambda inner: st.one_of(
+        st.builds("({} AND {})".format, inner, inner),
+        st.builds("({} OR {})".format, inner, inner),
+        st.builds("NOT ({})".format, inner),
+        st.builds("(({}) = ({}))".format, inner, inner),
+    ),
+    max_leaves=5,
+).filter(accepted)
+
+
+def encoded(selector: str, message: dict[str, Any]) -> bool | None:
+    """What the encoding says of one message."""
+    question = proof._Question([selector])
+    z3 = question.z3
+    assert question.truths is not None
+    solver = z3.Solver()
+    for name, symbol in question.symbols.items():
+        value = message[name]
+        kind = {type(None): 0, bool: 1, int: 2, float: 3, str: 4}[type(value)]
+        solver.add(symbol["kind"] == kind)
+        if value is not None:
+            exact = z3.Q(*value.as_integer_ratio()) if isinstance(value, float) else value
+            solver.add(symbol[proof.KINDS[kind - 1]] == exact)
+    found: list[bool | None] = []
+    for answer, condition in ((True, question.truths[0].true), (False, question.truths[0].false)):
+        solver.push()
+        solver.add(condition)
+        outcome = solver.check()
+        assert outcome != z3.unknown
+        if outcome == z3.sat:
+            found.append(answer)
+        solver.pop()
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SELECTORS, MESSAGES)
+def test_the_encoding_answers_as_the_engine(selector: str, message: dict[str, Any]) -> None:
+    assert encoded(selector, message) is Selector(selector).evaluate(message)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(SELECTORS, min_size=1, max_size=3), st.lists(MESSAGES, min_size=20, max_size=20))
+def test_what_is_proven_has_no_counter_example(selectors: list[str], messages: list[dict[str, Any]]) -> None:
+    matches = [[Selector(text).matches(message) for message in messages] for text in selectors]
+    whole = proof.gap(selectors)
+    if whole.message is not None:
+        assert not any(Selector(text).matches(whole.message) for text in selectors)
+    elif whole.proven:
+        assert all(any(column) for column in zip(*matches, strict=True))
+    if proof.always_false(selectors[0]).proven:
+        assert not any(matches[0])
+
+
+@pytest.mark.parametrize(
+    ("question", "selectors", "message", "stage"),
+    [
+        (proof.gap, (["price > 100", "price < 50"],), {"price": 50}, Stage.USUAL),
+        (proof.gap, (["price > 100", "price <= 100"],), {}, Stage.MISSING),
+        (proof.gap, (["price > 100", "price <= 100", "price IS NULL"],), {"price": False}, Stage.OTHER_TYPE),
+        (proof.overlap, ("region IN ('EU', 'US')", "region LIKE 'E%'"), {"region": "EU"}, Stage.USUAL),
+        (proof.beyond, ("price > 100", "price > 10"), {"price": 11}, Stage.USUAL),
+        (proof.always_false, ("1 <> x AND y = 'a'",), None, Stage.USUAL),
+    ],
+)
+def test_examples_are_the_least_odd_that_exist(question: Any, selectors: Any, message: Any, stage: Stage) -> None:
+    answer = question(*selectors)
+    assert answer.stage is stage
+    assert message is None or set(answer.message) == set(message)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        proof.always_false("x = 1 AND x = 2"),
+        proof.always_false("NOT x = 1"),
+        proof.gap(["JMSPriority > 4", "JMSPriority < 5"]),
+        proof.gap(["x = 1", "x <> 1", "x IS NULL"]),
+        proof.overlap("name LIKE 'a%b'", "name LIKE 'b%'"),
+        proof.beyond("price > 10", "price > 100"),
+    ],
+)
+def test_proven(answer: proof.Answer) -> None:
+    assert answer.message is None
+    assert answer.proven
+
+
+@pytest.mark.parametrize("selector", ["REGEX('a', x)", "x % 2 = 3", "JMSMessageID = 'a'", "x = 9007199254740993"])
+def test_what_is_not_written_down_is_not_known(selector: str) -> None:
+    answer = proof.always_false(selector)
+    assert (answer.message, answer.proven) == (None, False)
