@@ -21,6 +21,7 @@ from pyengine.rocketmq.allocation import (
     sort_queues,
 )
 from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.consume_status import ConsumeStatus
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -32,7 +33,9 @@ from pyengine.rocketmq.listener import (
 )
 from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
 from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.parameters import ClientConfig, ConsumerParameters
 from pyengine.rocketmq.producer import Producer
+from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
 from pyengine.rocketmq.remoting import (
     ConsumeFromWhere,
     MessageModel,
@@ -44,6 +47,7 @@ from pyengine.rocketmq.remoting import (
     SendStatus,
     SubscriptionData,
 )
+from pyengine.rocketmq.running_info import ConsumerRunningInfo
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
 
 __all__ = [
@@ -55,12 +59,17 @@ __all__ = [
     "AllocateMessageQueueConsistentHash",
     "AllocationError",
     "Broker",
+    "ClientConfig",
     "ConsumeConcurrentlyContext",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
     "ConsumeOrderlyContext",
     "ConsumeOrderlyStatus",
+    "ConsumeStatus",
+    "ConsumerParameters",
+    "ConsumerRunningInfo",
     "ControllableOffset",
+    "DefaultMQPushConsumer",
     "FlowControl",
     "IllegalStateError",
     "MQBrokerError",

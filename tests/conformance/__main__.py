@@ -13,8 +13,10 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 
@@ -25,24 +27,32 @@ def listed_patterns(kind: str) -> list[str]:
     return [pattern for row_kind, pattern in rows if row_kind == kind]
 
 
+def cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The cases of a file: a JSON object a line, or, in a ``.json`` file, one list of them."""
+    if path.suffix == ".json":
+        yield from json.loads(path.read_text("utf-8"))
+        return
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
 def replay_file(kind: str, path: Path, show: int = 0) -> Counter[str]:
     """Replay every case of a file; print the first ``show`` cases that do not agree; return the counts by verdict."""
     room = importlib.import_module("tests.conformance." + kind.replace("/", "_"))
     patterns = listed_patterns(kind)
     counts: Counter[str] = Counter()
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            case = json.loads(line)
-            verdict = room.replay(case)
-            name = room.identify(case)
-            outcome = verdict.kind
-            if outcome != "agree" and any(fnmatchcase(name, pattern) for pattern in patterns):
-                outcome = "listed"
-            counts[outcome] += 1
-            if outcome in ("differ", "unsupported") and counts["differ"] + counts["unsupported"] <= show:
-                print(f"{name}: {outcome}\n  asked:    {verdict.asked}")
-                if outcome == "differ":
-                    print(f"  expected: {verdict.expected}\n  got:      {verdict.got}")
+    for case in cases(path):
+        verdict = room.replay(case)
+        name = room.identify(case)
+        outcome = verdict.kind
+        if outcome != "agree" and any(fnmatchcase(name, pattern) for pattern in patterns):
+            outcome = "listed"
+        counts[outcome] += 1
+        if outcome in ("differ", "unsupported") and counts["differ"] + counts["unsupported"] <= show:
+            print(f"{name}: {outcome}\n  asked:    {verdict.asked}")
+            if outcome == "differ":
+                print(f"  expected: {verdict.expected}\n  got:      {verdict.got}")
     return counts
 
 

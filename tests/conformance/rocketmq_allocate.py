@@ -49,13 +49,11 @@ def replay(case: dict[str, Any]) -> Verdict:
         return unsupported(f"config {case['config']}")
     asked = f"{case['strategy']} {case['config']} for {case['currentCID']!r}"
     arguments = (case["consumerGroup"], case["currentCID"], _queues(case["queues"]), case["consumers"])
-    expected: Any = case["error"]["message"] if "error" in case else case["result"]
-    got: Any
     try:
         strategy = _strategy(case["strategy"], case["config"])
-        got = [list(queue) for queue in rocketmq.allocate(strategy, *arguments)]
+        got: Any = [list(queue) for queue in rocketmq.allocate(strategy, *arguments)]
     except rocketmq.AllocationError as error:
-        got = str(error)
-        if "NullPointerException" in case.get("error", {}).get("class", ""):
-            return compare(asked, True, "null" in str(expected) and got != "")
-    return compare(asked, expected or [], got or [])
+        got = {"class": error.java_class, "message": str(error)}
+    if "error" in case:
+        return compare(asked, case["error"], got)
+    return compare(asked, case["result"] or [], got)

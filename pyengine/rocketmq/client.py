@@ -1,0 +1,292 @@
+"""One client of the brokers: what the consumers with one client id share (MQClientInstance, spec rocketmq 2.1, 4.1)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pyengine._engine.pull import PullRequest
+from pyengine._engine.rebalance import RebalanceTimer
+from pyengine.clock import Clock, ManualClock, Timer, Worker
+from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI
+
+log = logging.getLogger("pyengine.rocketmq")
+
+PERSIST_FIRST = 10_000
+HEARTBEAT_FIRST = 1_000
+ROUTE_FIRST = 10
+SAMPLING = 10_000
+
+
+def write_log(lines: Iterable[tuple[str, str]], error: BaseException | None = None) -> None:
+    """Log the core's lines; error: what they are about."""
+    for level, text in lines:
+        log.log(logging.getLevelNamesMapping()[level], "%s", text, exc_info=error)
+
+
+def settle(clock: Clock) -> None:
+    """Under a manual clock, do what was asked of threads."""
+    if isinstance(clock, ManualClock):
+        clock.settle()
+
+
+class Member(Protocol):
+    """A consumer group's member as its client sees it."""
+
+    def pull_message(self, request: PullRequest) -> None: ...
+    def try_rebalance(self) -> bool: ...
+    def persist_consumer_offset(self) -> None: ...
+    def send_heartbeat(self) -> bool: ...
+    def update_topic_subscribe_info(self) -> None: ...
+    def sample(self) -> None: ...
+
+
+class Periodic:
+    """Runs an action on a worker at a fixed rate, until it is stopped. Times are ms."""
+
+    def __init__(self, clock: Clock, worker: Worker, first: int, period: int, action: Callable[[], None]) -> None:
+        self._clock = clock
+        self._worker = worker
+        self._period = period
+        self._action = action
+        self._stopped = False
+        self._timer = clock.call_at(clock.now() + first, self._fire)
+
+    def stop(self) -> None:
+        """Not once more."""
+        self._stopped = True
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        if self._stopped:
+            return
+        self._timer = self._clock.call_at(self._timer.when + self._period, self._fire)
+        self._worker.submit(self._run)
+
+    def _run(self) -> None:
+        try:
+            self._action()
+        except Exception:
+            log.exception("ScheduledTask exception")
+
+
+class PullMessageService:
+    """One thread takes pull requests in turn; delayed ones come back to it (PullMessageService)."""
+
+    def __init__(self, clock: Clock, members: dict[str, Member]) -> None:
+        self._clock = clock
+        self._members = members
+        self._worker = clock.worker("PullMessageService")
+        self._stopped = False
+
+    def execute_pull_request_immediately(self, request: PullRequest) -> None:
+        """Put it at the end of the line."""
+        self.execute_task(lambda: self._pull(request))
+
+    def execute_pull_request_later(self, request: PullRequest, delay: int) -> None:
+        """Put it at the end of the line after ``delay`` ms."""
+        if not self._stopped:
+            self._clock.call_at(self._clock.now() + delay, lambda: self.execute_pull_request_immediately(request))
+
+    def execute_task(self, task: Callable[[], None]) -> None:
+        """Run something on the service's thread; nothing once it has stopped."""
+        if not self._stopped:
+            self._worker.submit(task)
+
+    def close(self) -> None:
+        """Stop; requests that wait are gone."""
+        self._stopped = True
+        self._worker.close()
+
+    def _pull(self, request: PullRequest) -> None:
+        if self._stopped:
+            return
+        member = self._members.get(request.consumer_group)
+        if member is None:
+            log.warning("No matched consumer for the PullRequest %s, drop it", request)
+            return
+        try:
+            member.pull_message(request)
+        except Exception:
+            log.exception("Pull Message Service Run Method exception")
+
+
+class RebalanceService:
+    """One thread rebalances all members: every 20 s, 1 s after an unbalanced run, and when woken (RebalanceService)."""
+
+    def __init__(self, clock: Clock, members: dict[str, Member]) -> None:
+        self._clock = clock
+        self._members = members
+        self._worker = clock.worker("RebalanceService")
+        self._rules = RebalanceTimer(clock.now())
+        self._lock = threading.Lock()
+        self._running = False
+        self._stopped = False
+        self._timer: Timer = clock.call_at(self._rules.due(), self._fire)
+
+    def wakeup(self) -> None:
+        """Rebalance as soon as the rules allow."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._rules.wake(self._clock.now())
+            if not self._running:
+                self._schedule()
+
+    def wakeup_later(self, delay: int) -> None:
+        """Rebalance in ``delay`` ms."""
+        self._clock.call_at(self._clock.now() + delay, self.wakeup)
+
+    def close(self) -> None:
+        """Stop after the run at hand."""
+        with self._lock:
+            self._stopped = True
+            self._timer.cancel()
+        self._worker.close()
+
+    def _schedule(self) -> None:
+        """Run at the time that is due; the lock is held."""
+        self._timer.cancel()
+        if self._rules.due() <= self._clock.now():
+            self._begin()
+        else:
+            self._timer = self._clock.call_at(self._rules.due(), self._fire)
+
+    def _fire(self) -> None:
+        with self._lock:
+            self._begin()
+
+    def _begin(self) -> None:
+        if not self._stopped and not self._running:
+            self._running = True
+            self._worker.submit(self._run)
+
+    def _run(self) -> None:
+        with self._lock:
+            allowed = not self._stopped and self._rules.run_now(self._clock.now())
+        if allowed:
+            balanced = do_rebalance(self._members)
+            with self._lock:
+                self._rules.ran(self._clock.now(), balanced)
+        with self._lock:
+            self._running = False
+            if not self._stopped:
+                self._schedule()
+
+
+def do_rebalance(members: dict[str, Member]) -> bool:
+    """Rebalance every member of one client; True if all are balanced."""
+    balanced = True
+    for member in list(members.values()):
+        try:
+            balanced = member.try_rebalance() and balanced
+        except PyengineError:
+            log.exception("doRebalance exception")
+            balanced = False
+    return balanced
+
+
+class MQClientInstance:
+    """A client: its id, its members by group, and the services they share. Made by :func:`client_instance`."""
+
+    def __init__(self, api: MQClientAPI, clock: Clock, client_id: str) -> None:
+        self.api = api
+        self.clock = clock
+        self.client_id = client_id
+        self.members: dict[str, Member] = {}
+        self.users = 0
+        self._periodic: list[Periodic] = []
+
+    def start(self, route_interval: int, heartbeat_interval: int, persist_interval: int) -> None:
+        """Start the services, with the intervals (ms) of the first consumer; a second call does nothing."""
+        if self._periodic:
+            return
+        self.pull_service = PullMessageService(self.clock, self.members)
+        self.rebalance_service = RebalanceService(self.clock, self.members)
+        self.callbacks = self.clock.worker("NettyClientPublicExecutor_1")
+        self._scheduled = self.clock.worker("MQClientFactoryScheduledThread")
+        for first, period, action in (
+            (ROUTE_FIRST, route_interval, self._update_routes),
+            (HEARTBEAT_FIRST, heartbeat_interval, self._send_heartbeats),
+            (PERSIST_FIRST, persist_interval, self._persist_offsets),
+            (0, SAMPLING, self._sample),
+        ):
+            self._periodic.append(Periodic(self.clock, self._scheduled, first, period, action))
+        self.api.register_client(self.client_id, ClientEvents(self._consumer_ids_changed))
+
+    def shutdown(self) -> None:
+        """Stop the services, once no member is left."""
+        if self.members or not self._periodic:
+            return
+        for periodic in self._periodic:
+            periodic.stop()
+        self.pull_service.close()
+        self.rebalance_service.close()
+        self.callbacks.close()
+        self._scheduled.close()
+
+    def send_heartbeats(self) -> bool:
+        """Tell the brokers of every member; True if they took all."""
+        taken = [member.send_heartbeat() for member in list(self.members.values())]
+        return all(taken)
+
+    def answer(self, action: Callable[[], None]) -> None:
+        """Run what a broker's answer leads to on the client's thread for that."""
+        try:
+            self.callbacks.submit(action)
+        except IllegalStateError:
+            log.info("an answer came after the shutdown of client %s", self.client_id)
+
+    def _send_heartbeats(self) -> None:
+        self.send_heartbeats()
+
+    def _update_routes(self) -> None:
+        for member in list(self.members.values()):
+            member.update_topic_subscribe_info()
+
+    def _persist_offsets(self) -> None:
+        for member in list(self.members.values()):
+            member.persist_consumer_offset()
+
+    def _sample(self) -> None:
+        for member in list(self.members.values()):
+            member.sample()
+
+    def _consumer_ids_changed(self, group: str) -> None:
+        log.info("receive broker's notification, the consumer group: %s changed, rebalance immediately", group)
+        self.rebalance_service.wakeup()
+
+
+_instances: dict[tuple[int, str], MQClientInstance] = {}
+_instances_lock = threading.Lock()
+_made = 0
+
+
+def client_instance(api: MQClientAPI, clock: Clock, client_id: str) -> MQClientInstance:
+    """The client with this id at these brokers; release it with :func:`release`."""
+    with _instances_lock:
+        instance = _instances.setdefault((id(api), client_id), MQClientInstance(api, clock, client_id))
+        instance.users += 1
+        return instance
+
+
+def release(instance: MQClientInstance) -> None:
+    """A consumer is done with its client; the last one stops it."""
+    with _instances_lock:
+        instance.users -= 1
+        last = not instance.users
+        if last:
+            _instances.pop((id(instance.api), instance.client_id), None)
+    if last:
+        instance.shutdown()
+
+
+def unique_instance_name(pid: int, clock: Clock) -> str:
+    """``pid#nanoseconds``: what clustering makes of the instance name DEFAULT; no two in one process are equal."""
+    global _made
+    with _instances_lock:
+        _made += 1
+        return f"{pid}#{clock.now() * 1_000_000 + _made}"

@@ -1,0 +1,231 @@
+"""Consuming concurrently: batches on a pool of threads, results, retries and timeouts (spec rocketmq 6.2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyengine._engine.consume_concurrently import RESUBMIT_DELAY, ConsumeRequest, rejected, return_type, slices
+from pyengine._engine.process_queue import ProcessQueue
+from pyengine.clock import Timer
+from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.client import Periodic
+from pyengine.rocketmq.consume_pool import ConsumePool
+from pyengine.rocketmq.listener import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    MessageListenerConcurrently,
+)
+from pyengine.rocketmq.listener_call import ListenerCall, describe, listed
+from pyengine.rocketmq.message import MessageExt
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.member import GroupMember
+
+log = logging.getLogger("pyengine.rocketmq")
+
+EXPIRED_DELAY_LEVEL = 3
+EXPIRED_AT_ONCE = 16
+
+
+class ConsumeMessageConcurrentlyService:
+    """Gives batches to the listener on ``ConsumeMessageThread_<group>_<n>`` threads, in no order."""
+
+    def __init__(self, member: GroupMember) -> None:
+        self._member = member
+        consumer = member.consumer
+        assert isinstance(consumer.message_listener, MessageListenerConcurrently)
+        tag = member.group[:100] + "_"
+        self._listener = ListenerCall(
+            member.clock,
+            consumer.message_listener.consume_message,
+            ConsumeConcurrentlyStatus,
+            f"ConsumeMessageLoop_{tag}1",
+        )
+        self._pool = ConsumePool(
+            member.clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
+        )
+        self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
+        self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{tag}1")
+        self._cleaner: Periodic | None = None
+        self._timers: list[Timer] = []
+        self._stopped = False
+
+    @property
+    def core_pool_size(self) -> int:
+        """How many threads there may be."""
+        return self._pool.core_pool_size
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Change it while running; see ConsumePool."""
+        self._pool.update_core_pool_size(size)
+
+    def start(self) -> None:
+        """Start looking for expired messages. Raises IllegalStateError for a consume_timeout below 1, as in Java."""
+        minutes = self._member.consumer.consume_timeout
+        if minutes <= 0:
+            raise IllegalStateError(f"consume_timeout = {minutes}: a period of minutes above 0 is needed")
+        self._cleaner = Periodic(
+            self._member.clock, self._cleaning, minutes * 60000, minutes * 60000, self.clean_expired_messages
+        )
+
+    def shutdown(self, wait: int) -> None:
+        """Submit nothing later, wait up to ``wait`` ms for what runs or waits to run, then stop."""
+        self._stopped = True
+        self._scheduled.close()
+        for timer in self._timers:
+            timer.cancel()
+        if not self._pool.close(wait):
+            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+        if self._cleaner is not None:
+            self._cleaner.stop()
+        self._cleaning.close()
+        self._listener.close()
+
+    def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
+        """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
+        batches = slices(messages, self._member.consumer.consume_message_batch_max_size)
+        for position, batch in enumerate(batches):
+            request = ConsumeRequest(batch, process_queue, queue)
+            try:
+                self._submit(request)
+            except IllegalStateError:
+                self._submit_later(ConsumeRequest(rejected(batches, position), process_queue, queue))
+                break
+
+    def _submit(self, request: ConsumeRequest) -> None:
+        self._pool.submit(lambda: self.run(request))
+
+    def _submit_later(self, request: ConsumeRequest, *, sliced: bool = False) -> None:
+        """After five seconds, as it is; sliced: in batches again."""
+        if self._stopped:
+            return
+
+        def submit() -> None:
+            try:
+                if sliced:
+                    self.submit(request.messages, request.process_queue, request.queue, True)
+                else:
+                    self._submit(request)
+            except IllegalStateError:
+                log.info("the pool of %s is closed, %s", self._member.group, request.queue)
+
+        clock = self._member.clock
+        self._timers = [timer for timer in self._timers if timer.pending]
+        self._timers.append(clock.call_at(clock.now() + RESUBMIT_DELAY, lambda: self._scheduled.submit(submit)))
+
+    def run(self, request: ConsumeRequest) -> None:
+        """One batch through the listener, and what follows from its answer."""
+        member, queue = self._member, request.queue
+        member.restore_topic(request.messages)
+        began = member.clock.now()
+        with member.lock:
+            begins = request.start(began)
+        if not begins:
+            log.info("the message queue not be able to consume, because it's dropped. group=%s %s", member.group, queue)
+            return
+        context = ConsumeConcurrentlyContext(queue)
+        status: ConsumeConcurrentlyStatus | None = None
+        raised = False
+        try:
+            status = self._listener(tuple(request.messages), context)
+        except Exception as error:
+            raised = True
+            log.warning(
+                "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
+                describe(error),
+                member.group,
+                listed(request.messages),
+                queue,
+                exc_info=error,
+            )
+        elapsed = member.clock.now() - began
+        name = None if status is None else status.name
+        kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
+        if status is None:
+            log.warning(
+                "consumeMessage return null, Group: %s Msgs: %s MQ: %s", member.group, listed(request.messages), queue
+            )
+        member.statistics.consumed(queue.topic, member.group, elapsed, kind)
+        if request.process_queue.dropped:
+            log.warning(
+                "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s",
+                queue,
+                listed(request.messages),
+            )
+            return
+        self._settle(request, name or ConsumeConcurrentlyStatus.RECONSUME_LATER.name, context)
+
+    def _settle(self, request: ConsumeRequest, status: str, context: ConsumeConcurrentlyContext) -> None:
+        member = self._member
+        counted = request.settle(status, context.ack_index)
+        if counted is None:
+            return
+        member.statistics.settled(request.queue.topic, member.group, *counted)
+        failed = request.failed()
+        if not member.clustering:
+            for message in failed:
+                log.warning("BROADCASTING, the message consume failed, drop it, %s", message)
+        else:
+            self._send_back(request, failed, context.delay_level_when_next_consume)
+        with member.lock:
+            offset = request.finish(member.clock.now())
+        if offset is not None:
+            member.store.update_offset(request.queue, offset, increase_only=True)
+
+    def _send_back(self, request: ConsumeRequest, failed: list[MessageExt], delay_level: int) -> None:
+        member = self._member
+        kept = []
+        for message in failed:
+            with member.lock:
+                held = request.holds(message)
+            if not held:
+                log.info(
+                    "Message is not found in its process queue; skip send-back-procedure, topic=%s, "
+                    "brokerName=%s, queueId=%s, queueOffset=%s",
+                    message.topic,
+                    message.broker_name,
+                    message.queue_id,
+                    message.queue_offset,
+                )
+                continue
+            try:
+                member.send_message_back(message, delay_level)
+            except PyengineError as error:
+                log.error("sendMessageBack exception, group: %s msg: %s", member.group, message, exc_info=error)
+                kept.append(message)
+        if kept:
+            request.keep(kept)
+            self._submit_later(ConsumeRequest(kept, request.process_queue, request.queue), sliced=True)
+
+    def clean_expired_messages(self) -> None:
+        """Give back what listeners hold for longer than consume_timeout: from each queue's head, at most 16 (1.9)."""
+        member = self._member
+        with member.lock:
+            queues = list(member.process_queues.values())
+        for process_queue in queues:
+            with member.lock:
+                turns = min(len(process_queue.cached_offsets), EXPIRED_AT_ONCE)
+            for _ in range(turns):
+                with member.lock:
+                    message = process_queue.expired(member.clock.now(), member.consumer.consume_timeout)
+                if message is None:
+                    break
+                try:
+                    member.send_message_back(message, EXPIRED_DELAY_LEVEL)
+                except PyengineError as error:
+                    log.error("send expired msg exception", exc_info=error)
+                    continue
+                log.info(
+                    "send expire msg back. topic=%s, msgId=%s, storeHost=%s, queueId=%s, queueOffset=%s",
+                    message.topic,
+                    message.msg_id,
+                    message.store_host,
+                    message.queue_id,
+                    message.queue_offset,
+                )
+                with member.lock:
+                    cached = process_queue.cached_offsets
+                    if cached and cached[0] == message.queue_offset:
+                        process_queue.remove_messages([message], now=member.clock.now())

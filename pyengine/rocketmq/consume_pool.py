@@ -1,0 +1,99 @@
+"""The threads that listeners run on: Java's ThreadPoolExecutor with a queue without bound, as RocketMQ sets it up."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from pyengine._engine.consumer_parameters import allowed_core_pool_size
+from pyengine.clock import Clock, Worker
+from pyengine.errors import IllegalStateError
+
+Task = Callable[[], None]
+
+
+class ConsumePool:
+    """Up to ``core`` threads; one more with each task until then, as in Java, and never more (spec rocketmq 6.1).
+
+    name: prefix of the threads' names, numbers follow. maximum: consume_thread_max, which only bounds
+    update_core_pool_size.
+    """
+
+    def __init__(self, clock: Clock, name: str, core: int, maximum: int) -> None:
+        self._clock = clock
+        self._name = name
+        self._core = core
+        self._maximum = maximum
+        self._changed = threading.Condition()
+        self._tasks: deque[Task] = deque()
+        self._idle: list[Worker] = []
+        self._workers: list[Worker] = []
+        self._started = 0
+        self._busy = 0
+        self._closed = False
+
+    @property
+    def core_pool_size(self) -> int:
+        """How many threads there may be."""
+        return self._core
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Change it; silently nothing unless 0 < size < consume_thread_max and size fits a short."""
+        if allowed_core_pool_size(size, self._maximum):
+            with self._changed:
+                self._core = size
+
+    def submit(self, task: Task) -> None:
+        """Run it on a thread of the pool. Raises IllegalStateError once the pool is closed."""
+        with self._changed:
+            if self._closed:
+                raise IllegalStateError(f"pool {self._name!r} is closed")
+            self._tasks.append(task)
+            if len(self._workers) < self._core:
+                self._started += 1
+                worker = self._clock.worker(f"{self._name}{self._started}")
+                self._workers.append(worker)
+            elif self._idle:
+                worker = self._idle.pop()
+            else:
+                return
+            self._busy += 1
+        worker.submit(lambda: self._drain(worker))
+
+    def close(self, wait: int) -> bool:
+        """Take no more tasks and wait up to ``wait`` ms for the rest; what has not begun then never does.
+
+        True if everything was done. A listener that still runs is left to end.
+        """
+        with self._changed:
+            self._closed = True
+            done = self._clock.wait(self._changed, lambda: not self._tasks and not self._busy, wait)
+            self._tasks.clear()
+            workers = [worker for worker in self._workers if worker in self._idle or done]
+        for worker in workers:
+            worker.close()
+        return done
+
+    def _drain(self, worker: Worker) -> None:
+        while True:
+            with self._changed:
+                surplus = len(self._workers) > self._core
+                if not self._tasks or surplus:
+                    self._busy -= 1
+                    if surplus:
+                        self._workers.remove(worker)
+                        following = self._idle.pop() if self._tasks and self._idle else None
+                        if following is not None:
+                            self._busy += 1
+                    else:
+                        self._idle.append(worker)
+                        following = None
+                    self._changed.notify_all()
+                    break
+                task = self._tasks.popleft()
+            task()
+        if surplus:
+            worker.close()
+        if following is not None:
+            following.submit(lambda: self._drain(following))

@@ -1,0 +1,78 @@
+"""Calling a listener: functions, coroutine functions, answers of the wrong kind, and how an exception is described."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import traceback
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from typing import Any, TypeVar
+
+from pyengine.clock import Clock, ManualClock
+
+Status = TypeVar("Status", bound=Enum)
+
+
+class ListenerCall:
+    """Calls one listener. Coroutines run on one event loop with a thread of its own, name ``thread_name``.
+
+    Under a manual clock that loop runs on the calling thread instead, until the coroutine is done.
+    """
+
+    def __init__(self, clock: Clock, listener: Callable[..., Any], kind: type[Enum], thread_name: str) -> None:
+        self._manual = isinstance(clock, ManualClock)
+        self._listener = listener
+        self._kind = kind
+        self._thread_name = thread_name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The listener's status or None. Raises what the listener raises, TypeError for any other answer."""
+        answer = self._listener(*arguments)
+        if inspect.iscoroutine(answer):
+            answer = self._finish(answer)
+        if answer is not None and not isinstance(answer, self._kind):
+            raise TypeError(f"the listener answered {answer!r}; a {self._kind.__name__} or None is needed")
+        return answer
+
+    def close(self) -> None:
+        """Stop the event loop, if there is one."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None and self._manual:
+            loop.close()
+        elif loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _finish(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                if not self._manual:
+                    threading.Thread(target=self._run, args=(self._loop,), name=self._thread_name, daemon=True).start()
+            loop = self._loop
+        if self._manual:
+            return loop.run_until_complete(coroutine)
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        loop.run_forever()
+        loop.close()
+
+
+def describe(error: BaseException) -> str:
+    """An exception and where it came from, on one line."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return text
+    return f"{text}, {frames[-1].name}({frames[-1].filename}:{frames[-1].lineno})"
+
+
+def listed(messages: list[Any]) -> str:
+    """Messages as Java prints a list of them."""
+    return f"[{', '.join(map(str, messages))}]"

@@ -1,0 +1,316 @@
+"""A consumer at work: one member of its group, with its queues, subscriptions and services."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from pyengine._engine.consume_concurrently import restored_topic
+from pyengine._engine.consumer_parameters import attached, suggested
+from pyengine._engine.process_queue import ProcessQueue
+from pyengine.errors import MQClientError, PyengineError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.client import MQClientInstance, client_instance, release, settle, unique_instance_name
+from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
+from pyengine.rocketmq.consume_status import ConsumeStatistics
+from pyengine.rocketmq.listener import MessageListenerOrderly
+from pyengine.rocketmq.message import (
+    PROPERTY_MAX_RECONSUME_TIMES,
+    PROPERTY_ORIGIN_MESSAGE_ID,
+    PROPERTY_RECONSUME_TIME,
+    PROPERTY_RETRY_TOPIC,
+    PROPERTY_TRANSACTION_PREPARED,
+    Message,
+    MessageExt,
+    retry_topic,
+)
+from pyengine.rocketmq.offset_store import OffsetStore, RemoteBrokerOffsetStore
+from pyengine.rocketmq.orderly_service import ConsumeMessageOrderlyService
+from pyengine.rocketmq.pulling import Pulling
+from pyengine.rocketmq.rebalancing import Rebalancing
+from pyengine.rocketmq.remoting import HeartbeatData, MessageModel, SubscriptionData
+from pyengine.rocketmq.subscription import build_subscription
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
+
+log = logging.getLogger("pyengine.rocketmq")
+
+INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+
+
+class ConsumeService(Protocol):
+    """What a member asks of its consume service, concurrent or ordered."""
+
+    def start(self) -> None: ...
+    def shutdown(self, wait: int) -> None: ...
+    def submit(
+        self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool
+    ) -> None: ...
+    def update_core_pool_size(self, size: int) -> None: ...
+    @property
+    def core_pool_size(self) -> int: ...
+
+
+class GroupMember:
+    """What DefaultMQPushConsumer starts: it pulls, rebalances, consumes and commits until it is shut down.
+
+    consumer: its parameters, read at each use. Source: DefaultMQPushConsumerImpl.
+    """
+
+    def __init__(self, consumer: DefaultMQPushConsumer) -> None:
+        self.consumer = consumer
+        self.clock = consumer.clock
+        self.lock = threading.RLock()
+        self.service_state = "CREATE_JUST"
+        self.paused = False
+        self.exception_delay = consumer.pull_time_delay_mills_when_exception
+        self.start_timestamp = self.clock.now()
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        self.statistics = ConsumeStatistics()
+        self.client: MQClientInstance | None = None
+        self.offset_store: OffsetStore | None = None
+        self.service: ConsumeService | None = None
+        self.pulling = Pulling(self)
+        self.rebalancing = Rebalancing(self)
+
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        return self.consumer.consumer_group
+
+    @property
+    def clustering(self) -> bool:
+        """True unless every member gets everything."""
+        return self.consumer.message_model is MessageModel.CLUSTERING
+
+    @property
+    def orderly(self) -> bool:
+        """True if each queue is consumed in order."""
+        return isinstance(self.consumer.message_listener, MessageListenerOrderly)
+
+    @property
+    def running(self) -> MQClientInstance:
+        """The client of a member that was started. Raises MQClientError before that."""
+        if self.client is None:
+            raise self.not_ok()
+        return self.client
+
+    @property
+    def store(self) -> OffsetStore:
+        """The offset store of a member that was started. Raises MQClientError before that."""
+        if self.offset_store is None:
+            raise self.not_ok()
+        return self.offset_store
+
+    @property
+    def consuming(self) -> ConsumeService:
+        """The consume service of a member that was started. Raises MQClientError before that."""
+        if self.service is None:
+            raise self.not_ok()
+        return self.service
+
+    def not_ok(self) -> MQClientError:
+        """What the real client says of a consumer that does not run."""
+        return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
+
+    # -- life
+
+    def start(self) -> None:
+        """Check the parameters and start everything. Raises MQClientError with the real client's texts."""
+        consumer = self.consumer
+        if self.service_state != "CREATE_JUST":
+            raise MQClientError(
+                suggested(f"The PushConsumer service state not OK, maybe started once, {self.service_state}")
+            )
+        self.service_state = "START_FAILED"
+        consumer.check_config(consumer.consumer_group)
+        self._copy_subscription()
+        if self.clustering and consumer.instance_name == "DEFAULT":
+            consumer.instance_name = unique_instance_name(os.getpid(), self.clock)
+        if consumer.broker is None:
+            raise MQClientError(attached("No name server address, please set it: DefaultMQPushConsumer(broker=...)"))
+        client = client_instance(consumer.broker, self.clock, consumer.build_mq_client_id())
+        try:
+            self._start_services(client)
+        except Exception:
+            release(client)
+            raise
+        self.service_state = "RUNNING"
+        log.info("the consumer [%s] start OK.", self.group)
+        self.update_topic_subscribe_info()
+        if client.send_heartbeats():
+            client.rebalance_service.wakeup()
+        settle(self.clock)
+
+    def _start_services(self, client: MQClientInstance) -> None:
+        consumer = self.consumer
+        if self.group in client.members:
+            self.service_state = "CREATE_JUST"
+            raise MQClientError(
+                suggested(f"The consumer group[{self.group}] has been created before, specify another name please.")
+            )
+        self.client = client
+        if consumer.offset_store is None:
+            consumer.offset_store = self._make_offset_store(client)
+        self.offset_store = consumer.offset_store
+        self.offset_store.load()
+        self.service = (ConsumeMessageOrderlyService if self.orderly else ConsumeMessageConcurrentlyService)(self)
+        self.service.start()
+        client.start(
+            consumer.poll_name_server_interval,
+            consumer.heartbeat_broker_interval,
+            consumer.persist_consumer_offset_interval,
+        )
+        client.members[self.group] = self
+
+    def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
+        if not self.clustering:
+            raise MQClientError(attached("BROADCASTING keeps its offsets in a store of its own: set offset_store"))
+        return RemoteBrokerOffsetStore(client.api, self.group)
+
+    def shutdown(self) -> None:
+        """Stop: listeners first, then commit, leave the group, stop the client. A second call does nothing."""
+        if self.service_state != "RUNNING":
+            return
+        client = self.running
+        self.consuming.shutdown(self.consumer.await_termination_millis_when_shutdown)
+        self.persist_consumer_offset()
+        client.members.pop(self.group, None)
+        client.api.unregister_client(client.client_id, self.group)
+        release(client)
+        log.info("the consumer [%s] shutdown OK", self.group)
+        with self.lock:
+            for process_queue in self.process_queues.values():
+                process_queue.dropped = True
+            self.process_queues.clear()
+        self.service_state = "SHUTDOWN_ALREADY"
+        settle(self.clock)
+
+    def suspend(self) -> None:
+        """Pull nothing more; what is cached is still consumed."""
+        self.paused = True
+        log.info("suspend this consumer, %s", self.group)
+
+    def resume(self) -> None:
+        """Pull again, and rebalance on this thread."""
+        self.paused = False
+        if self.service_state == "RUNNING":
+            self.rebalancing.do_rebalance()
+        log.info("resume this consumer, %s", self.group)
+        settle(self.clock)
+
+    # -- subscriptions
+
+    def subscribe(self, subscription: SubscriptionData) -> None:
+        """Want a topic, or want it differently."""
+        with self.lock:
+            self.subscriptions[subscription.topic] = subscription
+        if self.client is not None:
+            self.client.send_heartbeats()
+        settle(self.clock)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want a topic no more; its queues go with the next rebalance."""
+        with self.lock:
+            self.subscriptions.pop(topic, None)
+
+    def _copy_subscription(self) -> None:
+        try:
+            for topic, selector in self.consumer.subscription.items():
+                self.subscriptions[topic] = build_subscription(topic, selector, self.clock.now())
+        except PyengineError as error:
+            raise MQClientError(attached("subscription exception")) from error
+        if self.clustering:
+            topic = retry_topic(self.group)
+            self.subscriptions[topic] = build_subscription(topic, "*", self.clock.now())
+
+    def update_topic_subscribe_info(self) -> None:
+        """Ask for the queues of every topic that is wanted."""
+        for topic in list(self.subscriptions):
+            queues = self.running.api.topic_subscribe_info(topic)
+            if queues is not None:
+                self.rebalancing.topic_queues[topic] = set(queues)
+
+    def send_heartbeat(self) -> bool:
+        """Tell the brokers what this member wants; False if they could not be told."""
+        consumer = self.consumer
+        heartbeat = HeartbeatData(
+            self.running.client_id,
+            self.group,
+            consumer.message_model,
+            consumer.consume_from_where,
+            tuple(self.subscriptions.values()),
+            consumer.unit_mode,
+        )
+        try:
+            self.running.api.send_heartbeat(heartbeat)
+        except PyengineError as error:
+            log.warning("send heart beat to broker exception", exc_info=error)
+            return False
+        return True
+
+    # -- what the client's services call
+
+    def pull_message(self, request: object) -> None:
+        """One turn of the pull loop."""
+        self.pulling.pull_message(request)  # type: ignore[arg-type]
+
+    def try_rebalance(self) -> bool:
+        """Rebalance all topics; False if that changed not all it should, or the consumer is suspended."""
+        return not self.paused and self.rebalancing.do_rebalance()
+
+    def persist_consumer_offset(self) -> None:
+        """Commit the offsets of all queues that are mine."""
+        if self.service_state != "RUNNING":
+            log.error("group: %s persistConsumerOffset exception", self.group, exc_info=self.not_ok())
+            return
+        with self.lock:
+            queues = set(self.process_queues)
+        self.store.persist_all(queues)
+
+    def sample(self) -> None:
+        """Take a sample of the rates."""
+        self.statistics.sample(self.clock.now())
+
+    # -- messages on their way back
+
+    def max_reconsume_times(self) -> int:
+        """16 unless set."""
+        times = self.consumer.max_reconsume_times
+        return 16 if times == -1 else times
+
+    def restore_topic(self, messages: list[MessageExt]) -> None:
+        """A retried message has the topic it was sent to again."""
+        group_topic = retry_topic(self.group)
+        for message in messages:
+            message.topic = restored_topic(message.topic, message.properties.get(PROPERTY_RETRY_TOPIC), group_topic)
+
+    def send_message_back(self, message: MessageExt, delay_level: int) -> None:
+        """Give a message back to the broker, as a message to the retry topic if that fails. Raises what that raises."""
+        try:
+            self.running.api.consumer_send_message_back(self.group, message, delay_level, self.max_reconsume_times())
+        except PyengineError as error:
+            log.error(
+                "Failed to send message back, consumerGroup=%s, brokerName=%s, message=%s",
+                self.group,
+                message.broker_name,
+                message,
+                exc_info=error,
+            )
+            self.send_to_retry_topic(message, self.max_reconsume_times())
+
+    def send_to_retry_topic(self, message: MessageExt, max_reconsume_times: int) -> None:
+        """Send a copy of the message to the group's retry topic. Raises PyengineError where it cannot be stored."""
+        properties = dict(message.properties)
+        properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
+        properties[PROPERTY_RETRY_TOPIC] = message.topic
+        properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+        properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
+        properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
+        copy = Message(retry_topic(self.group), message.body, properties=properties, flag=message.flag)
+        copy.delay_time_level = 3 + message.reconsume_times
+        self.running.api.send_message(INNER_PRODUCER_GROUP, copy)

@@ -1,0 +1,213 @@
+"""Consuming in order: one listener at a time a queue, under the broker's lock (spec rocketmq 6.3)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyengine._engine.consume_concurrently import return_type
+from pyengine._engine.consume_orderly import (
+    LOCK_FIRST,
+    LOCK_PERIOD,
+    OrderlyRun,
+    OrderlyStep,
+    OrderlyVerdict,
+    reconsume_after,
+)
+from pyengine._engine.process_queue import ProcessQueue
+from pyengine.clock import Timer
+from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.client import Periodic, write_log
+from pyengine.rocketmq.consume_pool import ConsumePool
+from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
+from pyengine.rocketmq.listener_call import ListenerCall, describe, listed
+from pyengine.rocketmq.message import MessageExt
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.member import GroupMember
+
+log = logging.getLogger("pyengine.rocketmq")
+
+WITHOUT_END = 2**31 - 1
+
+
+class ConsumeMessageOrderlyService:
+    """Gives each queue's messages to the listener in order, on ``ConsumeMessageThread_<group>_<n>`` threads."""
+
+    def __init__(self, member: GroupMember) -> None:
+        self._member = member
+        consumer = member.consumer
+        assert isinstance(consumer.message_listener, MessageListenerOrderly)
+        tag = member.group[:100] + "_"
+        self._listener = ListenerCall(
+            member.clock, consumer.message_listener.consume_message, ConsumeOrderlyStatus, f"ConsumeMessageLoop_{tag}1"
+        )
+        self._pool = ConsumePool(
+            member.clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
+        )
+        self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
+        self._locker: Periodic | None = None
+        self._timers: list[Timer] = []
+        self._turns = threading.Lock()
+        self._running: dict[MessageQueue, list[ProcessQueue]] = {}
+        self._stopped = False
+
+    @property
+    def core_pool_size(self) -> int:
+        """How many threads there may be."""
+        return self._pool.core_pool_size
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Change it while running; see ConsumePool."""
+        self._pool.update_core_pool_size(size)
+
+    def start(self) -> None:
+        """In clustering, renew all locks every 20 s, first after 1 s."""
+        if self._member.clustering:
+            self._locker = Periodic(self._member.clock, self._scheduled, LOCK_FIRST, LOCK_PERIOD, self._lock_all)
+
+    def shutdown(self, wait: int) -> None:
+        """Come back to no queue, wait up to ``wait`` ms for what runs or waits to run, give the locks back."""
+        self._stopped = True
+        if self._locker is not None:
+            self._locker.stop()
+        for timer in self._timers:
+            timer.cancel()
+        self._scheduled.close()
+        if not self._pool.close(wait):
+            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+        self._listener.close()
+        if self._member.clustering:
+            self._member.rebalancing.unlock_all()
+
+    def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
+        """Have a queue drained, if ``go``: otherwise a run is under way already."""
+        if go:
+            try:
+                self._pool.submit(lambda: self.run(process_queue, queue))
+            except IllegalStateError:
+                log.info("the pool of %s is closed, %s", self._member.group, queue)
+
+    def run(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
+        """One run over a queue; a second one waits until the first has ended."""
+        with self._turns:
+            if queue in self._running:
+                self._running[queue].append(process_queue)
+                return
+            self._running[queue] = []
+        try:
+            self._run(OrderlyRun(process_queue, queue, clustering=self._member.clustering))
+        finally:
+            with self._turns:
+                waiting = self._running.pop(queue)
+            for following in waiting:
+                self.submit([], following, queue, True)
+
+    def _run(self, run: OrderlyRun) -> None:
+        member = self._member
+        with member.lock:
+            verdict = run.start(member.clock.now())
+        write_log(verdict.log)
+        while verdict.step == OrderlyStep.CONTINUE:
+            with member.lock:
+                verdict = run.next(member.clock.now(), member.consumer.consume_message_batch_max_size)
+            write_log(verdict.log)
+            if verdict.step == OrderlyStep.CONSUME:
+                verdict = self._consume(run)
+                write_log(verdict.log)
+        self._come_back(run, verdict)
+
+    def _come_back(self, run: OrderlyRun, verdict: OrderlyVerdict) -> None:
+        if verdict.step == OrderlyStep.LOCK_LATER:
+            self._later(verdict.delay, lambda: self._lock_and_come_back(run))
+        elif verdict.step == OrderlyStep.RESUBMIT:
+            self._submit_later(run, verdict.delay)
+
+    def _submit_later(self, run: OrderlyRun, delay: int) -> None:
+        self._later(delay, lambda: self.submit([], run.process_queue, run.queue, True))
+
+    def _lock_and_come_back(self, run: OrderlyRun) -> None:
+        locked = not self._stopped and self._member.rebalancing.lock(run.queue)
+        self._submit_later(run, reconsume_after(locked))
+
+    def _later(self, delay: int, action: Callable[[], None]) -> None:
+        if self._stopped:
+            return
+        clock = self._member.clock
+        self._timers = [timer for timer in self._timers if timer.pending]
+        self._timers.append(clock.call_at(clock.now() + delay, lambda: self._scheduled.submit(action)))
+
+    def _lock_all(self) -> None:
+        if not self._stopped:
+            self._member.rebalancing.lock_all()
+
+    def _consume(self, run: OrderlyRun) -> OrderlyVerdict:
+        """The batch through the listener, and what follows from its answer."""
+        member, queue = self._member, run.queue
+        member.restore_topic(run.messages)
+        context = ConsumeOrderlyContext(queue)
+        began = member.clock.now()
+        status: ConsumeOrderlyStatus | None = None
+        raised = False
+        member.rebalancing.listener_begins(queue)
+        try:
+            if run.process_queue.dropped:
+                return run.dropped(before_listener=True)
+            status = self._listener(tuple(run.messages), context)
+        except Exception as error:
+            raised = True
+            log.warning(
+                "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
+                describe(error),
+                member.group,
+                listed(run.messages),
+                queue,
+                exc_info=error,
+            )
+        finally:
+            member.rebalancing.listener_ended(queue)
+        elapsed = member.clock.now() - began
+        name = None if status is None else status.name
+        if run.not_ok(name):
+            log.warning(
+                "consumeMessage Orderly return not OK, Group: %s Msgs: %s MQ: %s",
+                member.group,
+                listed(run.messages),
+                queue,
+            )
+        kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
+        member.statistics.consumed(queue.topic, member.group, elapsed, kind)
+        return self._settle(run, name or ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name, context)
+
+    def _settle(self, run: OrderlyRun, status: str, context: ConsumeOrderlyContext) -> OrderlyVerdict:
+        member = self._member
+        ok, failed = run.counts(status, auto_commit=context.auto_commit)
+        member.statistics.settled(run.queue.topic, member.group, ok, failed)
+        if status == ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name:
+            for position, message in enumerate(run.messages):
+                step = run.check(position, member.consumer.max_reconsume_times)
+                if step == OrderlyStep.SEND_BACK and not self._send_back(message):
+                    run.not_sent_back(position)
+        with member.lock:
+            verdict = run.close(
+                status,
+                auto_commit=context.auto_commit,
+                suspend_millis=context.suspend_current_queue_time_millis,
+                configured_millis=member.consumer.suspend_current_queue_time_millis,
+            )
+        if verdict.offset is not None:
+            member.store.update_offset(run.queue, verdict.offset)
+        return verdict
+
+    def _send_back(self, message: MessageExt) -> bool:
+        """Send a message whose tries are used up to the retry topic; the broker makes it a dead letter."""
+        times = self._member.consumer.max_reconsume_times
+        try:
+            self._member.send_to_retry_topic(message, WITHOUT_END if times == -1 else times)
+        except PyengineError as error:
+            log.error("sendMessageBack exception, group: %s msg: %s", self._member.group, message, exc_info=error)
+            return False
+        return True

@@ -1,0 +1,171 @@
+"""Every parameter of a push consumer, with RocketMQ's names in snake_case, defaults and units (spec rocketmq 7)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyengine._engine.consume_timestamp import parse_consume_timestamp
+from pyengine._engine.consumer_parameters import check_given, check_group, check_ranges, suggested
+from pyengine.errors import MQClientError, NullArgumentError
+from pyengine.rocketmq.allocation import AllocateMessageQueueAveragely, Strategy
+from pyengine.rocketmq.listener import (
+    MessageListener,
+    MessageListenerConcurrently,
+    MessageListenerOrderly,
+    MessageQueueListener,
+)
+from pyengine.rocketmq.offset_store import OffsetStore
+from pyengine.rocketmq.remoting import ConsumeFromWhere, MessageModel
+from pyengine.rocketmq.subscription import MessageSelector
+
+
+@dataclass(kw_only=True, eq=False)
+class ClientConfig:
+    """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms.
+
+    Nothing here is checked. What concerns sockets, name servers and tracing has the real defaults and no effect
+    inside one process: namesrv_addr, access_channel, the trace, TLS, proxy, detector and decode settings.
+    """
+
+    namesrv_addr: str | None = None
+    client_ip: str = "127.0.0.1"
+    instance_name: str = "DEFAULT"
+    client_callback_executor_threads: int = 2
+    namespace: str | None = None
+    namespace_initialized: bool = False
+    namespace_v2: str | None = None
+    access_channel: str = "LOCAL"
+    poll_name_server_interval: int = 30000
+    heartbeat_broker_interval: int = 30000
+    persist_consumer_offset_interval: int = 5000
+    pull_time_delay_mills_when_exception: int = 1000
+    trace_msg_batch_num: int = 10
+    unit_mode: bool = False
+    unit_name: str | None = None
+    decode_read_body: bool = True
+    decode_decompress_body: bool = True
+    vip_channel_enabled: bool = False
+    use_heartbeat_v2: bool = False
+    use_tls: bool = False
+    socks_proxy_config: str = "{}"
+    mq_client_api_timeout: int = 3000
+    detect_timeout: int = 200
+    detect_interval: int = 2000
+    language: str = "JAVA"
+    enable_stream_request_type: bool = False
+    send_latency_enable: bool = False
+    start_detector_enable: bool = False
+    enable_heartbeat_channel_event_listener: bool = True
+    enable_trace: bool = False
+    trace_topic: str | None = None
+    max_page_size_in_get_metadata: int = 2000
+
+    def build_mq_client_id(self) -> str:
+        """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
+        parts = [self.client_ip, self.instance_name]
+        if self.unit_name and not self.unit_name.isspace():
+            parts.append(self.unit_name)
+        if self.enable_stream_request_type:
+            parts.append("STREAM")
+        return "@".join(parts)
+
+
+@dataclass(kw_only=True, eq=False)
+class ConsumerParameters(ClientConfig):
+    """The parameters of DefaultMQPushConsumer; all can be set at any time, ranges are checked at start() alone.
+
+    message_model: CLUSTERING shares the queues among the group, BROADCASTING gives every client all.
+    consume_from_where, consume_timestamp (``yyyyMMddHHmmss``, local time, default half an hour ago): where a group
+    without offsets starts. consume_thread_min: threads of the pool; consume_thread_max is never reached, as in the
+    real pool. pull_threshold_for_queue (messages), pull_threshold_size_for_queue (MiB), consume_concurrently_max_span
+    (offsets): flow control of one queue; the two for_topic values, -1 for off, are divided among all queues at each
+    change of the assignment. pull_interval: ms between two pulls. consume_message_batch_max_size: messages a listener
+    gets at most. pull_batch_size, pull_batch_size_in_bytes: what a pull brings at most. max_reconsume_times: -1 is 16,
+    without end in order. suspend_current_queue_time_millis: how long an ordered queue rests after a failure.
+    consume_timeout: minutes until a message whose listener does not return is given back.
+    await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
+    trace_dispatcher, rpc_hook and adjust_thread_pool_nums_threshold have no effect, the last as in the real client.
+    """
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: str = ""
+    allocate_message_queue_strategy: Strategy = field(default_factory=AllocateMessageQueueAveragely)
+    subscription: dict[str, str | MessageSelector | None] = field(default_factory=dict)
+    message_listener: MessageListener | None = None
+    message_queue_listener: MessageQueueListener | None = None
+    offset_store: OffsetStore | None = None
+    consume_thread_min: int = 20
+    consume_thread_max: int = 20
+    adjust_thread_pool_nums_threshold: int = 100000
+    consume_concurrently_max_span: int = 2000
+    pull_threshold_for_queue: int = 1000
+    pop_threshold_for_queue: int = 96
+    pull_threshold_size_for_queue: int = 100
+    pull_threshold_for_topic: int = -1
+    pull_threshold_size_for_topic: int = -1
+    pull_interval: int = 0
+    consume_message_batch_max_size: int = 1
+    pull_batch_size: int = 32
+    pull_batch_size_in_bytes: int = 262144
+    post_subscription_when_pull: bool = False
+    max_reconsume_times: int = -1
+    suspend_current_queue_time_millis: int = 1000
+    consume_timeout: int = 15
+    pop_invisible_time: int = 60000
+    pop_batch_nums: int = 32
+    await_termination_millis_when_shutdown: int = 0
+    trace_dispatcher: Any = None
+    client_rebalance: bool = True
+    rpc_hook: Any = None
+
+    def check_config(self, consumer_group: str | None) -> None:
+        """What start() refuses, in the real client's order. Raises MQClientError with its text.
+
+        NullArgumentError where it throws NullPointerException: a consume_timestamp of None.
+        """
+        check_group(consumer_group)
+        values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
+        check_given(("messageModel", "consumeFromWhere"), values)
+        if self.consume_timestamp is None:
+            raise NullArgumentError("consume_timestamp", 'Cannot invoke "String.length()" because "text" is null')
+        if parse_consume_timestamp(self.consume_timestamp) is None:
+            raise MQClientError(
+                suggested(
+                    "consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received "
+                    f"{self.consume_timestamp} "
+                )
+            )
+        check_given(("allocateMessageQueueStrategy", "subscription", "messageListener"), values)
+        if not isinstance(self.message_listener, MessageListenerConcurrently | MessageListenerOrderly):
+            raise MQClientError(
+                suggested("messageListener must be instanceof MessageListenerOrderly or MessageListenerConcurrently")
+            )
+        check_ranges(values)
+
+    def consume_timestamp_millis(self) -> int:
+        """The consume_timestamp as ms since 1970; it names a time of the local zone."""
+        wall = parse_consume_timestamp(self.consume_timestamp)
+        assert wall is not None
+        return local_to_utc(wall)
+
+
+def java_name(name: str) -> str:
+    """consume_thread_min -> consumeThreadMin."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def local_to_utc(wall: int) -> int:
+    """ms of a local wall clock, read as UTC -> ms since 1970."""
+    moment = wall
+    for _ in range(2):
+        moment = wall - 1000 * time.localtime(moment // 1000).tm_gmtoff
+    return moment
+
+
+def default_consume_timestamp(now: int) -> str:
+    """Half an hour before ``now`` (ms), local time."""
+    return time.strftime("%Y%m%d%H%M%S", time.localtime(now // 1000 - 1800))

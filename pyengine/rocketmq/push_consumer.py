@@ -1,0 +1,125 @@
+"""The push consumer (org.apache.rocketmq.client.consumer.DefaultMQPushConsumer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pyengine._engine.consumer_parameters import attached
+from pyengine.clock import Clock, SystemClock
+from pyengine.errors import MQClientError, PyengineError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.client import settle
+from pyengine.rocketmq.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
+from pyengine.rocketmq.member import GroupMember
+from pyengine.rocketmq.message import MessageExt
+from pyengine.rocketmq.parameters import ConsumerParameters, default_consume_timestamp
+from pyengine.rocketmq.remoting import MQClientAPI
+from pyengine.rocketmq.running_info import ConsumerRunningInfo, running_info
+from pyengine.rocketmq.subscription import MessageSelector, build_subscription
+
+Listener = TypeVar("Listener", bound=Callable[..., Any])
+
+
+@dataclass(eq=False)
+class DefaultMQPushConsumer(ConsumerParameters):
+    """One member of a consumer group: it gets messages from its brokers and gives them to a listener.
+
+    consumer_group: its name. broker: the brokers, a :class:`pyengine.rocketmq.MQClientAPI`. clock: the broker's unless
+    given. Every parameter is an attribute too; see :class:`ConsumerParameters` for what they mean. Ranges are checked
+    at :meth:`start`. As in the real client, pull_time_delay_mills_when_exception is read once, by the constructor.
+    """
+
+    consumer_group: str = "DEFAULT_CONSUMER"
+    _: KW_ONLY
+    broker: MQClientAPI | None = None
+    clock: Clock = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.clock is None:
+            self.clock = SystemClock() if self.broker is None else self.broker.clock
+        if self.consume_timestamp == "":
+            self.consume_timestamp = default_consume_timestamp(self.clock.now())
+        self.default_mq_push_consumer_impl = GroupMember(self)
+
+    @property
+    def _member(self) -> GroupMember:
+        return self.default_mq_push_consumer_impl
+
+    # -- before and after
+
+    def subscribe(self, topic: str, expression: MessageSelector | str | None = "*") -> None:
+        """Want a topic's messages. expression: tags, ``"A || B"``, ``"*"`` for all, or ``rocketmq.sql("price > 10")``.
+
+        Raises MQClientError for an expression of nothing but ``||`` and for an empty one of SQL92.
+        """
+        try:
+            subscription = build_subscription(topic, expression, self.clock.now())
+        except PyengineError as error:
+            raise MQClientError(attached("subscription exception")) from error
+        self._member.subscribe(subscription)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want a topic's messages no more."""
+        self._member.unsubscribe(topic)
+
+    def register_message_listener(self, listener: MessageListener | Listener) -> MessageListener | Listener:
+        """Set the listener and return it, so that it can decorate a function.
+
+        listener: a function or coroutine function (messages, context) -> ConsumeConcurrentlyStatus, or one wrapped in
+        MessageListenerOrderly for ConsumeOrderlyStatus and order.
+        """
+        if isinstance(listener, MessageListenerConcurrently | MessageListenerOrderly):
+            self.message_listener = listener
+        else:
+            self.message_listener = MessageListenerConcurrently(listener)
+        return listener
+
+    def start(self) -> None:
+        """Check the parameters, then pull and consume until shutdown(). Raises MQClientError, and once only once."""
+        self._member.start()
+
+    def shutdown(self) -> None:
+        """Stop: wait await_termination_millis_when_shutdown ms for listeners, commit, leave the group."""
+        self._member.shutdown()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    # -- meanwhile
+
+    def suspend(self) -> None:
+        """Pull nothing more until resume(); what is cached is still consumed."""
+        self._member.suspend()
+
+    def resume(self) -> None:
+        """Go on pulling."""
+        self._member.resume()
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Change the number of threads; ignored, as in the real client, unless 0 < size < consume_thread_max."""
+        self._member.consuming.update_core_pool_size(size)
+
+    def send_message_back(self, message: MessageExt, delay_level: int) -> None:
+        """Give one message back; it comes again after that delay level. Raises PyengineError where that fails."""
+        self._member.send_message_back(message, delay_level)
+        settle(self.clock)
+
+    def fetch_subscribe_message_queues(self, topic: str) -> set[MessageQueue]:
+        """All queues of a topic. Raises MQClientError if there is no such topic."""
+        queues = self._member.running.api.topic_subscribe_info(topic)
+        if queues is None:
+            raise MQClientError(attached(f"The topic[{topic}] not exist"))
+        return set(queues)
+
+    def consumer_running_info(self, *, with_stacks: bool = False) -> ConsumerRunningInfo:
+        """What the consumer is doing (spec rocketmq 9). with_stacks: where every thread of the process is, too."""
+        return running_info(self._member, with_stacks=with_stacks)
