@@ -58,8 +58,9 @@ class Queue(Rounds):
         connection: Hashable | None = None,
         target: Hashable | None = None,
         redeliveries: int = 0,
+        wake: bool = True,
     ) -> int: ...
-    def run(self, now: int = 0) -> list[Delivery]: ...
+    def run(self, now: int = 0, limit: int = -1) -> list[Delivery]: ...
     def acknowledge(
         self,
         consumer: int,

@@ -160,13 +160,13 @@ cdef class Queue(Rounds):
         return self.take_out()
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
-             object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0):
+             object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0, bint wake=True):
         """Put a message on the queue and ask for a wakeup; return its handle.
 
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
         is read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
         (ms, 0: never). connection: the producer's, for noLocal. target: name of the only consumer that may have it.
-        redeliveries: the counter it starts with.
+        redeliveries: the counter it starts with. wake False: ask for no wakeup, as for one that was there before.
         """
         cdef int32_t number, match
         cdef Message* it
@@ -210,16 +210,18 @@ cdef class Queue(Rounds):
         match = self.consumers.class_for(bits, -1 if target is None else self.consumers.target_number(target))
         self.pending.at[number].match = match
         self.accept(number)
+        if not wake:
+            self.rounds_due -= 1
         return self.handle_of(number)
 
-    def run(self, int64_t now=0):
+    def run(self, int64_t now=0, int64_t limit=-1):
         """Make one round for each wakeup asked for, also for those the rounds ask for; return the deliveries in order.
 
-        now: ms, for expiry and the start delay. While a start delay runs nothing happens; ``starts_at`` says until
+        now: ms, for expiry and the start delay. limit: make at most so many rounds. While a start delay runs nothing happens; ``starts_at`` says until
         when.
         """
         self.out_size = 0
-        self.run_wakeups(now)
+        self.run_wakeups(now, limit)
         return self.take_out()
 
     cdef list take_out(self):

@@ -84,7 +84,7 @@ cdef class Rounds:
     cdef int take_off(self, int32_t message) except -1
     cdef int expire_message(self, int32_t message) except -1
     # A wakeup
-    cdef int run_wakeups(self, int64_t now) except -1
+    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1

@@ -178,9 +178,10 @@ cdef class Rounds:
         self.rounds_due += 1
         return 0
 
-    cdef int run_wakeups(self, int64_t now) except -1:
+    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         # A round that changed nothing leaves nothing to change for the other rounds asked for.
-        while self.rounds_due > 0:
+        while self.rounds_due > 0 and limit != 0:
+            limit -= limit > 0
             if not self.round(now):
                 break
             if not self.stirred:

@@ -219,6 +219,18 @@ class ConfigurationError(JMSError, ValueError):
         return f"{text}; {self.hint}" if self.hint else text
 
 
+class StoreError(JMSError):
+    """A broker's store cannot be opened, read or written. store: its file. problem: what went wrong."""
+
+    def __init__(self, store: str, problem: str) -> None:
+        self.store = store
+        self.problem = problem
+        super().__init__(store, problem)
+
+    def __str__(self) -> str:
+        return f"{self.store}: {self.problem}"
+
+
 class MQClientError(PyengineError, RuntimeError):
     """RocketMQ's MQClientException. code: its response code, -1 if it has none. problem: the real client's text."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -11,17 +12,19 @@ from weakref import WeakValueDictionary
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
+from pyengine.activemq.administration import Administration
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.dead_letters import DeadLetters
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router, parts_of
+from pyengine.activemq.store import SqliteStore, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topics import Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
@@ -34,23 +37,31 @@ def running_broker(name: str) -> Broker | None:
     return _RUNNING.get(name)
 
 
-class Broker:
+class Broker(Administration):
     """An ActiveMQ broker inside this process.
 
-    name: what ``vm://name`` means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and
-    composite destinations; the broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``.
-    redelivery_plugin: sends poison messages again later. clock: SystemClock by default; with a ManualClock nothing
-    happens by itself. Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that
-    name is running, ConfigurationError and InvalidSelectorError for settings that cannot be used.
+    directory: where its store is (made if it is not there); None: everything is in memory. name: what ``vm://name``
+    means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and composite destinations; the
+    broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
+    messages again later. journal_disk_sync_strategy: see SqliteStore. cursor_limit: with a store, how many messages of
+    a queue stand ready in memory besides those that are paged in and in flight; at least two pages. clock: SystemClock
+    by default; with a ManualClock nothing happens by itself.
+
+    Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
+    another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
+    for settings that cannot be used.
     """
 
     def __init__(
         self,
+        directory: str | Path | None = None,
         *,
         name: str = "localhost",
         policies: PolicyMap | Iterable[Policy] = (),
         virtual_destinations: Iterable[VirtualDestination] = (DEFAULT_VIRTUAL_TOPIC,),
         redelivery_plugin: RedeliveryPlugin | None = None,
+        journal_disk_sync_strategy: SyncStrategy = "periodic",
+        cursor_limit: int = 5000,
         clock: Clock | None = None,
     ) -> None:
         self._closed = True
@@ -60,7 +71,9 @@ class Broker:
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
         self._owns_clock = clock is None
-        self.outbox = Outbox()
+        self.store = None if directory is None else SqliteStore(directory, journal_disk_sync_strategy)
+        self.cursor_limit = cursor_limit
+        self.outbox = Outbox(None if self.store is None else self.store.seal)
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -69,9 +82,13 @@ class Broker:
         self.topics = Topics(self)
         self.router = Router(self, virtual_destinations)
         self._transactions: dict[str, Transaction] = {}
+        self._producers: dict[str, tuple[str, Destination | None]] = {}
         self._connected = 0
         self._closed = False
         _RUNNING[name] = self
+        with self.outbox:
+            for known in () if self.store is None else self.store.destinations():
+                self.router.find(parse_destination(known)[0])
 
     # Life
 
@@ -100,6 +117,8 @@ class Broker:
         for connection in left:
             connection.sink.failed(f"broker {self.name!r} has stopped")
             connection.task.close()
+        if self.store is not None:
+            self.store.close()
         if self._owns_clock:
             self.clock.close()
 
@@ -121,6 +140,11 @@ class Broker:
         """Under a manual clock: run what workers were asked to do."""
         if isinstance(self.clock, ManualClock):
             self.clock.settle()
+
+    def _written(self) -> None:
+        """Return when what this thread's command changed is in the store."""
+        if self.store is not None:
+            self.store.wait(self.store.sealed)
 
     # Connections
 
@@ -152,6 +176,8 @@ class Broker:
                 self._remove(subscription, None, lost)
             for transaction in list(connection.transactions.values()):
                 self._rollback(transaction)
+            for producer in [name for name, (owner, _) in self._producers.items() if owner == connection_id]:
+                del self._producers[producer]
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
             del self._connections[connection_id]
@@ -165,7 +191,18 @@ class Broker:
             raise JMSError(f"connection {connection_id!r} is not connected to broker {self.name!r}")
         return found
 
-    # Consumers
+    # Producers and consumers
+
+    def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._connection(connection_id)
+            self._producers[producer_id] = (connection_id, destination)
+
+    def remove_producer(self, producer_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._producers.pop(producer_id, None)
 
     def add_consumer(self, info: ConsumerInfo) -> None:
         """See Transport."""
@@ -235,6 +272,7 @@ class Broker:
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
                 return
             self.router.route(destination, message)
+        self._written()
 
     def resend(self, message: Message, destination: Destination) -> None:
         """Send a message of the broker itself that comes from another destination."""
@@ -263,6 +301,7 @@ class Broker:
                 )
             held[0].acknowledge(subscription, ack, transaction)
             self._wake(subscription, held[0])
+        self._written()
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
@@ -306,6 +345,7 @@ class Broker:
                     self._wake(step.subscription, step.queue)
                 else:
                     self.topics.commit(step)
+        self._written()
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""

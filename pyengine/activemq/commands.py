@@ -141,6 +141,12 @@ class Transport(Protocol):
     def remove_destination(self, connection_id: str, destination: Destination) -> None:
         """Remove a destination with its messages. Raises JMSError while it has consumers."""
 
+    def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
+        """Only for the statistics: a producer is there, of that destination if it has one."""
+
+    def remove_producer(self, producer_id: str) -> None:
+        """It is there no more."""
+
     def send(
         self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
     ) -> None:

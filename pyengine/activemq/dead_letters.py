@@ -78,6 +78,7 @@ class DeadLetters:
         self._broker = broker
         self._plugin = plugin
         self._rules: dict[int, tuple[DeadLetterStrategy, DeadLetterRule]] = {}
+        self.destinations: set[Destination] = set()
         self._jobs = 0
         for name, policy in () if plugin is None else (*plugin.policies, ("", plugin.default)):
             if policy is None:
@@ -154,6 +155,7 @@ class DeadLetters:
         if failed.cause:
             letter.set_string_property("dlqDeliveryFailureCause", failed.cause)
         (destination,) = parse_destination(target)
+        self.destinations.add(destination)
         self._broker.resend(letter, destination)
         return destination
 

@@ -16,10 +16,14 @@ from pyengine.clock import Clock, Worker
 
 
 class Outbox:
-    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over."""
+    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over.
 
-    def __init__(self) -> None:
+    seal: called at the end of every change, under the lock.
+    """
+
+    def __init__(self, seal: Callable[[], object] | None = None) -> None:
         self._lock = threading.RLock()
+        self._seal = seal
         self._depth = 0
         self._posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._delivering = False
@@ -37,6 +41,8 @@ class Outbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._depth -= 1
+        if not self._depth and self._seal is not None:
+            self._seal()
         if self._depth or self._delivering or not self._posted:
             self._lock.release()
             return

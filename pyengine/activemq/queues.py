@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyengine._engine.message import Message
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 NO_POLICY = Policy("")
+NOWHERE = (-10, -1)
 
 
 def core_queue(policy: Policy | None) -> Queue:
@@ -41,7 +43,12 @@ def core_queue(policy: Policy | None) -> Queue:
 
 
 class QueueDestination:
-    """One queue. Every method runs inside a change of the broker (see outbox.Outbox)."""
+    """One queue. Every method runs inside a change of the broker (see outbox.Outbox).
+
+    With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
+    the store has: everything that comes after the position ``frontier``. ``bytes``: of the messages in the core.
+    ``recovered``: messages that were there when the broker started.
+    """
 
     def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
         self.broker = broker
@@ -55,6 +62,21 @@ class QueueDestination:
         self._keys = 0
         self._scan: Timer | None = None
         self._made = broker.clock.now()
+        self.paused = False
+        self.bytes = 0
+        self._purged: set[int] = set()
+        self._store = None if destination.kind.startswith("temp-") else broker.store
+        self._by_priority = (policy or NO_POLICY).prioritized_messages
+        self._sequences: dict[int, int] = {}
+        self._frontier = NOWHERE
+        self.behind = self.recovered = 0
+        page = (policy or NO_POLICY).max_page_size
+        self._ahead = -1 if page is None else max(broker.cursor_limit, 2 * page)
+        self._number = 0
+        if self._store is not None:
+            self._number = self._store.destination(str(destination))
+            self.behind = self.recovered = self._store.count(self._number)
+            self._top_up(0)
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
@@ -93,6 +115,8 @@ class QueueDestination:
             timer.cancel()
         where, last = subscription.held.get(last_delivered or "", (None, 0))
         now = self.broker.clock.now()
+        if self._purged:
+            self._purged.difference_update(handle for _, handle in subscription.held.values())
         self._share()
         deliveries = self.core.close(number, last_delivered=last if where is self else None, lost=lost, now=now)
         del self.subscriptions[number]
@@ -108,11 +132,82 @@ class QueueDestination:
         if 0 < message.expiration < now:
             self._unconsumed(message, expiry_cause(message), 0)
             return
-        self.core.send(message, redeliveries=message.redelivery_counter)
+        if self._store is None or not message.persistent or self._keep(message):
+            self.bytes += message.size
+            self.core.send(message, redeliveries=message.redelivery_counter)
         if message.expiration:
             self._plan_scan()
         if not self.subscriptions:
             self.broker.report(NoConsumer(self.destination, message))
+        self.run()
+
+    def _keep(self, message: Message) -> bool:
+        """Put a message into the store; True if the core takes it too, now."""
+        assert self._store is not None
+        sequence = self._store.add(self._number, message, message.redelivery_counter)
+        position = (-message.priority if self._by_priority else 0, sequence)
+        if position > self._frontier:
+            if self.behind or 0 <= self._ahead <= self.core.statistics["stored"]:
+                self.behind += 1
+                self.core.wakeup()
+                return False
+            self._frontier = position
+        self._sequences[id(message)] = sequence
+        return True
+
+    def _top_up(self, least: int) -> None:
+        """Bring messages that only the store has into the core until ``least`` are there to be paged in."""
+        store = self._store
+        while store is not None and self.behind and (least < 0 or self.core.statistics["stored"] < least):
+            found = store.load(
+                self._number,
+                self._frontier,
+                -1 if least < 0 else max(self._ahead, least),
+                by_priority=self._by_priority,
+            )
+            for stored in found:
+                message = stored.message
+                self._sequences[id(message)] = stored.sequence
+                self._frontier = (-message.priority if self._by_priority else 0, stored.sequence)
+                self.bytes += message.size
+                self.core.send(message, redeliveries=stored.redeliveries, wake=False)
+                if message.expiration:
+                    self._plan_scan()
+            self.behind -= len(found)
+            if not found:
+                return
+
+    def load_all(self) -> None:
+        """Bring everything into the core."""
+        self._top_up(-1)
+
+    def _gone(self, message: Message) -> None:
+        """A message has left the queue for good."""
+        self.bytes -= message.size
+        sequence = self._sequences.pop(id(message), None)
+        if sequence is not None and self._store is not None:
+            self._store.remove(self._number, sequence)
+
+    def take_off(self, handles: Iterable[int]) -> int:
+        """Remove messages of the core, also those that consumers hold; return how many."""
+        number = 0
+        for handle in list(handles):
+            self._gone(self.core.object_of_handle(handle))
+            if self.core.holder_of(handle) is not None:
+                self._purged.add(handle)
+            self.core.remove_message(handle)
+            number += 1
+        return number
+
+    def pause(self) -> None:
+        """Stop handing out."""
+        self.paused = True
+        self.core.pause()
+
+    def resume(self) -> None:
+        """Hand out again."""
+        self.paused = False
+        self.core.resume()
         self.run()
 
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
@@ -144,8 +239,8 @@ class QueueDestination:
             subscription.last_acknowledged = self.broker.clock.now()
         if key is None:
             for message in messages:
-                subscription.held.pop(message.message_id, None)
-            self._removed(ack.poison_cause)
+                self._acknowledged(subscription, message)
+            self._removed(ack.poison_cause, gone=True)
         elif transaction is not None:
             transaction.steps.append(Acknowledged(self, subscription, key, tuple(messages)))
         self.run()
@@ -154,8 +249,15 @@ class QueueDestination:
         """The transaction of these acknowledgements is committed."""
         self.core.commit(step.key)
         for message in step.messages:
-            step.subscription.held.pop(message.message_id or "", None)
+            self._acknowledged(step.subscription, message)
         self.run()
+
+    def _acknowledged(self, subscription: Subscription, message: Message) -> None:
+        _, handle = subscription.held.pop(message.message_id or "", (None, -1))
+        if handle in self._purged:
+            self._purged.discard(handle)
+        else:
+            self._gone(message)
 
     def rollback(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
@@ -166,6 +268,7 @@ class QueueDestination:
         """A consumer with prefetch 0 asks for a message."""
         number = subscription.queues[self]
         now = self.broker.clock.now()
+        self._top_up(self._pages)
         self._share()
         for delivery in self.core.pull(number, timeout=pull.timeout, now=now):
             self._hand(delivery, now)
@@ -188,6 +291,12 @@ class QueueDestination:
 
     # Rounds
 
+    @property
+    def _pages(self) -> int:
+        """How many messages a round may want to page in, at most; -1: all."""
+        page = (self.policy or NO_POLICY).max_page_size
+        return -1 if page is None else page
+
     def wake(self) -> None:
         """Ask for a round and make it."""
         self.core.wakeup()
@@ -198,9 +307,16 @@ class QueueDestination:
         now = self.broker.clock.now()
         if self._spread:
             self._share()
-        for delivery in self.core.run(now):
-            self._hand(delivery, now)
-        self._removed("")
+        while True:
+            # With messages left in the store, round by round: each finds all that it could page in.
+            if self.behind:
+                self._top_up(self._pages)
+            due = self.core.wakeups
+            for delivery in self.core.run(now, 1 if self.behind else -1):
+                self._hand(delivery, now)
+            self._removed("")
+            if not self.behind or self.core.wakeups in (0, due):
+                break
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
             self._start = self.broker.call_at(starts, self.run)
@@ -230,12 +346,22 @@ class QueueDestination:
         message.group_first_for_consumer = delivery.group_first
         message.broker_out_time = now
         if not subscription.info.browser:
+            if not delivery.redeliveries and self.policy is not None and self.policy.persist_jms_redelivered:
+                self._note_redelivery(delivery.body)
             subscription.held[message.message_id or ""] = (self, delivery.message)
         subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
 
-    def _removed(self, cause: str) -> None:
-        """Messages that left unconsumed: poison and expired ones become dead letters."""
+    def _note_redelivery(self, message: Message) -> None:
+        """persistJMSRedelivered: after a restart, what was dispatched once is redelivered."""
+        sequence = self._sequences.get(id(message))
+        if sequence is not None and self._store is not None:
+            self._store.redelivered(self._number, sequence, 1)
+
+    def _removed(self, cause: str, *, gone: bool = False) -> None:
+        """Messages that left unconsumed: poison and expired ones become dead letters. gone: they were counted out."""
         for _, reason, message, redeliveries in self.core.take_removed():
+            if not gone:
+                self._gone(message)
             self._unconsumed(message, expiry_cause(message) if reason == "expired" else cause, redeliveries)
 
     def _unconsumed(self, message: Message, cause: str, redeliveries: int) -> None:
@@ -250,7 +376,8 @@ class QueueDestination:
 
     def _expire(self) -> None:
         """The periodic look for expired messages."""
+        self._top_up((self.policy or NO_POLICY).max_expire_page_size)
         self.core.expire(self.broker.clock.now())
         self.wake()
-        if self.core.expiring:
+        if self.core.expiring or self.behind:
             self._plan_scan()

@@ -27,9 +27,9 @@ from pyengine._engine.recovery import (
     Recovery,
     TimedRecovery,
 )
+from pyengine._engine.topic import TopicRegion
 from pyengine._engine.topic_ledger import Event as Outcome
 from pyengine._engine.topic_ledger import EventKind, TopicDelivery
-from pyengine._engine.topic import TopicRegion
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
 from pyengine.activemq.events import MessageDiscarded, NoConsumer, SelectorFailed, SlowConsumer

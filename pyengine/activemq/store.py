@@ -1,0 +1,305 @@
+"""Where a durable broker keeps its messages, durable subscriptions and what each of them still has to get.
+
+A broker writes in *units*: what one command changed is written whole or not at all. Units are written in their order,
+several at a time if they came in at the same time (group commit).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pyengine._engine.message import Message
+from pyengine.activemq.record import decode_message, encode_message
+from pyengine.errors import IllegalStateError, StoreError
+
+try:
+    import fcntl
+except ImportError:  # no file locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+SyncStrategy = Literal["always", "periodic", "never"]
+_SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS destination (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS message (
+    destination INTEGER NOT NULL, sequence INTEGER NOT NULL, priority INTEGER NOT NULL, redeliveries INTEGER NOT NULL,
+    headers TEXT NOT NULL, body, PRIMARY KEY (destination, sequence)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS subscription (
+    id INTEGER PRIMARY KEY, client_id TEXT NOT NULL, name TEXT NOT NULL, destination TEXT NOT NULL, selector TEXT,
+    no_local INTEGER NOT NULL, UNIQUE (client_id, name)
+);
+CREATE TABLE IF NOT EXISTS reference (
+    subscription INTEGER NOT NULL, sequence INTEGER NOT NULL, destination INTEGER NOT NULL,
+    PRIMARY KEY (subscription, sequence)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS referenced ON reference (sequence);
+"""
+
+
+class Stored(NamedTuple):
+    """A message as it lies in the store. redeliveries: its counter."""
+
+    sequence: int
+    priority: int
+    redeliveries: int
+    message: Message
+
+
+class SqliteStore:
+    """A store in a directory, in one SQLite database in WAL mode.
+
+    journal_disk_sync_strategy: "always": what a command changed is on the disk when the command returns; "periodic"
+    (default): it survives the end of the process at any moment, and after a power failure the newest units may be
+    missing, never part of one; "never": the same, and the file system decides when anything reaches the disk.
+
+    Every method but ``wait`` and ``close`` is called by the broker under its lock.
+    """
+
+    def __init__(self, directory: str | Path, journal_disk_sync_strategy: SyncStrategy = "periodic") -> None:
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "broker.db"
+        self._lock_file = open(folder / "lock", "a+")  # noqa: SIM115 - held as long as the store is open
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                self._lock_file.close()
+                raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
+        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        try:
+            self._prepare(journal_disk_sync_strategy)
+        except BaseException:
+            self._db.close()
+            self._lock_file.close()
+            raise
+        self._changed = threading.Condition()
+        self._writing = False
+        self._open = False
+        self._broken: Exception | None = None
+        self._current = _Unit()
+        self._pending = _Unit()
+        self._sealed = 0
+        self._written = 0
+        self._names: dict[str, int] = dict(self._db.execute("SELECT name, id FROM destination").fetchall())
+        self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination").fetchall())
+        newest = "SELECT max(sequence) FROM message WHERE destination = ?"
+        self._sequence: int = max(
+            (self._db.execute(newest, (number,)).fetchone()[0] or 0 for number in self._names.values()), default=0
+        )
+        self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
+
+    def _prepare(self, sync: SyncStrategy) -> None:
+        try:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[sync]}")
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, FORMAT):
+                raise StoreError(str(self.path), f"has format {version}, this release reads {FORMAT}")
+            self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {FORMAT};")
+        except sqlite3.DatabaseError as error:
+            raise StoreError(str(self.path), f"cannot be read: {error}") from error
+
+    # What there is
+
+    def destinations(self) -> list[str]:
+        """Qualified names of the destinations that were ever written to."""
+        return list(self._names)
+
+    def destination(self, name: str) -> int:
+        """The number of a destination, given to it on first use."""
+        found = self._names.get(name)
+        if found is None:
+            found = self._names[name] = len(self._names) + 1
+            self._current.destinations.append((found, name))
+        return found
+
+    def count(self, destination: int) -> int:
+        """How many messages of a destination the store had when it was opened."""
+        return self._sizes.get(destination, 0)
+
+    def load(self, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool) -> list[Stored]:
+        """The next messages of a destination, in order, that come after a position (``limit`` -1: all of them).
+
+        by_priority: the position is (-priority, sequence) and higher priorities come first, else (0, sequence).
+        """
+        self._bring_in()
+        if not by_priority:
+            return self._rows(
+                "SELECT sequence, priority, redeliveries, headers, body FROM message "
+                "WHERE destination = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+                (destination, after[1], limit),
+            )
+        self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
+        found: list[Stored] = []
+        for priority in range(min(9, -after[0]), -1, -1):
+            left = -1 if limit < 0 else limit - len(found)
+            if left == 0:
+                break
+            start = after[1] if priority == -after[0] else -1
+            found += self._rows(
+                "SELECT sequence, priority, redeliveries, headers, body FROM message "
+                "WHERE destination = ? AND priority = ? AND sequence > ? ORDER BY sequence LIMIT ?",
+                (destination, priority, start, left),
+            )
+        return found
+
+    def _rows(self, query: str, arguments: tuple[int, ...]) -> list[Stored]:
+        return [
+            Stored(sequence, priority, redeliveries, decode_message(headers, body))
+            for sequence, priority, redeliveries, headers, body in self._db.execute(query, arguments)
+        ]
+
+    # Changes of the present unit
+
+    def add(self, destination: int, message: Message, redeliveries: int = 0) -> int:
+        """Keep a message; returns its sequence number, which only grows."""
+        self._sequence += 1
+        self._current.added[self._sequence] = (destination, message, redeliveries)
+        return self._sequence
+
+    def remove(self, destination: int, sequence: int) -> None:
+        """Forget a message."""
+        if self._current.added.pop(sequence, None) is None:
+            self._current.removed.append((destination, sequence))
+
+    def redelivered(self, destination: int, sequence: int, redeliveries: int) -> None:
+        """Note a message's redelivery counter."""
+        added = self._current.added.get(sequence)
+        if added is not None:
+            self._current.added[sequence] = (destination, added[1], redeliveries)
+        else:
+            self._current.counters.append((redeliveries, destination, sequence))
+
+    def seal(self) -> None:
+        """The present unit is complete: it is written whole, with the next ``wait`` or ``load``."""
+        current = self._current
+        if not current and not self._open:
+            return
+        self._current = _Unit()
+        with self._changed:
+            self._pending.merge(current)
+            self._open = False
+            self._sealed += 1
+            self._changed.notify_all()
+
+    @property
+    def sealed(self) -> int:
+        """Number of the last sealed unit."""
+        return self._sealed
+
+    def wait(self, unit: int) -> None:
+        """Return when the units up to ``unit`` are written. Raises StoreError if they cannot be."""
+        if self._written >= unit:
+            return
+        with self._changed:
+            while self._written < unit:
+                if self._broken is not None:
+                    raise StoreError(str(self.path), f"cannot be written: {self._broken}") from self._broken
+                if self._writing or self._open:
+                    self._changed.wait()
+                    continue
+                self._write()
+
+    def _write(self) -> None:
+        """Write what is sealed; the condition is held, and given up meanwhile."""
+        pending, upto = self._pending, self._sealed
+        self._pending = _Unit()
+        self._writing = True
+        self._changed.release()
+        problem: Exception | None = None
+        try:
+            pending.apply(self._db)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            problem = error
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+        finally:
+            self._changed.acquire()
+            self._writing = False
+            self._broken = problem
+            if problem is None:
+                self._written = upto
+            self._changed.notify_all()
+
+    def _bring_in(self) -> None:
+        """Make everything so far visible to reading; the present unit is written for good once it is sealed."""
+        if not self._open:
+            self.wait(self._sealed)
+        if self._current:
+            with self._changed:
+                while self._writing:
+                    self._changed.wait()
+                current, self._current = self._current, _Unit()
+                self._open = True
+                current.apply(self._db)
+
+    def close(self) -> None:
+        """Write what is left and let go of the directory."""
+        self.seal()
+        try:
+            self.wait(self._sealed)
+        finally:
+            self._db.close()
+            self._lock_file.close()
+
+
+class _Unit:
+    """Changes to be written together."""
+
+    __slots__ = ("added", "counters", "destinations", "removed")
+
+    def __init__(self) -> None:
+        self.destinations: list[tuple[int, str]] = []
+        self.added: dict[int, tuple[int, Message, int]] = {}
+        self.removed: list[tuple[int, int]] = []
+        self.counters: list[tuple[int, int, int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.destinations or self.added or self.removed or self.counters)
+
+    def merge(self, later: _Unit) -> None:
+        """These changes, then those of a later unit. A message that comes and goes within them is never written."""
+        self.destinations += later.destinations
+        self.added.update(later.added)
+        for destination, sequence in later.removed:
+            if self.added.pop(sequence, None) is None:
+                self.removed.append((destination, sequence))
+        for redeliveries, destination, sequence in later.counters:
+            added = self.added.get(sequence)
+            if added is not None:
+                self.added[sequence] = (destination, added[1], redeliveries)
+            else:
+                self.counters.append((redeliveries, destination, sequence))
+
+    def apply(self, db: sqlite3.Connection) -> None:
+        """Write the changes into the transaction of the connection, which is begun if there is none."""
+        if not db.in_transaction:
+            db.execute("BEGIN IMMEDIATE")
+        if self.destinations:
+            db.executemany("INSERT INTO destination VALUES (?, ?, 0)", self.destinations)
+        if self.added:
+            db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?)", self._rows())
+        if self.counters:
+            db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
+        if self.removed:
+            db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
+        change: Counter[int] = Counter(destination for destination, _, _ in self.added.values())
+        change.subtract(destination for destination, _ in self.removed)
+        db.executemany(
+            "UPDATE destination SET size = size + ? WHERE id = ?",
+            [(number, destination) for destination, number in change.items() if number],
+        )
+
+    def _rows(self) -> Iterator[tuple[int, int, int, int, str, str | bytes | None]]:
+        for sequence, (destination, message, redeliveries) in self.added.items():
+            yield (destination, sequence, message.priority, redeliveries, *encode_message(message))

@@ -1,0 +1,135 @@
+"""Views, reasons, pausing, purging, moving (QueueViewMBean, SubscriptionViewMBean)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyengine.activemq import AckKind, HoldReason, Verdict
+from pyengine.activemq.views import QueueView, TopicView
+from pyengine.errors import InvalidDestinationError
+from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy
+from tests.activemq.wire import Wire, destination
+
+
+def test_a_queue_view_counts_what_jmx_counts(broker):
+    wire = Wire(broker)
+    broker.add_producer("wire", "ID:wire-1:1:1", destination("q"))
+    wire.send("q", *range(6), group_id="g")
+    wire.consume("a", "q", prefetch=3, exclusive=True)
+    wire.acknowledge("a", 0)
+    view = broker.view("q")
+    assert isinstance(view, QueueView)
+    assert (view.queue_size, view.enqueue_count, view.dequeue_count, view.dispatch_count) == (5, 6, 1, 4)
+    assert (view.in_flight_count, view.consumer_count, view.producer_count, view.expired_count) == (3, 1, 1, 0)
+    assert view.message_groups == {"g": "a"}
+    assert view.exclusive_consumer == "a"
+    assert view.hold_reasons == {HoldReason.EXCLUSIVE_NO_CREDIT: 2}
+    assert view.memory_usage_byte_count == 5 * view.average_message_size > 0
+    wire.acknowledge("a", 1, AckKind.POISON)
+    assert broker.view("ActiveMQ.DLQ").dlq
+    assert not broker.view("q").dlq
+
+
+def test_a_topic_view_and_its_subscriptions(make):
+    strategy = ConstantPendingMessageLimitStrategy(2)
+    broker = make(
+        policies=[Policy("topic://>", pending_message_limit_strategy=strategy, advisory_for_slow_consumers=True)]
+    )
+    wire = Wire(broker)
+    wire.consume("t", "topic://T", prefetch=1, selector="JMSPriority = 4")
+    wire.send("topic://T", *range(5), delivery_mode="NON_PERSISTENT")
+    view = broker.view("topic://T")
+    assert isinstance(view, TopicView)
+    assert (view.enqueue_count, view.dispatch_count, view.consumer_count, view.discarded_count) == (5, 1, 1, 2)
+    (subscription,) = broker.subscriptions("topic://T")
+    assert subscription.consumer_id == "t"
+    assert (subscription.matched, subscription.discarded_count, subscription.maximum_pending_queue_size) == (2, 2, 2)
+    assert subscription.selector == "JMSPriority = 4"
+    assert not subscription.slow_consumer
+
+
+def test_why_messages_wait(broker):
+    wire = Wire(broker)
+    wire.send("q", "x")
+    wire.send("q", "y", properties={"n": 1})
+    assert [held.reason for held in broker.held("q")] == [HoldReason.NO_CONSUMER] * 2
+    wire.consume("a", "q", selector="n = 1", prefetch=1)
+    (held,) = broker.held("q")
+    assert held.reason is HoldReason.SELECTOR
+    assert broker.verdicts("q", held.message_id) == {"a": Verdict.FULL}
+    wire.acknowledge("a", "y")
+    assert broker.verdicts("q", held.message_id) == {"a": Verdict.REFUSES}
+
+
+def test_pause_and_resume(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    broker.pause("q")
+    wire.send("q", 1)
+    assert wire.taken() == []
+    assert broker.view("q").paused
+    assert [held.reason for held in broker.held("q")] == [HoldReason.PAUSED]
+    broker.resume("q")
+    assert wire.taken() == [("a", "1")]
+
+
+def test_purge_removes_what_consumers_hold_too_and_their_acknowledgements_still_fit(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=2)
+    wire.send("q", *range(5))
+    assert broker.purge("q") == 5
+    assert (broker.view("q").queue_size, broker.view("q").memory_usage_byte_count) == (0, 0)
+    wire.acknowledge("a", 1, AckKind.STANDARD, message_count=2)
+    assert broker.view("q").memory_usage_byte_count == 0
+    wire.send("q", "new")
+    assert wire.taken()[-1] == ("a", "new")
+
+
+def test_remove_copy_and_move_by_selector_and_id(broker):
+    wire = Wire(broker)
+    for n in range(6):
+        wire.send("q", n, properties={"n": n})
+    assert broker.remove_messages("q", "n < 2") == 2
+    assert broker.remove_messages("q", "n > 2", maximum=1) == 1
+    assert broker.copy_messages("q", "copy", "n = 5") == 1
+    first = broker.browse("q")[0].message_id
+    assert broker.move_messages("q", "other", message_id=first) == 1
+    assert not broker.remove_message("q", "ID:nobody")
+    assert [message.body for message in broker.browse("q")] == ["4", "5"]
+    assert [message.body for message in broker.browse("copy")] == ["5"]
+    (moved,) = broker.browse("other")
+    assert (moved.body, moved.original_destination) == ("2", "queue://q")
+
+
+def test_dead_letters_are_retried_and_may_die_again(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    wire.send("q", "bad")
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    assert broker.retry_messages("ActiveMQ.DLQ") == 1
+    assert wire.taken() == [("a", "bad"), ("a", "bad")]
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    assert broker.view("ActiveMQ.DLQ").queue_size == 1
+
+
+def test_forgetting_message_groups(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=10)
+    wire.send("q", 1, group_id="g")
+    wire.send("q", 2, group_id="h")
+    wire.consume("b", "q", prefetch=10)
+    broker.remove_message_group("q", "g")
+    assert broker.view("q").message_groups == {"h": "a"}
+    wire.send("q", 3, group_id="g")
+    assert wire.taken()[-1] == ("b", "3")
+    broker.remove_message_groups("q")
+    assert broker.view("q").message_groups == {}
+
+
+def test_names_that_do_not_exist_are_refused_with_a_hint(broker):
+    Wire(broker).send("orders", 1)
+    with pytest.raises(InvalidDestinationError, match="orders"):
+        broker.view("order")
+    Wire(broker, "other").send("topic://t", 1)
+    with pytest.raises(InvalidDestinationError, match="not a queue"):
+        broker.purge("topic://t")

@@ -1,0 +1,203 @@
+"""Brokers with a store: what a restart finds, paging, units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pyengine
+from pyengine.activemq import AckKind, Broker
+from pyengine.activemq.record import decode_message, encode_message
+from pyengine.clock import ManualClock
+from pyengine.errors import IllegalStateError, StoreError
+from pyengine.topology.policy import Policy
+from tests.activemq.wire import Wire
+
+
+@pytest.fixture
+def start(tmp_path, clock):
+    """Starts the broker of one directory again and again."""
+    running = []
+
+    def broker(**settings):
+        while running:
+            running.pop().close()
+        running.append(Broker(tmp_path / "data", clock=clock, **settings))
+        return running[-1]
+
+    yield broker
+    while running:
+        running.pop().close()
+
+
+def bodies(broker, queue):
+    return [message.body for message in broker.browse(queue)]
+
+
+def test_persistent_messages_survive_and_acknowledged_ones_do_not_come_back(start):
+    broker = start()
+    wire = Wire(broker)
+    wire.send("q", *range(5))
+    wire.send("q", "memory only", delivery_mode="NON_PERSISTENT")
+    wire.consume("a", "q")
+    wire.acknowledge("a", 1)
+    wire.acknowledge("a", 3, AckKind.STANDARD, message_count=3)
+    broker = start()
+    assert bodies(broker, "q") == ["4"]
+    view = broker.view("q")
+    assert (view.queue_size, view.enqueue_count, view.dequeue_count) == (1, 0, 0)
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    assert wire.taken() == [("a", "4")]
+    assert wire.dispatched[0].redelivery_counter == 0
+
+
+def test_everything_of_a_message_survives(start):
+    message = pyengine.Message(
+        {"i": 1, "s": "ä\ud800", "d": float("inf"), "t": True, "n": None},
+        body=b"\x00\xff",
+        type="T",
+        correlation_id="c",
+        reply_to="topic://r",
+        message_id="ID:1:1",
+        priority=7,
+        timestamp=5,
+        expiration=2**60,
+        group_id="g",
+        group_sequence=-1,
+        user_id="u",
+    )
+    message.set_byte_property("b", -3)
+    message.set_short_property("sh", 300)
+    message.set_long_property("l", 4)
+    message.set_float_property("f", np.float32(1.1))
+    message.set_property("c", pyengine.Char("x"))
+    assert decode_message(*encode_message(message)) == message
+    text = pyengine.Message(body="lone \udc00 surrogate")
+    assert decode_message(*encode_message(text)) == text
+    assert decode_message(*encode_message(message)).property_types() == message.property_types()
+    broker = start()
+    Wire(broker)
+    broker.send("wire", pyengine.destinations.Destination("q"), message.copy())
+    (before,) = broker.browse("q")
+    (after,) = start().browse("q")
+    assert after == before
+
+
+def test_a_transaction_and_a_dead_letter_are_one_unit(start):
+    broker = start()
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    wire.send("q", "bad", "good")
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    broker.begin("wire", "TX:1")
+    wire.send("other", "in doubt", transaction="TX:1")
+    wire.acknowledge("a", "good", AckKind.STANDARD, transaction_id="TX:1")
+    broker = start()
+    assert (bodies(broker, "q"), bodies(broker, "ActiveMQ.DLQ")) == (["good"], ["bad"])
+    assert "queue://other" not in map(str, broker.destinations())
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    broker.begin("wire", "TX:2")
+    wire.send("other", "sure", transaction="TX:2")
+    wire.acknowledge("a", "good", AckKind.STANDARD, transaction_id="TX:2")
+    broker.commit("TX:2")
+    broker = start()
+    assert (bodies(broker, "q"), bodies(broker, "other")) == ([], ["sure"])
+
+
+def test_purging_and_expiry_reach_the_store(start, clock):
+    wire = Wire(start())
+    wire.send("q", *range(3))
+    wire.send("e", "short", expiration=clock.now() + 10)
+    assert wire.broker.purge("q") == 3
+    clock.advance(40_000)
+    broker = start()
+    assert bodies(broker, "q") == bodies(broker, "e") == []
+    assert bodies(broker, "ActiveMQ.DLQ") == ["short"]
+
+
+def drain(wire, queue, *, batch):
+    """Consume everything, acknowledging each message; the order of the bodies, and the most the core held."""
+    most = 0
+    order = []
+    wire.consume("a", queue, prefetch=batch)
+    while True:
+        taken = [body for consumer, body in wire.taken() if consumer == "a"]
+        if not taken:
+            return order, most
+        order += taken
+        core = wire.broker.router.find(pyengine.destinations.Destination(queue)).core
+        most = max(most, core.statistics["size"])
+        for body in taken:
+            wire.acknowledge("a", body)
+        wire.dispatched = wire.dispatched[-2 * batch :]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_backlog_larger_than_memory_is_paged_in_in_order(start, restart):
+    policies = [Policy(">", max_page_size=5)]
+    wire = Wire(start(policies=policies, cursor_limit=10))
+    wire.send("q", *range(300))
+    if restart:
+        wire = Wire(start(policies=policies, cursor_limit=10))
+    assert wire.broker.view("q").queue_size == 300
+    order, most = drain(wire, "q", batch=3)
+    assert order == [str(n) for n in range(300)]
+    assert most <= 10 + 5 + 10
+    view = wire.broker.view("q")
+    assert (view.queue_size, view.dequeue_count, view.memory_usage_byte_count) == (0, 300, 0)
+    assert view.enqueue_count == (0 if restart else 300)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_paged_backlog_keeps_the_order_of_priorities(start, restart):
+    policies = [Policy(">", max_page_size=5, prioritized_messages=True)]
+    wire = Wire(start(policies=policies, cursor_limit=10))
+    priorities = [n * 7 % 10 for n in range(200)]
+    for n, priority in enumerate(priorities):
+        wire.send("q", n, priority=priority)
+    if restart:
+        wire = Wire(start(policies=policies, cursor_limit=10))
+    order, _ = drain(wire, "q", batch=1)
+    assert order == [str(n) for n in sorted(range(200), key=lambda n: (-priorities[n], n))]
+
+
+def test_a_large_transaction_is_dispatched_to_its_end(start):
+    wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
+    wire.consume("a", "q", prefetch=50)
+    wire.broker.begin("wire", "TX:1")
+    wire.send("q", *range(200), transaction="TX:1")
+    wire.broker.commit("TX:1")
+    wire.taken()
+    wire.dispatched.clear()
+    wire.broker.remove_consumer("a")
+    order, _ = drain(wire, "q", batch=7)
+    assert order == [str(n) for n in range(200)]
+
+
+def test_a_page_is_what_a_wakeup_dispatches_with_a_store_too(start):
+    wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
+    wire.send("q", *range(40))
+    wire.consume("a", "q", prefetch=100)
+    assert len(wire.taken()) == 5
+
+
+def test_persist_jms_redelivered_marks_what_was_dispatched_once(start):
+    policies = [Policy(">", persist_jms_redelivered=True)]
+    wire = Wire(start(policies=policies))
+    wire.send("q", 1, 2)
+    wire.consume("a", "q", prefetch=1)
+    wire = Wire(start(policies=policies))
+    wire.consume("a", "q")
+    assert [command.redelivery_counter for command in wire.dispatched] == [1, 0]
+
+
+def test_a_directory_has_one_broker_and_a_foreign_file_is_refused(start, tmp_path):
+    start()
+    with pytest.raises(IllegalStateError, match="in use"):
+        Broker(tmp_path / "data", name="second", clock=ManualClock())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "broker.db").write_bytes(b"no database" * 100)
+    with pytest.raises(StoreError, match="cannot be read"):
+        Broker(tmp_path / "other", name="third", clock=ManualClock())
