@@ -217,8 +217,8 @@ cdef class Queue(Rounds):
     def run(self, int64_t now=0, int64_t limit=-1):
         """Make one round for each wakeup asked for, also for those the rounds ask for; return the deliveries in order.
 
-        now: ms, for expiry and the start delay. limit: make at most so many rounds. While a start delay runs nothing happens; ``starts_at`` says until
-        when.
+        now: ms, for expiry and the start delay. limit: make at most so many rounds. While a start delay runs nothing
+        happens; ``starts_at`` says until when.
         """
         self.out_size = 0
         self.run_wakeups(now, limit)
