@@ -11,13 +11,36 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 cdef struct RingNode:
     uint32_t hash
     int32_t owner       # position of the client id
-    int64_t order       # order of insertion: of equal hashes the later one stays
+
+
+cdef enum:
+    LANES = 16          # at least the lanes of md5.h
+    BATCHED_BLOCKS = 4  # texts of up to this many blocks wait for others of their size
+
+
+cdef class Hasher:
+    """MD5 of many texts into ``heads``. Invariant: filled[b] texts of b blocks, padded, wait in texts[b]."""
+    cdef unsigned char* texts[BATCHED_BLOCKS + 1]
+    cdef int64_t places[BATCHED_BLOCKS + 1][LANES]
+    cdef int64_t filled[BATCHED_BLOCKS + 1]
+    cdef uint32_t[::1] heads
+
+    cdef int flush(self, int64_t blocks) except -1
+    cdef int finish(self) except -1
+    cdef int add(self, const char* head, int64_t head_size, const char* tail, int64_t tail_size,
+                 int64_t place) except -1
 
 
 cdef class HashRing:
-    """The consistent-hash ring of one list of client ids. Invariant: hashes strictly ascend; count <= capacity."""
+    """The consistent-hash ring of one list of client ids.
+
+    Invariants: hashes strictly ascend (of equal hashes the one added last stays); starts[i] is the first node whose
+    hash >> shift is at least i.
+    """
     cdef RingNode* nodes
     cdef int64_t count
+    cdef int32_t* starts
+    cdef int shift
     cdef readonly int virtual_nodes
 
     cdef int32_t owner_of(self, uint32_t hash) noexcept nogil

@@ -1,4 +1,4 @@
-/* MD5 (RFC 1321) of many short texts at once: LANES texts with the same number of blocks share each step.
+/* MD5 (RFC 1321) of many short texts at once: the lanes of a vector go through the steps together.
    Only the first four bytes are wanted, big endian: the hash of RocketMQ's consistent-hash ring. */
 #ifndef PYENGINE_MD5_H
 #define PYENGINE_MD5_H
@@ -6,7 +6,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__GNUC__)
 #define PYENGINE_MD5_LANES 16
+typedef uint32_t pyengine_md5_vector __attribute__((vector_size(4 * PYENGINE_MD5_LANES)));
+#else /* a vector of one: the same steps, text by text */
+#define PYENGINE_MD5_LANES 1
+typedef uint32_t pyengine_md5_vector;
+#endif
 
 static const uint32_t pyengine_md5_sine[64] = {
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
@@ -18,84 +24,112 @@ static const uint32_t pyengine_md5_sine[64] = {
     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 
-static const uint8_t pyengine_md5_turn[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
-
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__ELF__) && !defined(__clang__)
 #define PYENGINE_MD5_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define PYENGINE_MD5_CLONES
 #endif
 
-/* One block of every lane: words[16][LANES] into state[4][LANES]. The inner loops are what the compiler vectorises. */
+/* The sixteen words of every lane's next 64 bytes, little endian: words[i * LANES + lane]. */
+#if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+typedef uint32_t pyengine_md5_four __attribute__((vector_size(16)));
+#ifdef __clang__
+#define PYENGINE_MD5_PICK(x, y, i, j, k, l) __builtin_shufflevector(x, y, i, j, k, l)
+#else
+#define PYENGINE_MD5_PICK(x, y, i, j, k, l) __builtin_shuffle(x, y, (pyengine_md5_four){i, j, k, l})
+#endif
+static inline void pyengine_md5_words(uint32_t *words, const unsigned char *text, int64_t stride)
+{
+    for (int lane = 0; lane < PYENGINE_MD5_LANES; lane += 4)
+        for (int i = 0; i < 16; i += 4) {
+            pyengine_md5_four row[4], low[2], high[2];
+            for (int j = 0; j < 4; j++) memcpy(&row[j], text + (lane + j) * stride + 4 * i, 16);
+            for (int j = 0; j < 2; j++) {
+                low[j] = PYENGINE_MD5_PICK(row[2 * j], row[2 * j + 1], 0, 4, 1, 5);
+                high[j] = PYENGINE_MD5_PICK(row[2 * j], row[2 * j + 1], 2, 6, 3, 7);
+            }
+            row[0] = PYENGINE_MD5_PICK(low[0], low[1], 0, 1, 4, 5);
+            row[1] = PYENGINE_MD5_PICK(low[0], low[1], 2, 3, 6, 7);
+            row[2] = PYENGINE_MD5_PICK(high[0], high[1], 0, 1, 4, 5);
+            row[3] = PYENGINE_MD5_PICK(high[0], high[1], 2, 3, 6, 7);
+            for (int j = 0; j < 4; j++) memcpy(words + (i + j) * PYENGINE_MD5_LANES + lane, &row[j], 16);
+        }
+}
+#else
+static inline void pyengine_md5_words(uint32_t *words, const unsigned char *text, int64_t stride)
+{
+    for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++)
+        for (int i = 0; i < 16; i++) {
+            const unsigned char *from = text + lane * stride + 4 * i;
+            words[i * PYENGINE_MD5_LANES + lane] =
+                (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+        }
+}
+#endif
+
+/* Take the next 64 bytes of every lane into its state. text: LANES padded texts, `stride` bytes apart. */
 PYENGINE_MD5_CLONES
-static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const uint32_t words[16][PYENGINE_MD5_LANES])
+static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const unsigned char *text, int64_t stride)
 {
-    uint32_t a[PYENGINE_MD5_LANES], b[PYENGINE_MD5_LANES], c[PYENGINE_MD5_LANES], d[PYENGINE_MD5_LANES];
-    memcpy(a, state[0], sizeof a);
-    memcpy(b, state[1], sizeof b);
-    memcpy(c, state[2], sizeof c);
-    memcpy(d, state[3], sizeof d);
-#define PYENGINE_MD5_STEP(MIX, WORD)                                                         \
-    {                                                                                        \
-        const uint32_t *w = words[WORD];                                                     \
-        const uint32_t sine = pyengine_md5_sine[i];                                          \
-        const int turn = pyengine_md5_turn[i >> 4][i & 3];                                   \
-        for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++) {                              \
-            const uint32_t B = b[lane], C = c[lane], D = d[lane];                            \
-            const uint32_t sum = a[lane] + (MIX) + sine + w[lane];                           \
-            a[lane] = D;                                                                     \
-            d[lane] = C;                                                                     \
-            c[lane] = B;                                                                     \
-            b[lane] = B + ((sum << turn) | (sum >> (32 - turn)));                            \
-        }                                                                                    \
-    }
-    int i = 0;
-    for (; i < 16; i++) PYENGINE_MD5_STEP((B & C) | (~B & D), i)
-    for (; i < 32; i++) PYENGINE_MD5_STEP((D & B) | (~D & C), (5 * i + 1) & 15)
-    for (; i < 48; i++) PYENGINE_MD5_STEP(B ^ C ^ D, (3 * i + 5) & 15)
-    for (; i < 64; i++) PYENGINE_MD5_STEP(C ^ (B | ~D), (7 * i) & 15)
+    pyengine_md5_vector w[16], a, b, c, d, a0, b0, c0, d0;
+    pyengine_md5_words((uint32_t *)w, text, stride);
+    memcpy(&a0, state[0], sizeof a0);
+    memcpy(&b0, state[1], sizeof b0);
+    memcpy(&c0, state[2], sizeof c0);
+    memcpy(&d0, state[3], sizeof d0);
+    a = a0, b = b0, c = c0, d = d0;
+#define PYENGINE_MD5_STEP(MIX, a, b, c, d, word, turn, step)       \
+    a += MIX(b, c, d) + w[word] + pyengine_md5_sine[step];         \
+    a = ((a << (turn)) | (a >> (32 - (turn)))) + b;
+#define PYENGINE_MD5_ROUND(MIX, start, factor, offset, t0, t1, t2, t3)                                          \
+    PYENGINE_MD5_FOUR(MIX, start + 0, factor, offset, t0, t1, t2, t3)                                           \
+    PYENGINE_MD5_FOUR(MIX, start + 4, factor, offset, t0, t1, t2, t3)                                           \
+    PYENGINE_MD5_FOUR(MIX, start + 8, factor, offset, t0, t1, t2, t3)                                           \
+    PYENGINE_MD5_FOUR(MIX, start + 12, factor, offset, t0, t1, t2, t3)
+#define PYENGINE_MD5_FOUR(MIX, i, factor, offset, t0, t1, t2, t3)                                               \
+    PYENGINE_MD5_STEP(MIX, a, b, c, d, ((i) * factor + offset) & 15, t0, i)                                     \
+    PYENGINE_MD5_STEP(MIX, d, a, b, c, ((i + 1) * factor + offset) & 15, t1, i + 1)                             \
+    PYENGINE_MD5_STEP(MIX, c, d, a, b, ((i + 2) * factor + offset) & 15, t2, i + 2)                             \
+    PYENGINE_MD5_STEP(MIX, b, c, d, a, ((i + 3) * factor + offset) & 15, t3, i + 3)
+#define PYENGINE_MD5_MIX1(x, y, z) ((z) ^ ((x) & ((y) ^ (z))))
+#define PYENGINE_MD5_MIX2(x, y, z) ((y) ^ ((z) & ((x) ^ (y))))
+#define PYENGINE_MD5_MIX3(x, y, z) ((x) ^ (y) ^ (z))
+#define PYENGINE_MD5_MIX4(x, y, z) ((y) ^ ((x) | ~(z)))
+    PYENGINE_MD5_ROUND(PYENGINE_MD5_MIX1, 0, 1, 0, 7, 12, 17, 22)
+    PYENGINE_MD5_ROUND(PYENGINE_MD5_MIX2, 16, 5, 1, 5, 9, 14, 20)
+    PYENGINE_MD5_ROUND(PYENGINE_MD5_MIX3, 32, 3, 5, 4, 11, 16, 23)
+    PYENGINE_MD5_ROUND(PYENGINE_MD5_MIX4, 48, 7, 0, 6, 10, 15, 21)
 #undef PYENGINE_MD5_STEP
-    for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++) {
-        state[0][lane] += a[lane];
-        state[1][lane] += b[lane];
-        state[2][lane] += c[lane];
-        state[3][lane] += d[lane];
-    }
+#undef PYENGINE_MD5_ROUND
+#undef PYENGINE_MD5_FOUR
+    a += a0, b += b0, c += c0, d += d0;
+    memcpy(state[0], &a, sizeof a);
+    memcpy(state[1], &b, sizeof b);
+    memcpy(state[2], &c, sizeof c);
+    memcpy(state[3], &d, sizeof d);
 }
 
-/* The four bytes of word `index` (little endian) of a padded text: bytes, then 0x80, zeros, the bit length. */
-static uint32_t pyengine_md5_word(const unsigned char *text, int64_t length, int64_t blocks, int64_t index)
+/* Pad a text of `length` bytes in place to 64 * blocks bytes; blocks = (length + 8) / 64 + 1. */
+static void pyengine_md5_pad(unsigned char *text, int64_t length, int64_t blocks)
 {
-    const int64_t at = index * 4;
-    if (at + 4 <= length)
-        return (uint32_t)text[at] | (uint32_t)text[at + 1] << 8 | (uint32_t)text[at + 2] << 16 | (uint32_t)text[at + 3] << 24;
-    if (index == blocks * 16 - 2) return (uint32_t)(length << 3);
-    if (index == blocks * 16 - 1) return (uint32_t)((uint64_t)length >> 29);
-    uint32_t word = 0;
-    for (int64_t i = 0; i < 4; i++)
-        word |= (uint32_t)(at + i < length ? text[at + i] : at + i == length ? 0x80 : 0) << (8 * i);
-    return word;
+    const uint64_t bits = (uint64_t)length << 3;
+    text[length] = 0x80;
+    memset(text + length + 1, 0, (size_t)(64 * blocks - length - 9));
+    for (int i = 0; i < 8; i++) text[64 * blocks - 8 + i] = (unsigned char)(bits >> (8 * i));
 }
 
-/* First four bytes of the MD5 of count (1 .. LANES) texts that all have `blocks` blocks after padding. */
-static void pyengine_md5_heads(const unsigned char **texts, const int64_t *lengths, int count, int64_t blocks, uint32_t *heads)
+/* First four bytes of the MD5 of LANES padded texts of `blocks` blocks each, `stride` bytes apart. */
+static void pyengine_md5_heads(const unsigned char *text, int64_t stride, int64_t blocks, uint32_t heads[PYENGINE_MD5_LANES])
 {
-    uint32_t state[4][PYENGINE_MD5_LANES], words[16][PYENGINE_MD5_LANES];
+    uint32_t state[4][PYENGINE_MD5_LANES];
     for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++) {
         state[0][lane] = 0x67452301;
         state[1][lane] = 0xefcdab89;
         state[2][lane] = 0x98badcfe;
         state[3][lane] = 0x10325476;
     }
-    for (int64_t block = 0; block < blocks; block++) {
-        for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++) {
-            const int from = lane < count ? lane : 0;
-            for (int word = 0; word < 16; word++)
-                words[word][lane] = pyengine_md5_word(texts[from], lengths[from], blocks, block * 16 + word);
-        }
-        pyengine_md5_block(state, words);
-    }
-    for (int lane = 0; lane < count; lane++) {
+    for (int64_t block = 0; block < blocks; block++) pyengine_md5_block(state, text + 64 * block, stride);
+    for (int lane = 0; lane < PYENGINE_MD5_LANES; lane++) {
         const uint32_t v = state[0][lane];
         heads[lane] = v << 24 | (v & 0xff00) << 8 | (v >> 8 & 0xff00) | v >> 24;
     }

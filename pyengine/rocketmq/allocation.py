@@ -216,10 +216,10 @@ class AllocateMessageQueueConsistentHash:
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
         """The owner of every queue."""
-        names = [f"MessageQueue [topic={queue[0]}, brokerName={queue[1]}, queueId={queue[2]}]" for queue in queues]
         ids = list(client_ids)
         if self.hash_function is None:
-            return core.HashRing(ids, self.virtual_node_count).owners(core.hash_texts(names))
+            return core.HashRing(ids, self.virtual_node_count).owners(core.hash_queues(queues))
+        names = [str(MessageQueue(*queue)) for queue in queues]
         nodes = [self.hash_function(key) for key in core.node_keys(ids, self.virtual_node_count)]
         return core.HashRing(ids, self.virtual_node_count, nodes).owners([self.hash_function(name) for name in names])
 

@@ -80,6 +80,19 @@ def test_hashes_are_the_heads_of_md5(texts: list[str]) -> None:
     assert core.hash_texts(texts).tolist() == heads
 
 
+@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=20), st.integers(-1, 2**70)), max_size=50))
+def test_queues_are_hashed_as_their_texts(queues: list[tuple[str, str, int]]) -> None:
+    texts = [str(rocketmq.MessageQueue(*queue)) for queue in queues]
+    assert core.hash_queues(queues).tolist() == core.hash_texts(texts).tolist()
+    assert core.hash_queues([list(queue) for queue in queues]).tolist() == core.hash_texts(texts).tolist()  # type: ignore[misc]
+
+
+def test_a_queue_to_hash_is_a_topic_a_broker_and_a_number() -> None:
+    for wrong in ((1, "b", 0), ("t", None, 0), ("t", "b")):
+        with pytest.raises(TypeError):
+            core.hash_queues([wrong])  # type: ignore[list-item]
+
+
 @given(CLIENTS, st.integers(0, 20))
 def test_a_ring_finds_the_next_node(clients: list[str], virtual_nodes: int) -> None:
     hashes = [int(value) % 50 for value in core.hash_texts(core.node_keys(clients, virtual_nodes))]
