@@ -8,5 +8,5 @@ from libc.stdint cimport int64_t
 
 cdef class ConsumerOffsets:
     cdef dict table             # "topic@group" -> {queue id: offset}
-    cdef int64_t commits
+    cdef readonly int64_t commits       # made since the start
     cdef readonly int64_t version       # grows with every 500 commits (consumerOffsetUpdateVersionStep)

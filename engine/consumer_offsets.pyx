@@ -38,7 +38,7 @@ cdef class ConsumerOffsets:
             return offset
         return 0 if min_offset <= 0 and first_in_memory else -1
 
-    def load(self, table, int64_t version=0):
+    def load(self, table):
         """Replace everything: {"topic@group": {queue id: offset}}. Raises OverflowError for what does not fit."""
         cdef dict fresh = {}
         cdef int32_t queue
@@ -48,7 +48,6 @@ cdef class ConsumerOffsets:
             for queue, value in queues.items():
                 fresh[key][queue] = value
         self.table = fresh
-        self.version = version
 
     def dump(self):
         """A copy of everything: {"topic@group": {queue id: offset}}."""
@@ -58,8 +57,10 @@ cdef class ConsumerOffsets:
         """Remove all offsets of a group (cleanOffset)."""
         for key in [key for key in self.table if key.count("@") == 1 and key.endswith(f"@{group}")]:
             del self.table[key]
+        self.commits += 1
 
     def forget_topic(self, str topic):
         """Remove all offsets of a topic (cleanOffsetByTopic)."""
         for key in [key for key in self.table if key.count("@") == 1 and key.startswith(f"{topic}@")]:
             del self.table[key]
+        self.commits += 1

@@ -15,6 +15,8 @@ cdef extern from "crc32.h":
 pyengine_crc32_prepare()
 
 cdef int64_t HEADER = 9         # size, checksum, kind
+HEADER_SIZE = HEADER
+DELIVERS_SIZE = 12
 cdef int64_t FIXED = 91         # bytes of a stored message without body, topic and properties
 cdef int32_t MAGIC = -626843481
 cdef int64_t MAX_PROPERTIES = 32767
@@ -172,6 +174,21 @@ def payload(bytes frame):
 def is_whole(const unsigned char[::1] frame not None):
     """True if these bytes are one frame, whole and with the right checksum."""
     return frame.shape[0] > 0 and frame_size(&frame[0], frame.shape[0]) == frame.shape[0]
+
+
+def whole_size(const unsigned char[::1] data not None):
+    """Bytes of the frame that starts here, by its header; 0 where there is no header."""
+    if data.shape[0] < HEADER:
+        return 0
+    return HEADER + (<int64_t>data[0] << 24 | <int64_t>data[1] << 16 | <int64_t>data[2] << 8 | data[3])
+
+
+def frame_follows(const unsigned char[::1] data not None, int64_t at):
+    """True if behind the damaged frame at ``at`` another whole frame begins: the damage is not a torn end."""
+    cdef int64_t following = at + whole_size(data[at:]), total = data.shape[0]
+    if following <= at or following >= total:
+        return False
+    return frame_size(&data[following], total - following) > 0
 
 
 def scan(const unsigned char[::1] data not None, int64_t start=0):

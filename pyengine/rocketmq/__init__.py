@@ -31,6 +31,7 @@ from pyengine.rocketmq.listener import (
     MessageListenerOrderly,
     MessageQueueListener,
 )
+from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
 from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
 from pyengine.rocketmq.parameters import ClientConfig, ConsumerParameters
@@ -72,6 +73,7 @@ __all__ = [
     "DefaultMQPushConsumer",
     "FlowControl",
     "IllegalStateError",
+    "LocalFileOffsetStore",
     "MQBrokerError",
     "MQClientAPI",
     "MQClientError",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from itertools import count
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from pyengine._engine import consumer_groups
 from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
@@ -14,8 +15,8 @@ from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.broker_node import BrokerNode, Stored
-from pyengine.rocketmq.commit_log import MemoryLog
+from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, open_node
+from pyengine.rocketmq.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting import (
     SYSTEM_ERROR,
@@ -34,38 +35,53 @@ FIRST_PORT = 10911
 class Broker:
     """A cluster of named brokers, with everything that clients ask of it (remoting.MQClientAPI).
 
+    directory: None keeps everything in memory. A folder keeps it in files, one folder a broker; a new Broker on it
+    goes on where the last one stopped or was killed. flush_disk_type: ``ASYNC_FLUSH`` confirms a message
+    when it is written, so that it survives the end of the process, and brings it to the disk within half a second;
+    ``SYNC_FLUSH`` confirms it when it is on the disk. segment_bytes: size of a file of the log.
     names: the brokers, in this order; machine-room names (``room@broker``) too. clock: where all time comes from, a
     SystemClock of its own by default. auto_create_topics: a send to an unknown topic makes it.
     default_queues: queues a broker of a topic that is made so (RocketMQ: the smaller of the broker's 8 and the
     producer's 4). message_delay_level: the broker's option of that name. seed: of the choice among retry queues.
 
-    A context manager; leaving it closes the brokers. Raises ConfigurationError for names or levels that cannot be used.
+    A context manager; leaving it closes the brokers. Raises ConfigurationError for options that cannot be used,
+    IllegalStateError for a folder that another broker has, InvalidSourceError for files that are damaged.
     """
 
     def __init__(
         self,
+        directory: str | Path | None = None,
         *,
         names: Iterable[str] = ("broker-a",),
         clock: Clock | None = None,
         auto_create_topics: bool = True,
         default_queues: int = 4,
         message_delay_level: str = DEFAULT_LEVELS,
+        flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH",
+        segment_bytes: int = SEGMENT_BYTES,
         seed: int = 0,
     ) -> None:
         listed = tuple(names)
         if not listed or len(set(listed)) != len(listed) or not all(listed):
             raise ConfigurationError("names", listed, "a cluster needs brokers of different names")
+        if flush_disk_type not in ("ASYNC_FLUSH", "SYNC_FLUSH"):
+            raise ConfigurationError(
+                "flush_disk_type", flush_disk_type, "unknown", "ASYNC_FLUSH or SYNC_FLUSH are accepted"
+            )
         self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
         self._own_clock = clock is None
         self._auto_create = auto_create_topics
         self._default_queues = default_queues
         levels = DelayLevels(message_delay_level)
-        self.nodes = {
-            name: BrokerNode(
-                name, f"127.0.0.1:{FIRST_PORT + 10 * i}", self.clock, MemoryLog(), levels=levels, seed=seed + i
-            )
-            for i, name in enumerate(listed)
-        }
+        self.nodes: dict[str, BrokerNode] = {}
+        for i, name in enumerate(listed):
+            options = NodeOptions(f"127.0.0.1:{FIRST_PORT + 10 * i}", levels, seed + i, flush_disk_type, segment_bytes)
+            try:
+                self.nodes[name] = open_node(name, self.clock, options, None if directory is None else Path(directory))
+            except BaseException:
+                for node in self.nodes.values():
+                    node.close()
+                raise
         self._lock = threading.Lock()
         self._events: dict[str, ClientEvents] = {}
         self._turns: dict[str, count[int]] = {}
@@ -116,6 +132,18 @@ class Broker:
     def delete_below(self, queue: MessageQueue, offset: int) -> int:
         """Delete the messages of a queue below ``offset``, as retention does. Returns how many there were."""
         return self._node(queue.broker_name).delete_below(queue.topic, queue.queue_id, offset)
+
+    def delete_expired(self, hours: float = 72) -> int:
+        """Delete the messages that were stored more than ``hours`` ago (fileReservedTime), and files that held no
+        others. Delayed messages stay until they are delivered. Returns how many there were.
+        """
+        before = self.clock.now() - round(hours * 3_600_000)
+        return sum(node.delete_expired(before) for node in self.nodes.values())
+
+    def persist_offsets(self) -> None:
+        """Write every broker's consumerOffset.json now; by itself it is written 10 s after the start, then every 5."""
+        for node in self.nodes.values():
+            node.persist_offsets()
 
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
         """A copy of the message at an offset of a queue, None where there is none."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 
 from pyengine._engine import delay, pull_hold, record
@@ -16,20 +17,22 @@ from pyengine._engine.delay import DelayLevels
 from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
 from pyengine._engine.rebalance_lock import RebalanceLocks
-from pyengine._engine.selector import Selector
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
     ConfigurationError,
+    InvalidSourceError,
     MQBrokerError,
     MQClientError,
     OffsetNotFoundError,
     PyengineError,
-    SelectorEvaluationError,
 )
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.commit_log import CommitLog
+from pyengine.rocketmq.broker_files import BrokerFiles
+from pyengine.rocketmq.commit_log import CommitLog, FileLog, MemoryLog
+from pyengine.rocketmq.filter import Filter, filter_of
 from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
     FLAG_COMMIT_OFFSET,
     FLAG_SUSPEND,
@@ -44,14 +47,17 @@ from pyengine.rocketmq.remoting import (
     PullMessageRequest,
     PullResult,
     PullStatus,
-    SubscriptionData,
 )
+from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_id
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 INVALID_PARAMETER = 29
+FIRST_OFFSET_FLUSH = 10_000  # ms after the start
+OFFSET_FLUSH_INTERVAL = 5_000  # ms
+LOG_FLUSH_INTERVAL = 500  # ms
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
@@ -63,8 +69,6 @@ _STATUS = {
     PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
 }
 
-Properties = Mapping[str, str]
-
 
 @dataclass(slots=True)
 class _Queue:
@@ -72,32 +76,6 @@ class _Queue:
 
     index: ConsumeQueue = field(default_factory=ConsumeQueue)
     hold: PullHold = field(default_factory=PullHold)
-
-
-@dataclass(frozen=True, slots=True)
-class _Filter:
-    """What a subscription asks of the broker. codes: None for all. selector: of an SQL92 subscription."""
-
-    codes: frozenset[int] | None = None
-    selector: Selector | None = None
-
-    def matches(self, properties: Properties) -> bool:
-        """An expression that cannot be evaluated does not match (spec rocketmq 8.3)."""
-        if self.selector is None:
-            return True
-        try:
-            return self.selector.matches(properties)
-        except SelectorEvaluationError as error:
-            log.error("Message Filter error, %s", error)
-            return False
-
-
-def _filter(subscription: SubscriptionData) -> _Filter:
-    if subscription.expression_type in ("", "TAG"):
-        return _Filter() if subscription.sub_string == "*" else _Filter(subscription.code_set)
-    if subscription.expression_type != "SQL92":
-        raise MQClientError(f"no filter of the type {subscription.expression_type}")
-    return _Filter(selector=Selector(subscription.sub_string, dialect="rocketmq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +88,53 @@ class Stored:
     flush: int
 
 
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """How a broker is set up; see Broker. address: ``ip:port``, which message ids are made of."""
+
+    address: str
+    levels: DelayLevels
+    seed: int
+    flush_disk_type: str
+    segment_bytes: int
+
+
+def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | None) -> BrokerNode:
+    """A broker in memory, or one that goes on with its folder in ``directory``."""
+    if directory is None:
+        return BrokerNode(name, clock, options, MemoryLog())
+    files = BrokerFiles(directory, name)
+    try:
+        commit_log = FileLog(
+            files.log_folder,
+            segment_bytes=options.segment_bytes,
+            every_flush=options.flush_disk_type == "SYNC_FLUSH",
+        )
+        try:
+            return BrokerNode(name, clock, options, commit_log, files)
+        except BaseException:
+            commit_log.close()
+            raise
+    except BaseException:
+        files.close()
+        raise
+
+
 class BrokerNode:
-    """A broker of a cluster. name: its name. address: ``ip:port``, which message ids are made of.
+    """A broker of a cluster. files: its folder; None keeps it in memory.
 
     Every method is safe from any thread; answers to pulls come from the node's own worker.
     """
 
     def __init__(
-        self, name: str, address: str, clock: Clock, commit_log: CommitLog, *, levels: DelayLevels, seed: int
+        self,
+        name: str,
+        clock: Clock,
+        options: NodeOptions,
+        commit_log: CommitLog,
+        files: BrokerFiles | None = None,
     ) -> None:
         self.name = name
-        self.address = address
         self.clock = clock
         self.log = commit_log
         self.lock = threading.RLock()
@@ -128,16 +142,86 @@ class BrokerNode:
         self.offsets = ConsumerOffsets()
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
-        self._levels = levels
-        self._host = _host_bytes(address)
+        self._levels = levels = options.levels
+        self._host = host_bytes(options.address)
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._delivered = [0] * (len(levels) + 1)
         self._delay_timers: list[Timer | None] = [None] * (len(levels) + 1)
         self._hold_timer: Timer | None = None
         self._started = clock.now()
-        self._random = Random(seed)
-        self._worker = clock.worker(f"PullMessageThread_{name}")
+        self._file_lock = threading.Lock()
+        self._version = DataVersion()
+        self._persisted = 0
+        self._random = Random(options.seed)
         self._closed = False
+        self._files = files
+        self._flush_timer: Timer | None = None
+        self._offset_timer: Timer | None = None
+        if files is not None:
+            self._load(files, commit_log)
+        self._worker = clock.worker(f"PullMessageThread_{name}")
+        self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
+        for level in range(1, len(self._delivered)):
+            self._schedule(level)
+        if files is not None:
+            self._offset_timer = clock.call_at(clock.now() + FIRST_OFFSET_FLUSH, self._flush_offsets)
+
+    # What is kept in files
+
+    def _load(self, files: BrokerFiles, commit_log: CommitLog) -> None:
+        """Take up what a former process left."""
+        self.topics.update(files.read_topics())
+        table, self._version = files.read_offsets()
+        self.offsets.load(table)
+        for kind, position, size, topic, queue_id, offset, store_time, code, delivers in commit_log.frames():
+            queue = self._queues.setdefault((topic, queue_id), _Queue())
+            if kind == record.RecordKind.DELETED:
+                if offset >= queue.index.max_offset:
+                    queue.index = ConsumeQueue(min_offset=offset)
+                else:
+                    queue.index.delete_below(offset)
+                continue
+            if offset != queue.index.max_offset:
+                if len(queue.index) or offset < queue.index.max_offset:
+                    raise InvalidSourceError(
+                        str(files.folder), f"{topic} {queue_id}: offset {offset} follows {queue.index.max_offset - 1}"
+                    )
+                queue.index = ConsumeQueue(min_offset=offset)
+            if topic == SCHEDULE_TOPIC:
+                code = self._levels.deliver_time(queue_id + 1, store_time)
+            stored = size - record.HEADER_SIZE - (0 if delivers is None else record.DELIVERS_SIZE)
+            queue.index.append(position, stored, code, store_time)
+            if topic != SCHEDULE_TOPIC and self.topics.get(topic, 0) <= queue_id:
+                self.topics[topic] = queue_id + 1
+            if delivers is not None:
+                level, left = delivers
+                self._delivered[level] = max(self._delivered[level], left + 1)
+
+    def _flush_offsets(self) -> None:
+        """Write consumerOffset.json, ten seconds after the start and then every five (flushConsumerOffsetInterval)."""
+        if self._closed:
+            return
+        self._files_worker.submit(self.persist_offsets)
+        self._offset_timer = self.clock.call_at(self.clock.now() + OFFSET_FLUSH_INTERVAL, self._flush_offsets)
+
+    def persist_offsets(self) -> None:
+        """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
+        if self._files is None:
+            return
+        with self._file_lock:
+            with self.lock:
+                commits, table = self.offsets.commits, self.offsets.dump()
+                version = replace(self._version, counter=self._version.counter + self.offsets.version)
+            if commits != self._persisted:
+                self._files.write_offsets(table, replace(version, timestamp=self.clock.now()))
+                self._persisted = commits
+
+    def _sync_later(self) -> None:
+        """Bring the log to the disk half a second after its first message that is not (flushIntervalCommitLog)."""
+        if self._files is not None and (self._flush_timer is None or not self._flush_timer.pending):
+            self._flush_timer = self.clock.call_at(
+                self.clock.now() + LOG_FLUSH_INTERVAL, lambda: self._files_worker.submit(self.log.sync)
+            )
 
     # Topics and queues
 
@@ -149,8 +233,12 @@ class BrokerNode:
                 raise ConfigurationError(
                     "queues", queues, f"topic {topic!r} of broker {self.name!r} has {before}", "a topic never shrinks"
                 )
+            if queues == before:
+                return False
             self.topics[topic] = queues
-            return queues != before
+            if self._files is not None:
+                self._files.write_topics(self.topics)
+            return True
 
     def queue(self, topic: str, queue_id: int) -> _Queue:
         """The state of a queue. Raises MQBrokerError for one that the topic does not have."""
@@ -204,7 +292,7 @@ class BrokerNode:
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
             return self._put(
-                topic, queue_id, message.body, properties, born=now, born_host=_host_bytes(born_host),
+                topic, queue_id, message.body, properties, born=now, born_host=host_bytes(born_host),
                 reconsume_times=reconsume_times, flag=message.flag,
             )  # fmt: skip
 
@@ -231,13 +319,13 @@ class BrokerNode:
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
             return self._put(
                 topic, queue_id, stored.body, properties, born=stored.born_timestamp,
-                born_host=_host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
+                born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
                 flag=stored.flag, sys_flag=stored.sys_flag,
             )  # fmt: skip
 
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
-        return f"{self._host.hex().upper()}{position:016X}"
+        return offset_msg_id(self._host, position)
 
     def _dead_letter_queue(self, group: str) -> tuple[str, int]:
         topic = names.dlq_topic(group)
@@ -277,6 +365,7 @@ class BrokerNode:
             store_host=self._host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag, delivers=delivers,
         )  # fmt: skip
         self.log.append(frame)
+        self._sync_later()
         queue.index.append(position, record.stored_size(frame), code, now)
         if level > 0:
             self._schedule(level)
@@ -312,7 +401,7 @@ class BrokerNode:
                 properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
                 self._put(
                     properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]), stored.body,
-                    properties, born=stored.born_timestamp, born_host=_host_bytes(stored.born_host),
+                    properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
                     reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
                     delivers=(level, following),
                 )  # fmt: skip
@@ -369,12 +458,12 @@ class BrokerNode:
         messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
         return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
 
-    def _subscription(self, request: PullMessageRequest) -> _Filter:
+    def _subscription(self, request: PullMessageRequest) -> Filter:
         topic = request.queue.topic
         if request.sub_expression is not None:
             selector = MessageSelector(request.sub_expression, request.expression_type or "TAG")
             try:
-                return _filter(build_subscription(topic, selector))
+                return filter_of(build_subscription(topic, selector))
             except PyengineError as error:
                 raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from error
         if request.consumer_group not in self.groups:
@@ -387,7 +476,7 @@ class BrokerNode:
         wanted = known[1]
         if isinstance(wanted, PyengineError):
             raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from wanted
-        assert isinstance(wanted, _Filter)
+        assert isinstance(wanted, Filter)
         return wanted
 
     def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
@@ -412,30 +501,17 @@ class BrokerNode:
                 self._look_at_held()
 
     def _decode(self, frame: bytes) -> MessageExt:
-        (
-            topic, body, properties, position, queue_id, offset, born, stored, born_host, store_host, times, flag,
-            sys_flag, crc, size,
-        ) = record.decode_message(frame)  # fmt: skip
-        message = MessageExt(
-            topic, body, broker_name=self.name, queue_id=queue_id, queue_offset=offset, commit_log_offset=position,
-            msg_id=properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or self.offset_msg_id(position),
-            reconsume_times=times, born_timestamp=born, store_timestamp=stored, born_host=_host_text(born_host),
-            store_host=_host_text(store_host), store_size=size, flag=flag,
-        )  # fmt: skip
-        message.properties = properties
-        message.sys_flag = sys_flag
-        message.body_crc = crc
-        return message
+        return message_of(frame, self.name)
 
     # Groups, offsets and locks
 
     def heartbeat(self, heartbeat: HeartbeatData) -> list[str]:
         """A member is alive. Returns the client ids to be told of a change."""
-        subscriptions: list[tuple[str, int, _Filter | PyengineError]] = []
+        subscriptions: list[tuple[str, int, Filter | PyengineError]] = []
         for subscription in heartbeat.subscriptions:
-            wanted: _Filter | PyengineError
+            wanted: Filter | PyengineError
             try:
-                wanted = _filter(subscription)
+                wanted = filter_of(subscription)
             except PyengineError as error:
                 wanted = error
             subscriptions.append((subscription.topic, subscription.sub_version, wanted))
@@ -493,8 +569,32 @@ class BrokerNode:
             gone = queue.index.delete_below(offset)
             if gone:
                 self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
+                self._sync_later()
             end = self.log.end
         self.log.flush(end)
+        return gone
+
+    def delete_expired(self, before: int) -> int:
+        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages."""
+        with self.lock:
+            gone, needed = 0, self.log.end
+            for (topic, queue_id), queue in self._queues.items():
+                index = queue.index
+                if topic == SCHEDULE_TOPIC:
+                    gone += index.delete_below(min(self._delivered[queue_id + 1], index.search(before)))
+                else:
+                    gone += index.delete_below(index.search(before))
+                if len(index):
+                    needed = min(needed, index.position(index.min_offset))
+            if gone:
+                # The places of empty queues are only known from frames, so they are said anew behind what may go.
+                for (topic, queue_id), queue in self._queues.items():
+                    self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
+                for level, offset in self.delivered.items():
+                    if offset:
+                        self.log.append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
+                self.log.sync()
+                self.log.delete_before(needed)
         return gone
 
     def close(self) -> None:
@@ -503,20 +603,15 @@ class BrokerNode:
             if self._closed:
                 return
             self._closed = True
-            for timer in [self._hold_timer, *self._delay_timers]:
+            for timer in [self._hold_timer, self._flush_timer, self._offset_timer, *self._delay_timers]:
                 if timer is not None:
                     timer.cancel()
             for queue in self._queues.values():
                 self._run_again(queue.hold.drop_all())
         self._worker.close()
+        if self._files_worker is not self._worker:
+            self._files_worker.close()
+        self.persist_offsets()
         self.log.close()
-
-
-def _host_bytes(text: str) -> bytes:
-    """``ip:port`` as eight bytes."""
-    address, _, port = text.rpartition(":")
-    return bytes(int(part) for part in address.split(".")) + int(port).to_bytes(4, "big")
-
-
-def _host_text(packed: bytes) -> str:
-    return f"{'.'.join(map(str, packed[:4]))}:{int.from_bytes(packed[4:], 'big')}"
+        if self._files is not None:
+            self._files.close()

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
-from pyengine.errors import IllegalStateError
+from pyengine._engine import record
+from pyengine.errors import IllegalStateError, InvalidSourceError
+from pyengine.rocketmq.offset_files import sync_folder
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+
+# (kind, position, size, topic, queue id, queue offset, store time, tags code, delivers), see record.scan.
+Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, tuple[int, int] | None]
 
 
 class CommitLog(Protocol):
@@ -13,17 +27,23 @@ class CommitLog(Protocol):
     start: int  # position of the first byte that is left
     end: int  # position of the next frame
 
+    def frames(self) -> Iterator[Frame]:
+        """Every frame that is left, in order; called once, before anything is appended."""
+
     def append(self, frame: bytes) -> None:
         """Put a frame at :attr:`end`; it survives the end of the process."""
 
-    def read(self, position: int) -> bytes:
-        """The frame at a position."""
+    def read(self, position: int, size: int = 512) -> bytes:
+        """The frame at a position. size: how large it may be; a guess."""
 
     def flush(self, position: int) -> None:
         """Return when everything before ``position`` is as safe as the log was asked to keep it."""
 
     def delete_before(self, position: int) -> None:
         """Let go of what lies before ``position``, as far as files allow."""
+
+    def sync(self) -> None:
+        """Bring everything to the disk."""
 
     def close(self) -> None:
         """Make everything safe and let go of the files."""
@@ -37,11 +57,15 @@ class MemoryLog:
         self.end = 0
         self._frames: dict[int, bytes] = {}
 
+    def frames(self) -> Iterator[Frame]:
+        """None: it begins empty."""
+        return iter(())
+
     def append(self, frame: bytes) -> None:
         self._frames[self.end] = frame
         self.end += len(frame)
 
-    def read(self, position: int) -> bytes:
+    def read(self, position: int, size: int = 512) -> bytes:
         try:
             return self._frames[position]
         except KeyError:
@@ -55,5 +79,178 @@ class MemoryLog:
             del self._frames[place]
         self.start = position
 
+    def sync(self) -> None:
+        """Nothing to do."""
+
     def close(self) -> None:
         """Nothing to do."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One file of the log. start: position of its first byte."""
+
+    start: int
+    path: Path
+    descriptor: int
+
+
+class FileLog:
+    """A log in files of about ``segment_bytes``, each named by the position of its first byte, in ``folder``.
+
+    A frame is written when ``append`` returns, so that the end of the process loses nothing. every_flush: ``flush``
+    waits for the disk too, one wait for all threads that ask at the same time (RocketMQ's SYNC_FLUSH with group
+    commit); otherwise whoever owns the log calls ``sync`` now and then (ASYNC_FLUSH).
+
+    Opening reads all frames (:meth:`frames`) and cuts what a crash left half written off the end. Raises
+    InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence.
+    """
+
+    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, every_flush: bool = False) -> None:
+        self.folder = folder
+        self.cut = 0  # bytes that opening cut off the end
+        self._segment_bytes = segment_bytes
+        self._every_flush = every_flush
+        self._changed = threading.Condition()
+        self._syncing = False
+        self._closed = False
+        folder.mkdir(parents=True, exist_ok=True)
+        self._segments: list[_Segment] = []
+        for path in sorted(path for path in folder.iterdir() if path.name.isdecimal() and len(path.name) == 20):
+            self._segments.append(_Segment(int(path.name), path, os.open(path, os.O_RDWR | _BINARY)))
+        if not self._segments:
+            self._segments.append(self._make(0))
+        self.start = self._segments[0].start
+        self.end = self._segments[-1].start + os.fstat(self._segments[-1].descriptor).st_size
+        self._synced = self.end
+
+    def frames(self) -> Iterator[Frame]:
+        """Every frame that is left, in order. Called once, before anything is appended."""
+        for number, segment in enumerate(self._segments):
+            data = segment.path.read_bytes()
+            found, end = record.scan(data, segment.start)
+            last = number + 1 == len(self._segments)
+            whole = end == segment.start + len(data)
+            if not last and not (whole and end == self._segments[number + 1].start):
+                raise self._damaged(segment, end)
+            if not whole:
+                if record.frame_follows(data, end - segment.start):
+                    raise self._damaged(segment, end)
+                self.cut = segment.start + len(data) - end
+                os.ftruncate(segment.descriptor, end - segment.start)
+                os.fsync(segment.descriptor)
+                self.end = self._synced = end
+            yield from found
+
+    def append(self, frame: bytes) -> None:
+        segment = self._segments[-1]
+        if self.end - segment.start >= self._segment_bytes:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._syncing)
+                os.fsync(segment.descriptor)
+                self._synced = self.end
+                segment = self._make(self.end)
+                self._segments.append(segment)
+        place = self.end - segment.start
+        written = 0
+        try:
+            while written < len(frame):
+                written += _write_at(segment.descriptor, frame[written:] if written else frame, place + written)
+        except OSError:
+            os.ftruncate(segment.descriptor, place)
+            raise
+        self.end += len(frame)
+
+    def read(self, position: int, size: int = 512) -> bytes:
+        number = bisect_right(self._segments, position, key=lambda segment: segment.start) - 1
+        if number < 0 or not self.start <= position < self.end:
+            raise IllegalStateError(f"no frame at position {position} of the log")
+        segment = self._segments[number]
+        place = position - segment.start
+        data = _read_at(segment.descriptor, size, place)
+        wanted = record.whole_size(data)
+        if wanted > len(data):
+            data = _read_at(segment.descriptor, wanted, place)
+        frame = data[:wanted]
+        if not record.is_whole(frame):
+            raise IllegalStateError(f"no frame at position {position} of the log")
+        return frame
+
+    def flush(self, position: int) -> None:
+        if self._every_flush and self._synced < position:
+            self._sync_to(position)
+
+    def sync(self) -> None:
+        self._sync_to(self.end)
+
+    def _sync_to(self, position: int) -> None:
+        """One thread brings the file to the disk for all that wait."""
+        with self._changed:
+            while self._synced < position and not self._closed:
+                if self._syncing:
+                    self._changed.wait()
+                    continue
+                self._syncing = True
+                target, descriptor = self.end, self._segments[-1].descriptor
+                self._changed.release()
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    self._changed.acquire()
+                    self._syncing = False
+                    self._changed.notify_all()
+                self._synced = max(self._synced, target)
+
+    def delete_before(self, position: int) -> None:
+        while len(self._segments) > 1 and self._segments[1].start <= position:
+            gone = self._segments.pop(0)
+            os.close(gone.descriptor)
+            gone.path.unlink()
+            self.start = self._segments[0].start
+        sync_folder(self.folder)
+
+    def close(self) -> None:
+        self.sync()
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            for segment in self._segments:
+                os.close(segment.descriptor)
+
+    def _make(self, start: int) -> _Segment:
+        path = self.folder / f"{start:020}"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
+        sync_folder(self.folder)
+        return _Segment(start, path, descriptor)
+
+    def _damaged(self, segment: _Segment, end: int) -> InvalidSourceError:
+        return InvalidSourceError(
+            str(segment.path),
+            f"damaged at byte {end - segment.start}, before its end",
+            "restore the file from a copy, or move the folder away and start anew",
+        )
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+if sys.platform == "win32":
+
+    def _read_at(descriptor: int, size: int, place: int) -> bytes:
+        with _seeking:
+            os.lseek(descriptor, place, os.SEEK_SET)
+            return os.read(descriptor, size)
+
+    def _write_at(descriptor: int, data: bytes, place: int) -> int:
+        with _seeking:
+            os.lseek(descriptor, place, os.SEEK_SET)
+            return os.write(descriptor, data)
+
+    _seeking = threading.Lock()
+else:
+
+    def _read_at(descriptor: int, size: int, place: int) -> bytes:
+        return os.pread(descriptor, size, place)
+
+    def _write_at(descriptor: int, data: bytes, place: int) -> int:
+        return os.pwrite(descriptor, data, place)

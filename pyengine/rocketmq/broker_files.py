@@ -1,0 +1,105 @@
+"""The folder of one named broker: its lock, its topics and its consumers' offsets, as the real broker lays them out.
+
+``<folder>/config/topics.json``, ``<folder>/config/consumerOffset.json`` with ``.bak`` beside each, ``<folder>/log/``
+for the messages, and ``<folder>/lock``, which the process that has the folder holds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
+from pyengine.rocketmq import fastjson
+from pyengine.rocketmq.offset_files import (
+    DataVersion,
+    consumer_offset_text,
+    read_consumer_offsets,
+    read_or_backup,
+    replace_file,
+)
+
+READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
+
+
+class BrokerFiles:
+    """The files of a broker. Raises IllegalStateError if another broker has the folder, here or in another process."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        if name in (".", "..") or any(mark in name for mark in '/\\:*?"<>|\0'):
+            raise ConfigurationError("names", name, "this name cannot be a folder's", "a durable broker needs one")
+        self.folder = directory / name
+        self.log_folder = self.folder / "log"
+        self.offsets_path = self.folder / "config" / "consumerOffset.json"
+        self.topics_path = self.folder / "config" / "topics.json"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _take(self._lock)
+        except OSError as error:
+            os.close(self._lock)
+            raise IllegalStateError(f"{self.folder}: another broker has this folder") from error
+
+    def read_topics(self) -> dict[str, int]:
+        """Topic -> number of queues."""
+        return read_or_backup(self.topics_path, read_topics) or {}
+
+    def write_topics(self, topics: Mapping[str, int]) -> None:
+        """Replace topics.json, in the form that the real broker reads."""
+        table = {
+            topic: {
+                "attributes": {},
+                "order": False,
+                "perm": READ_WRITE,
+                "readQueueNums": queues,
+                "topicFilterType": "SINGLE_TAG",
+                "topicName": topic,
+                "topicSysFlag": 0,
+                "writeQueueNums": queues,
+            }
+            for topic, queues in sorted(topics.items())
+        }
+        document = {"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0}, "topicConfigTable": table}
+        replace_file(self.topics_path, json.dumps(document, ensure_ascii=False, indent="\t"))
+
+    def read_offsets(self) -> tuple[dict[str, dict[int, int]], DataVersion]:
+        """What consumerOffset.json or its ``.bak`` says; nothing without either. Raises InvalidSourceError."""
+        return read_or_backup(self.offsets_path, read_consumer_offsets) or ({}, DataVersion())
+
+    def write_offsets(self, table: Mapping[str, Mapping[int, int]], version: DataVersion) -> None:
+        """Replace consumerOffset.json."""
+        replace_file(self.offsets_path, consumer_offset_text(table, version))
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        os.close(self._lock)
+
+
+def read_topics(text: str, source: str) -> dict[str, int]:
+    """Topic -> readQueueNums of a broker's topics.json. Raises InvalidSourceError."""
+    document = fastjson.loads(text, source)
+    table = document.get("topicConfigTable") if isinstance(document, dict) else None
+    if not isinstance(table, dict):
+        raise InvalidSourceError(source, "has no topicConfigTable")
+    topics: dict[str, int] = {}
+    for topic, config in table.items():
+        queues = config.get("readQueueNums") if isinstance(config, dict) else None
+        if isinstance(queues, bool) or not isinstance(queues, int) or queues < 0:
+            raise InvalidSourceError(source, f"topicConfigTable.{topic}.readQueueNums = {queues!r} is no number")
+        topics[str(topic)] = queues
+    return topics
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

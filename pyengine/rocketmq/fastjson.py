@@ -1,0 +1,131 @@
+"""Read fastjson's dialect of JSON: keys that are bare numbers or whole objects, as RocketMQ's offset files have them.
+
+Python's ``json`` and other JSON readers refuse both. What RocketMQ writes is written by :mod:`.offset_files`.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError, JSONDecoder
+from typing import Any
+
+from pyengine.errors import InvalidSourceError
+
+MAX_DEPTH = 100
+
+_BLANKS = re.compile(r"[ \t\n\r\f\b]*")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_STRINGS = JSONDecoder(strict=False)
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def loads(text: str, source: str = "fastjson") -> Any:
+    """The value of a document: dict, list, str, int, float, bool or None.
+
+    A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
+    names. source: where the text is from, for errors. Raises InvalidSourceError, which says where it makes no sense.
+    """
+    reader = _Reader(text, source)
+    value = reader.value(0)
+    if reader.at < len(text):
+        raise reader.error("text behind the document")
+    return value
+
+
+class _Reader:
+    def __init__(self, text: str, source: str) -> None:
+        self.text = text
+        self.source = source
+        self.at = 0
+        self.blanks()
+
+    def error(self, problem: str) -> InvalidSourceError:
+        """What is wrong at the cursor."""
+        line = self.text.count("\n", 0, self.at) + 1
+        column = self.at - self.text.rfind("\n", 0, self.at)
+        return InvalidSourceError(self.source, f"no fastjson at line {line}, column {column}: {problem}")
+
+    def blanks(self) -> None:
+        found = _BLANKS.match(self.text, self.at)
+        assert found is not None
+        self.at = found.end()
+
+    def next_is(self, mark: str) -> bool:
+        """Take ``mark`` and the blanks behind it, if it comes next."""
+        if not self.text.startswith(mark, self.at):
+            return False
+        self.at += len(mark)
+        self.blanks()
+        return True
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise self.error(f"nested deeper than {MAX_DEPTH}")
+        first = self.text[self.at : self.at + 1]
+        if first == "{":
+            return self.object(depth)
+        if first == "[":
+            return self.array(depth)
+        if first == '"':
+            return self.string()
+        number = _NUMBER.match(self.text, self.at)
+        if number is not None:
+            self.at = number.end()
+            self.blanks()
+            return float(number[0]) if any(mark in number[0] for mark in ".eE") else int(number[0])
+        word = _NAME.match(self.text, self.at)
+        if word is not None and word[0] in _WORDS:
+            self.at = word.end()
+            self.blanks()
+            return _WORDS[word[0]]
+        raise self.error("a value is missing" if first else "the document ends within a value")
+
+    def string(self) -> str:
+        try:
+            found, self.at = _STRINGS.raw_decode(self.text, self.at)
+        except JSONDecodeError as error:
+            self.at = error.pos
+            raise self.error(error.msg) from error
+        self.blanks()
+        return str(found)
+
+    def array(self, depth: int) -> list[Any]:
+        self.next_is("[")
+        found: list[Any] = []
+        while not self.next_is("]"):
+            if found and not self.next_is(","):
+                raise self.error("',' or ']' is missing")
+            found.append(self.value(depth + 1))
+        return found
+
+    def object(self, depth: int) -> dict[Any, Any]:
+        self.next_is("{")
+        found: dict[Any, Any] = {}
+        first = True
+        while not self.next_is("}"):
+            if not first and not self.next_is(","):
+                raise self.error("',' or '}' is missing")
+            first = False
+            key = self.key(depth + 1)
+            if not self.next_is(":"):
+                raise self.error("':' is missing")
+            found[key] = self.value(depth + 1)
+        return found
+
+    def key(self, depth: int) -> Any:
+        name = _NAME.match(self.text, self.at)
+        if name is not None:
+            self.at = name.end()
+            self.blanks()
+            return name[0]
+        start = self.at
+        key = self.value(depth)
+        if isinstance(key, dict):
+            pairs = tuple(sorted(key.items(), key=str))
+            if all(isinstance(value, str | int | float | None) for _, value in pairs):
+                return pairs
+        if isinstance(key, str | int):
+            return key
+        self.at = start
+        raise self.error("a key is a text, a whole number or an object of texts and numbers")

@@ -1,0 +1,112 @@
+"""The offsets of a broadcasting consumer, in a file of its own (spec rocketmq 5.3)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyengine._engine.offset_table import OffsetTable
+from pyengine.errors import InvalidSourceError, MQClientError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
+from pyengine.rocketmq.offset_store import ReadOffsetType
+
+log = logging.getLogger("pyengine.rocketmq")
+
+
+class LocalFileOffsetStore:
+    """LocalFileOffsetStore: ``<directory>/<client id>/<group>/offsets.json``, readable by the real client and back.
+
+    directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
+    file as a whole and keeps the old one as ``.bak``, so that a crash leaves one that can be read. Thread-safe; two
+    processes with the same client id overwrite each other's entries, as the real ones do.
+    """
+
+    def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
+        folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
+        self.path = folder / client_id / group / "offsets.json"
+        self._table = OffsetTable()
+        self._lock = threading.Lock()
+
+    def load(self) -> None:
+        """Fill the memory from the file. Raises MQClientError if neither it nor its ``.bak`` can be read."""
+        stored = self._read()
+        with self._lock:
+            for queue, offset in stored.items():
+                self._table.update(queue, offset)
+
+    def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
+        """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored."""
+        with self._lock:
+            self._table.update(queue, offset, increase_only=increase_only)
+
+    def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
+        """Remember an offset and let nothing else change it until it is removed."""
+        with self._lock:
+            self._table.update_and_freeze(queue, offset)
+
+    def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
+        """The offset; -1 where there is none, for whatever reason. Reading from the file remembers what it finds."""
+        if queue is None:
+            return -1
+        if where is not ReadOffsetType.READ_FROM_STORE:
+            with self._lock:
+                offset = self._table.get(queue)
+            if offset is not None:
+                return offset
+            if where is ReadOffsetType.READ_FROM_MEMORY:
+                return -1
+        try:
+            stored = self._read()
+        except MQClientError:
+            return -1
+        if queue not in stored:
+            return -1
+        self.update_offset(queue, stored[queue])
+        return stored[queue]
+
+    def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
+        """Write the offsets of these queues into the file; the entries of others stay. No queues: nothing at all."""
+        wanted = set(queues or ())
+        if wanted:
+            with self._lock:
+                self._merge({queue: offset for queue, offset in self._table.items() if queue in wanted})
+
+    def persist(self, queue: MessageQueue | None) -> None:
+        """Write one offset into the file, if there is one."""
+        if queue is None:
+            return
+        with self._lock:
+            offset = self._table.get(queue)
+            if offset is not None:
+                self._merge({queue: offset})
+
+    def remove_offset(self, queue: MessageQueue | None) -> None:
+        """Forget an offset in memory, and that it was frozen; the file keeps it."""
+        if queue is not None:
+            with self._lock:
+                self._table.remove(queue)
+
+    def offsets(self) -> dict[MessageQueue, int]:
+        """What is remembered."""
+        with self._lock:
+            return dict(self._table.items())
+
+    def _merge(self, offsets: dict[MessageQueue, int]) -> None:
+        try:
+            stored = self._read()
+        except MQClientError as error:
+            log.error("readLocalOffset exception, %s", error)
+            return
+        try:
+            replace_file(self.path, local_offset_text({**stored, **offsets}))
+        except OSError as error:
+            log.error("persistAll consumer offset Exception, %s", self.path, exc_info=error)
+
+    def _read(self) -> dict[MessageQueue, int]:
+        try:
+            return read_or_backup(self.path, read_local_offsets) or {}
+        except InvalidSourceError as error:
+            raise MQClientError(f"readLocalOffset Exception, maybe fastjson version too low: {error}") from error

@@ -1,0 +1,196 @@
+"""RocketMQ's offset files: what they say, byte for byte as fastjson 1.2 prints it, and how they are replaced.
+
+``consumerOffset.json`` of a broker and ``offsets.json`` of a broadcasting client, with ``.bak`` beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyengine.errors import InvalidSourceError
+from pyengine.rocketmq import fastjson
+from pyengine.rocketmq.allocation import MessageQueue
+
+INT32 = 2**31
+INT64 = 2**63
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """RocketMQ's DataVersion. timestamp: ms."""
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+
+def consumer_offset_text(table: Mapping[str, Mapping[int, int]], version: DataVersion) -> str:
+    """The content of consumerOffset.json. table: {"topic@group": {queue id: offset}}."""
+    groups: dict[str, set[str]] = {}
+    for key in table:
+        parts = key.rstrip("@").split("@")
+        if len(parts) == 2:
+            groups.setdefault(parts[1], set()).add(parts[0])
+    members = ",".join(
+        f"\n\t\t{_quoted(group)}:[{','.join(map(_quoted, sorted(topics)))}]" for group, topics in sorted(groups.items())
+    )
+    offsets = ",".join(
+        f"\n\t\t{_quoted(key)}:{{{','.join(f'{queue}:{offset}' for queue, offset in sorted(queues.items()))}\n\t\t}}"
+        if queues
+        else f"\n\t\t{_quoted(key)}:{{}}"
+        for key, queues in sorted(table.items())
+    )
+    return (
+        f'{{\n\t"dataVersion":{{\n\t\t"counter":{version.counter},\n\t\t"stateVersion":{version.state_version},'
+        f'\n\t\t"timestamp":{version.timestamp}\n\t}},'
+        f'\n\t"groupTopicMap":{_object(members)},\n\t"offsetTable":{_object(offsets)}\n}}'
+    )
+
+
+def read_consumer_offsets(
+    text: str, source: str = "consumerOffset.json"
+) -> tuple[dict[str, dict[int, int]], DataVersion]:
+    """What consumerOffset.json says: the offset table and the data version; everything else in it is ignored.
+
+    Raises InvalidSourceError for a text that the broker could not read either.
+    """
+    document = _document(text, source)
+    table: dict[str, dict[int, int]] = {}
+    for key, queues in _mapping(document.get("offsetTable"), "offsetTable", source).items():
+        name = str(key)
+        table[name] = {}
+        for queue, offset in _mapping(queues, f"offsetTable.{name}", source).items():
+            number = _whole(queue, INT32, f"queue id of {name}", source)
+            table[name][number] = _whole(offset, INT64, f"offset of {name} {queue}", source)
+    version = _mapping(document.get("dataVersion"), "dataVersion", source)
+    numbers = (
+        _whole(version.get(name, 0), INT64, f"dataVersion.{name}", source)
+        for name in ("counter", "stateVersion", "timestamp")
+    )
+    return table, DataVersion(*numbers)
+
+
+def local_offset_text(table: Mapping[MessageQueue, int]) -> str:
+    """The content of a broadcasting client's offsets.json."""
+    entries = ",".join(
+        f'{{\n\t\t\t"brokerName":{_quoted(queue.broker_name)},\n\t\t\t"queueId":{queue.queue_id},'
+        f'\n\t\t\t"topic":{_quoted(queue.topic)}\n\t\t}}:{offset}'
+        for queue, offset in sorted(table.items())
+    )
+    return f'{{\n\t"offsetTable":{_object(entries)}\n}}'
+
+
+def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQueue, int]:
+    """What a broadcasting client's offsets.json says. Raises InvalidSourceError for what cannot be read."""
+    table: dict[MessageQueue, int] = {}
+    for key, offset in _mapping(_document(text, source).get("offsetTable"), "offsetTable", source).items():
+        fields = dict(key) if isinstance(key, tuple) else {}
+        queue = MessageQueue(
+            str(fields.get("topic") or ""),
+            str(fields.get("brokerName") or ""),
+            _whole(fields.get("queueId", 0), INT32, "queueId", source),
+        )
+        if not queue.topic:
+            raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
+        table[queue] = _whole(offset, INT64, f"offset of {queue}", source)
+    return table
+
+
+def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
+    """Give a file new content and keep the old one as ``.bak``; a crash leaves the old or the new file, whole.
+
+    Makes the folder if need be. sync: survive a power failure too.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        file.write(text.encode("utf-8", "replace"))
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+    if path.exists():
+        spare = path.with_name(path.name + ".bak.new")
+        with contextlib.suppress(FileNotFoundError):
+            spare.unlink()
+        try:
+            os.link(path, spare)
+        except OSError:
+            shutil.copyfile(path, spare)
+        os.replace(spare, path.with_name(path.name + ".bak"))
+    os.replace(fresh, path)
+    if sync:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power failure, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
+    """What a file says; if it is missing, empty or cannot be read, what its ``.bak`` says; None without either.
+
+    read: function(text, source) that raises InvalidSourceError. Raises what it says of the ``.bak``.
+    """
+    for place in (path, path.with_name(path.name + ".bak")):
+        try:
+            text = place.read_text("utf-8")
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError) as error:
+            if place is path:
+                continue
+            raise InvalidSourceError(str(place), f"cannot be read: {error}") from error
+        if not text:
+            continue
+        try:
+            return read(text, str(place))
+        except InvalidSourceError:
+            if place is not path:
+                raise
+    return None
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _object(entries: str) -> str:
+    if not entries:
+        return "{}"
+    return f"{{{entries}\n\t}}"
+
+
+def _document(text: str, source: str) -> Mapping[str, Any]:
+    return _mapping(fastjson.loads(text, source), "the document", source)
+
+
+def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidSourceError(source, f"{what} is {value!r}, not an object")
+    return value
+
+
+def _whole(value: object, limit: int, what: str, source: str) -> int:
+    """A whole number; fastjson reads one out of a text too."""
+    if isinstance(value, str) and value.lstrip("-").isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
+        raise InvalidSourceError(source, f"{what} = {value!r} is no whole number from {-limit} to {limit - 1}")
+    return value

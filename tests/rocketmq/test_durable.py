@@ -1,0 +1,240 @@
+"""The embedded cluster in files: what a restart, a kill, a torn end and damage leave."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pyengine import rocketmq
+from pyengine._engine import record
+from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
+from pyengine.rocketmq import MessageQueue
+from pyengine.rocketmq.offset_files import read_consumer_offsets
+
+ROOT = Path(__file__).parents[2]
+Q0 = MessageQueue("T", "broker-a", 0)
+
+
+def bodies(broker: rocketmq.Broker, topic: str = "T") -> list[bytes | None]:
+    return [message.body for message in broker.messages(topic)]
+
+
+def opened(folder: Path, clock: ManualClock | None = None, **options: object) -> rocketmq.Broker:
+    return rocketmq.Broker(folder, clock=clock or ManualClock(), **options)  # type: ignore[arg-type]
+
+
+def test_a_restart_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with opened(tmp_path, clock, names=["room1@a", "b"]) as broker:
+        broker.create_topic("T", 2)
+        producer = rocketmq.Producer(broker)
+        sent = [producer.send("T", bytes([i]), tags="A", keys=str(i)) for i in range(6)]
+        broker.update_consumer_offset("G", sent[0].queue, 1)
+    with opened(tmp_path, clock, names=["room1@a", "b"]) as broker:
+        assert broker.topic_subscribe_info("T") == [
+            ("T", "room1@a", 0),
+            ("T", "room1@a", 1),
+            ("T", "b", 0),
+            ("T", "b", 1),
+        ]
+        for i, result in enumerate(sent):
+            message = broker.message(result.queue, result.queue_offset)
+            assert message is not None
+            assert (message.body, message.tags, message.keys, message.msg_id) == (
+                bytes([i]),
+                "A",
+                str(i),
+                result.msg_id,
+            )
+        assert broker.consumer_offsets("G", "T") == {sent[0].queue: 1}
+        assert rocketmq.Producer(broker).send("T", b"x", queue=sent[0].queue).queue_offset == 2
+
+
+def test_delayed_messages_wait_through_a_restart_and_come_once(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with opened(tmp_path, clock) as broker:
+        producer = rocketmq.Producer(broker)
+        for level in (1, 1, 3):
+            producer.send("T", bytes([level]), delay_time_level=level)
+        clock.advance(1000)
+        assert bodies(broker) == [b"\1", b"\1"]
+    clock.advance(60_000)
+    with opened(tmp_path, clock) as broker:
+        clock.advance(0)
+        assert sorted(body or b"" for body in bodies(broker)) == [b"\1", b"\1", b"\3"]
+    with opened(tmp_path, clock) as broker:
+        clock.advance(60_000)
+        assert len(bodies(broker)) == 3
+
+
+def test_consumer_offsets_are_written_after_ten_seconds_and_then_every_five(tmp_path: Path) -> None:
+    clock = ManualClock()
+    path = tmp_path / "broker-a" / "config" / "consumerOffset.json"
+    with opened(tmp_path, clock) as broker:
+        broker.create_topic("T", 1)
+        broker.update_consumer_offset("G", Q0, 5)
+        clock.advance(9_999)
+        assert not path.exists()
+        clock.advance(1)
+        assert read_consumer_offsets(path.read_text())[0] == {"T@G": {0: 5}}
+        broker.update_consumer_offset("G", Q0, 6)
+        clock.advance(4_999)
+        assert read_consumer_offsets(path.read_text())[0] == {"T@G": {0: 5}}
+        clock.advance(1)
+        assert read_consumer_offsets(path.read_text())[0] == {"T@G": {0: 6}}
+        backup = path.with_name("consumerOffset.json.bak")
+        assert read_consumer_offsets(backup.read_text())[0] == {"T@G": {0: 5}}
+        written = path.stat().st_mtime_ns
+        clock.advance(60_000)
+        assert path.stat().st_mtime_ns == written, "nothing was committed, nothing is written"
+
+
+def test_an_end_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path) -> None:
+    with opened(tmp_path / "whole") as broker:
+        producer = rocketmq.Producer(broker)
+        broker.create_topic("T", 1)
+        for i in range(3):
+            producer.send("T", b"x" * i + b".", queue=Q0)
+    log = tmp_path / "whole" / "broker-a" / "log" / f"{0:020}"
+    data = log.read_bytes()
+    frames, end = record.scan(data)
+    assert end == len(data)
+    last = frames[-1][1]
+    for size in range(last, len(data)):
+        folder = tmp_path / str(size)
+        torn = folder / "broker-a" / "log" / log.name
+        torn.parent.mkdir(parents=True)
+        torn.write_bytes(data[:size])
+        with opened(folder) as broker:
+            assert len(bodies(broker)) == 2
+            assert rocketmq.Producer(broker).send("T", b"new", queue=Q0).queue_offset == 2
+        with opened(folder) as broker:
+            assert bodies(broker) == [b".", b"x.", b"new"]
+
+
+def test_damage_before_the_end_is_refused_and_touches_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as broker:
+        producer = rocketmq.Producer(broker)
+        for i in range(5):
+            producer.send("T", b"%d" % i)
+    log = tmp_path / "broker-a" / "log" / f"{0:020}"
+    data = bytearray(log.read_bytes())
+    place = record.scan(bytes(data))[0][2][1]
+    data[place + 50] ^= 1
+    log.write_bytes(data)
+    for _ in range(2):
+        with pytest.raises(InvalidSourceError, match=f"damaged at byte {place}"):
+            opened(tmp_path)
+    assert log.read_bytes() == data
+
+
+def test_one_folder_has_one_broker(tmp_path: Path) -> None:
+    with opened(tmp_path), pytest.raises(IllegalStateError, match="another broker has this folder"):
+        opened(tmp_path)
+    with opened(tmp_path):
+        pass
+    with pytest.raises(ConfigurationError, match="cannot be a folder"):
+        opened(tmp_path, names=["a/b"])
+    with pytest.raises(ConfigurationError, match="flush_disk_type"):
+        opened(tmp_path, flush_disk_type="LAZY")
+
+
+def test_deleted_offsets_stay_deleted(tmp_path: Path) -> None:
+    with opened(tmp_path) as broker:
+        producer = rocketmq.Producer(broker)
+        broker.create_topic("T", 2)
+        for i in range(10):
+            producer.send("T", b"%d" % i)
+        broker.delete_below(Q0, 3)
+        broker.delete_below(MessageQueue("T", "broker-a", 1), 99)
+    with opened(tmp_path) as broker:
+        assert [(broker.min_offset(q), broker.max_offset(q)) for q in broker.topic_subscribe_info("T") or ()] == [
+            (3, 5),
+            (5, 5),
+        ]
+        assert bodies(broker) == [b"6", b"8"]
+
+
+def test_retention_lets_go_of_whole_files_and_keeps_the_offsets(tmp_path: Path) -> None:
+    clock = ManualClock()
+    log = tmp_path / "broker-a" / "log"
+    with opened(tmp_path, clock, segment_bytes=2000) as broker:
+        producer = rocketmq.Producer(broker)
+        broker.create_topic("T", 2)
+        for i in range(40):
+            producer.send("T", b"x" * 100, queue=Q0 if i < 38 else None)
+            clock.advance(3_600_000)
+        producer.send("T", b"late", delay_time_level=18, queue=Q0)
+        files = len(list(log.iterdir()))
+        assert files > 3
+        gone = broker.delete_expired(hours=30)
+        assert gone > 5
+        kept = len(bodies(broker))
+        assert broker.delete_expired(hours=0.5) == kept
+        assert len(list(log.iterdir())) < files
+        ends = [broker.max_offset(queue) for queue in broker.topic_subscribe_info("T") or ()]
+        assert sum(ends) == 40
+    with opened(tmp_path, clock, segment_bytes=2000) as broker:
+        assert [broker.max_offset(queue) for queue in broker.topic_subscribe_info("T") or ()] == ends
+        assert bodies(broker) == []
+        clock.advance(7_200_000)
+        assert bodies(broker) == [b"late"]
+    with opened(tmp_path, clock, segment_bytes=2000) as broker:
+        clock.advance(7_200_000)
+        assert bodies(broker) == [b"late"]
+
+
+PRODUCE = """
+import sys, threading
+from pyengine import rocketmq
+from pyengine.rocketmq import MessageQueue
+folder, flush, start = sys.argv[1:]
+broker = rocketmq.Broker(folder, flush_disk_type=flush, segment_bytes=20_000)
+broker.create_topic("T", 2)
+producer = rocketmq.Producer(broker)
+lock = threading.Lock()
+def send(thread):
+    for number in range(10**9):
+        text = f"{start}-{thread}-{number}"
+        producer.send("T", text.encode(), delay_time_level=number % 2)
+        with lock:
+            sys.stdout.write(text + "\\n")
+            sys.stdout.flush()
+for thread in range(2):
+    threading.Thread(target=send, args=(thread,), daemon=True).start()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_a_killed_broker_has_every_message_that_it_confirmed(tmp_path: Path, flush: str) -> None:
+    random = Random(11)
+    confirmed: set[bytes] = set()
+    for start in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", PRODUCE, str(tmp_path), flush, str(start)], stdout=subprocess.PIPE, cwd=ROOT
+        )
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first, "the producer did not start"
+        time.sleep(random.uniform(0.0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        lines = (first + process.stdout.read()).split(b"\n")
+        process.wait()
+        process.stdout.close()
+        confirmed.update(lines[:-1])
+    clock = ManualClock(now=4_000_000_000_000)
+    with opened(tmp_path, clock, segment_bytes=20_000) as broker:
+        clock.advance(10_000)
+        found = bodies(broker)
+    assert confirmed <= set(found)
+    assert len(found) == len(set(found)), "no delayed message came twice"
+    assert len(confirmed) > 20
