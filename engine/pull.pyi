@@ -30,9 +30,7 @@ class PullVerdict(NamedTuple):
 class PullRequest:
     next_offset: int
     previously_locked: bool
-    def __new__(
-        cls, consumer_group: str, queue: Any, process_queue: ProcessQueue, next_offset: int = 0
-    ) -> Self: ...
+    def __new__(cls, consumer_group: str, queue: Any, process_queue: ProcessQueue, next_offset: int = 0) -> Self: ...
     @property
     def consumer_group(self) -> str: ...
     @property

@@ -191,7 +191,7 @@ def not_covered(queue: Linted) -> Iterator[Finding]:
     if not queue.consumers or any(not each.selector for each in queue.consumers) or not queue.selectors:
         return
     answer = proof.gap(queue.selectors)
-    if answer.message is None or answer.stage is Stage.OTHER_TYPE:
+    if answer.message is None or answer.stage is None or answer.stage is Stage.OTHER_TYPE:
         return
     usual = answer.stage is Stage.USUAL
     yield Finding(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from pyengine import InvalidSelectorError, SelectorEvaluationError
 from pyengine._engine.selector import Selector
@@ -103,7 +103,7 @@ class _Question:
 
     def __init__(self, texts: Sequence[str]) -> None:
         try:
-            import z3
+            import z3  # type: ignore[import-untyped]
         except ImportError as error:
             raise MissingExtraError("lint", "z3-solver") from error
         self.z3 = z3
@@ -266,14 +266,14 @@ class _Question:
                 value = self._value(term.terms[0])
                 self._expect(term.terms[0], STRING)
                 guard, text = value.cases[STRING]
-                member = z3.Or([text == each for each in term.value])
+                member = z3.Or([text == each for each in cast(tuple[str, ...], term.value)])
                 inside, outside = z3.And(guard, member), z3.And(guard, z3.Not(member))
                 return _Truth(inside, outside) if kind is TermKind.IN else _Truth(outside, inside)
             case TermKind.LIKE | TermKind.NOT_LIKE:
                 value = self._value(term.terms[0])
                 self._expect(term.terms[0], STRING)
                 guard, text = value.cases.get(STRING, (z3.BoolVal(False), z3.StringVal("")))
-                true = z3.And(guard, z3.InRe(text, self._pattern(*term.value)))
+                true = z3.And(guard, z3.InRe(text, self._pattern(*cast(tuple[str, str | None], term.value))))
                 false = z3.And(self._present(value), z3.Not(true))
                 return _Truth(true, false) if kind is TermKind.LIKE else _Truth(false, true)
             case _:
@@ -306,7 +306,7 @@ class _Question:
                 a, b = z3.If(a, 1, 0), z3.If(b, 1, 0)
             if z3.is_string(a):
                 self.exact = False  # the broker orders UTF-16 units, z3 orders code points
-            order = {"<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: y < x,
+            order: Any = {"<": lambda x, y: x < y, "<=": lambda x, y: x <= y, ">": lambda x, y: y < x,
                      ">=": lambda x, y: y <= x}[relation]  # fmt: skip
             holds.append(z3.And(a_guard, b_guard, order(a, b)))
         true = z3.Or([z3.BoolVal(False), *holds])
@@ -335,7 +335,7 @@ class _Question:
         z3 = self.z3
         kind = TermKind(term.kind)
         if kind is TermKind.PROPERTY:
-            return self._property(term.value)
+            return self._property(str(term.value))
         if kind is TermKind.LITERAL:
             return self._literal(term.value)
         if kind is TermKind.NEGATE:
@@ -374,7 +374,7 @@ class _Question:
         for term in (left_term, right_term):
             self._expect(term, LONG)
             self._expect(term, DOUBLE)
-        operate = {
+        operate: Any = {
             TermKind.ADD: lambda a, b: a + b,
             TermKind.SUBTRACT: lambda a, b: a - b,
             TermKind.MULTIPLY: lambda a, b: a * b,

@@ -18,6 +18,7 @@ from pyengine.cli import lint as linting
 from pyengine.cli import match as matching
 from pyengine.cli import policies as policing
 from pyengine.cli import run as running
+from pyengine.cli import simulate as simulating
 from pyengine.errors import PyengineError
 
 app = typer.Typer(
@@ -160,3 +161,21 @@ def lint(
         else:
             linting.show(found, Console())
     raise typer.Exit(1 if any(finding.severity for _, finding in found) else 0)
+
+
+@app.command()
+def simulate(
+    scenario: Annotated[str, typer.Argument(help="A TOML file; see docs/simulate.md; - is stdin.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Play variants of consumers and policy under virtual time, with the broker's own rules, and compare them.
+
+    Exit code 1: in a variant messages are left that nobody takes.
+    """
+    with plain_errors():
+        asked, played = simulating.ask(scenario)
+        if as_json:
+            print(json.dumps(simulating.as_dict(asked, played), ensure_ascii=False, indent=2))
+        else:
+            simulating.show(asked, played, Console())
+    raise typer.Exit(1 if any(found.held for found in played.values()) else 0)

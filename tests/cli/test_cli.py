@@ -131,6 +131,37 @@ def test_lint_proves_the_example_s_trap() -> None:
     assert (clean.returncode, clean.stdout) == (0, "no traps found\n")
 
 
+def test_simulate_compares_variants() -> None:
+    done = pyengine("simulate", ROOT / "examples" / "what-if" / "consumers.toml")
+    assert done.returncode == 0
+    assert "three, one dies" in done.stdout
+    asked = """
+        [workload]
+        rate = 100
+        service = 0.001
+        messages = 1000
+        property.region = { EU = 3, US = 1 }
+        [[variant]]
+        name = "only EU"
+        consumer = [{ name = "eu", selector = "region = 'EU'" }]
+    """
+    held = pyengine("simulate", "-", stdin=asked)
+    assert held.returncode == 1
+    assert "only EU: held at the end:" in held.stdout
+    document = json.loads(pyengine("simulate", "--json", "-", stdin=asked).stdout)["variants"]["only EU"]
+    assert document["finished"] + document["backlog_end"] == 1000
+    assert document["series"]["backlog"][-1] == document["backlog_end"] == sum(document["held"].values())
+    for wrong, words in (
+        (asked.replace("rate = 100", "rate = 0"), "rate: must be positive (got 0)"),
+        (asked.replace("selector", "seletor"), "did you mean 'selector'?"),
+        (asked.replace("{ EU = 3, US = 1 }", '["EU", 1]'), "must list values of one type"),
+        ("[workload]\nrate = 1\nservice = 1\n", "has no [[variant]]"),
+    ):
+        refused = pyengine("simulate", "-", stdin=wrong)
+        assert refused.returncode == 2
+        assert words in refused.stderr
+
+
 def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:
     with (tmp_path / "table.txt").open("w") as file:
         show(summaries.flights(Topology.load(FLIGHTS)), Console(file=file, width=80))

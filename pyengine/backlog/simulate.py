@@ -1,0 +1,287 @@
+"""What if: the queue's own rules under virtual time, for arrivals, service times and consumers that need not exist.
+
+Nothing here decides who gets what: that is the core's queue, the one that the broker and Spark drive. Times are seconds
+at this door, nanoseconds inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyengine import Selector
+from pyengine._engine.simulation import QueueRun, RowMask
+from pyengine.activemq.queues import core_queue
+from pyengine.topology import Policy
+
+NS = 1_000_000_000
+Distribution = Literal["exponential", "constant", "lognormal"]
+
+
+def draw(rng: np.random.Generator, distribution: Distribution, mean: float, size: int) -> NDArray[np.float64]:
+    """``size`` times in seconds with this mean. lognormal: sigma 1, a long tail: one in a hundred takes 6.2 means."""
+    if distribution == "constant":
+        return np.full(size, mean)
+    if distribution == "lognormal":
+        return rng.lognormal(np.log(mean) - 0.5, 1.0, size)
+    if distribution == "exponential":
+        return rng.exponential(mean, size)
+    raise ValueError(f"distribution = {distribution!r}: exponential, constant or lognormal")
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Messages to come. arrivals: int64 ns since the start, rising. services: int64 ns of work each.
+
+    properties: what selectors are asked about, anything Selector.mask takes (a dict of numpy arrays, an Arrow table).
+    groups: a group (or None) each. priorities 0-9, lifetimes in ms (0: ever).
+    """
+
+    arrivals: NDArray[np.int64]
+    services: NDArray[np.int64]
+    properties: Any = field(default_factory=dict)
+    groups: Sequence[str | None] | None = None
+    priorities: NDArray[np.int32] | None = None
+    lifetimes: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_rate(
+        cls,
+        rate: float,
+        service: float,
+        messages: int,
+        *,
+        arrivals: Distribution = "exponential",
+        services: Distribution = "exponential",
+        seed: int = 0,
+        **columns: Any,
+    ) -> Self:
+        """``messages`` at ``rate`` a second whose work takes ``service`` seconds on average.
+
+        arrivals, services: how the times between messages, and of the work, are distributed. columns: properties,
+        groups, priorities, lifetimes as above. Raises ValueError for a rate or service that is not positive.
+        """
+        if rate <= 0 or service < 0 or messages < 0:
+            raise ValueError(f"rate = {rate}, service = {service}, messages = {messages}: must be positive")
+        rng = np.random.default_rng(seed)
+        gaps = draw(rng, arrivals, 1 / rate, messages)
+        return cls(
+            np.cumsum(gaps * NS).astype(np.int64), (draw(rng, services, service, messages) * NS).astype(np.int64),
+            **columns,
+        )  # fmt: skip
+
+    @classmethod
+    def from_log(cls, timestamps: ArrayLike, services: ArrayLike, **columns: Any) -> Self:
+        """From a message log. timestamps: ms, in any order (sent in order of time). services: seconds, one or each."""
+        stamps = np.asarray(timestamps, dtype=np.int64)
+        if np.any(np.diff(stamps) < 0):
+            raise ValueError("timestamps must rise: sort the log by time first, with its columns")
+        work = np.broadcast_to(np.asarray(services, dtype=np.float64), stamps.shape)
+        start = stamps[0] if len(stamps) else 0
+        return cls((stamps - start) * 1_000_000, (work * NS).astype(np.int64), **columns)
+
+    def __len__(self) -> int:
+        return len(self.arrivals)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedConsumer:
+    """A consumer and its client. Times are seconds from the start.
+
+    threads: how many messages it works on at once. factor: its work takes so many times as long. joins_at, leaves_at
+    (closes), dies_at (stays connected and does nothing more), breaks_at (its connection is lost). slows: (at, factor).
+    """
+
+    name: str
+    selector: str = ""
+    prefetch: int = 1000
+    threads: int = 1
+    priority: int = 0
+    exclusive: bool = False
+    factor: float = 1.0
+    joins_at: float = 0.0
+    leaves_at: float | None = None
+    dies_at: float | None = None
+    breaks_at: float | None = None
+    slows: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """What happened. Arrays by message, ns, -1 where it did not come to that; see QueueRun."""
+
+    workload: Workload
+    names: dict[int, str]
+    end: int
+    consumers: NDArray[np.int64]
+    dispatched: NDArray[np.int64]
+    started: NDArray[np.int64]
+    finished: NDArray[np.int64]
+    deliveries: NDArray[np.int32]
+    work: dict[str, tuple[float, int]]
+    held: dict[str, int]
+    expired: int
+
+    @property
+    def delays(self) -> NDArray[np.float64]:
+        """Seconds from arrival to the start of the work, of the messages that were finished."""
+        done = self.finished >= 0
+        delays: NDArray[np.float64] = (self.started[done] - self.workload.arrivals[done]) / NS
+        return delays
+
+    def backlog(self, times: ArrayLike) -> NDArray[np.int64]:
+        """Messages arrived and not finished at each time (seconds); expired ones count until the end."""
+        moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
+        arrived = np.searchsorted(self.workload.arrivals, moments, side="right")
+        ended = np.sort(self.finished[self.finished >= 0])
+        return np.asarray(arrived - np.searchsorted(ended, moments, side="right"), dtype=np.int64)
+
+    def load(self, times: ArrayLike) -> NDArray[np.int64]:
+        """Messages being worked on at each time (seconds): the load on whatever the listeners call."""
+        moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
+        begun = np.sort(self.started[self.started >= 0])
+        ended = np.sort(self.finished[self.finished >= 0])
+        return np.asarray(
+            np.searchsorted(begun, moments, side="right") - np.searchsorted(ended, moments, side="right"),
+            dtype=np.int64,
+        )
+
+    def last_consume_time(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Arrival (seconds) of the newest message of which it and all before are finished, nan where there is none."""
+        moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
+        ends = np.where(self.finished < 0, np.iinfo(np.int64).max, self.finished)
+        done = np.searchsorted(np.maximum.accumulate(ends), moments, side="right") if len(ends) else moments * 0
+        arrivals = np.concatenate([[np.nan], self.workload.arrivals / NS])
+        return np.asarray(arrivals[done], dtype=np.float64)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures people compare; times in seconds. Percentiles are of the delay before work starts."""
+        delays = self.delays
+        seconds = self.end / NS
+        at = (0.5, 0.95, 0.99)
+        quantiles = np.quantile(delays, at) if len(delays) else np.full(3, np.nan)
+        steps = np.linspace(0, seconds, 201)
+        return {
+            "messages": len(self.workload),
+            "finished": int((self.finished >= 0).sum()),
+            "seconds": seconds,
+            "delay_mean": float(delays.mean()) if len(delays) else None,
+            **{
+                f"delay_p{round(100 * q)}": float(v) if len(delays) else None
+                for q, v in zip(at, quantiles, strict=True)
+            },
+            "backlog_max": int(self.backlog(steps).max()) if len(self.workload) else 0,
+            "backlog_end": int(len(self.workload) - (self.finished >= 0).sum() - self.expired),
+            "load_max": int(self.load(steps).max()) if len(self.workload) else 0,
+            "redelivered": int(np.maximum(self.deliveries - 1, 0).sum()),
+            "expired": self.expired,
+            "held": self.held,
+            "consumers": {
+                name: {"finished": finished, "busy": work / seconds if seconds else 0.0}
+                for name, (work, finished) in self.work.items()
+            },
+        }
+
+
+def simulate(
+    workload: Workload,
+    consumers: Sequence[SimulatedConsumer],
+    policy: Policy | None = None,
+    *,
+    until: float | None = None,
+) -> Simulation:
+    """Run one queue. until: seconds; None: until nothing more happens.
+
+    Raises InvalidSelectorError, and what the core raises for columns that do not fit.
+    """
+    queue = core_queue(policy or Policy(""))
+    run = QueueRun(
+        queue,
+        workload.arrivals,
+        workload.services,
+        groups=None if workload.groups is None else queue.intern_groups(workload.groups),
+        priorities=workload.priorities,
+        lifetimes=workload.lifetimes,
+    )
+    masks = {
+        text: RowMask(Selector(text).mask(workload.properties))
+        for text in dict.fromkeys(each.selector for each in consumers)
+        if text
+    }
+    names: dict[int, str] = {}
+    ids: dict[str, int] = {}
+
+    def join(each: SimulatedConsumer) -> None:
+        ids[each.name] = run.add_consumer(
+            mask=masks.get(each.selector),
+            threads=each.threads,
+            factor=each.factor,
+            prefetch=each.prefetch,
+            priority=each.priority,
+            exclusive=each.exclusive,
+        )
+        names[ids[each.name]] = each.name
+
+    number = count()
+    # What happens when: (second, order, action)
+    script: list[tuple[float, int, Any]] = []
+    for each in consumers:
+        if each.joins_at <= 0:
+            join(each)
+        else:
+            script.append((each.joins_at, next(number), lambda each=each: join(each)))
+        for at, factor in each.slows:
+            script.append((at, next(number), lambda each=each, factor=factor: run.set_factor(ids[each.name], factor)))
+        if each.dies_at is not None:
+            script.append((each.dies_at, next(number), lambda each=each: run.kill(ids[each.name])))
+        if each.leaves_at is not None:
+            script.append((each.leaves_at, next(number), lambda each=each: run.remove_consumer(ids[each.name])))
+        if each.breaks_at is not None:
+            script.append(
+                (each.breaks_at, next(number), lambda each=each: run.remove_consumer(ids[each.name], lost=True))
+            )
+    for at, _, action in sorted(script, key=lambda entry: entry[:2]):
+        if until is not None and at > until:
+            break
+        run.run(max(run.now, int(at * NS)))
+        action()
+    end = run.run(None if until is None else max(run.now, int(until * NS)))
+    expired = sum(1 for entry in queue.take_removed() if entry[1] == "expired")
+    work = {names[each]: (busy / NS, finished) for each, (busy, finished) in run.utilisation().items()}
+    return Simulation(
+        workload, names, end, run.consumers, run.dispatched, run.started, run.finished, run.deliveries, work,
+        {reason.name.lower(): total for reason, total in queue.hold_counts().items() if total}, expired,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One answer to "what if": consumers and a policy, under a name."""
+
+    name: str
+    consumers: tuple[SimulatedConsumer, ...]
+    policy: Policy = field(default_factory=lambda: Policy(""))
+
+    def with_consumers(self, copies: int) -> Variant:
+        """The first consumer so many times, the others as they are."""
+        first = self.consumers[0]
+        more = tuple(replace(first, name=f"{first.name}-{n + 1}") for n in range(copies))
+        return replace(self, consumers=more + self.consumers[1:])
+
+
+def compare(
+    workload: Workload, variants: Sequence[Variant], *, until: float | None = None
+) -> dict[str, dict[str, Any]]:
+    """``{variant: summary}`` of the same messages under each variant."""
+    return {
+        variant.name: simulate(workload, variant.consumers, variant.policy, until=until).summary()
+        for variant in variants
+    }
+
+
+__all__ = ["SimulatedConsumer", "Simulation", "Variant", "Workload", "compare", "draw", "simulate"]

@@ -1,0 +1,93 @@
+"""``pyengine simulate``: variants side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from pyengine.backlog import scenario
+from pyengine.backlog.scenario import Scenario
+from pyengine.backlog.simulate import Simulation, simulate
+
+POINTS = 200
+
+
+def ask(file: str) -> tuple[Scenario, dict[str, Simulation]]:
+    """Every variant of a scenario, played."""
+    asked = scenario.parse(sys.stdin.read(), "standard input") if file == "-" else scenario.load(Path(file))
+    played: dict[str, Simulation] = {}
+    with _progress(len(asked.variants)) as advance:
+        for variant in asked.variants:
+            played[variant.name] = simulate(asked.workload, variant.consumers, variant.policy, until=asked.until)
+            advance()
+    return asked, played
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    console = Console(stderr=True)
+    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
+def as_dict(asked: Scenario, played: dict[str, Simulation]) -> dict[str, Any]:
+    """The JSON document: a summary of each variant, and its series over time."""
+    return {
+        "title": asked.title,
+        "variants": {name: {**found.summary(), "series": series(found)} for name, found in played.items()},
+    }
+
+
+def series(found: Simulation) -> dict[str, list[float]]:
+    """Backlog, load and the time consumed up to, at POINTS moments."""
+    times = np.linspace(0, found.end / 1e9, POINTS)
+    return {
+        "seconds": [round(float(at), 6) for at in times],
+        "backlog": found.backlog(times).tolist(),
+        "load": found.load(times).tolist(),
+    }
+
+
+def show(asked: Scenario, played: dict[str, Simulation], console: Console) -> None:
+    """One row a variant (delay: mean; backlog, load: the most at any time); below it why messages are still held."""
+    if asked.title:
+        console.print(Text(asked.title, "bold"))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("variant", min_width=20, overflow="fold")
+    for heading in ("finished", "waiting", "delay", "p99", "backlog", "load"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, found in played.items():
+        row = found.summary()
+        table.add_row(
+            Text(name, "bold"),
+            f"{row['finished']:,}",
+            Text(f"{row['backlog_end']:,}", "bold red" if row["backlog_end"] else ""),
+            *(_seconds(row[key]) for key in ("delay_mean", "delay_p99")),
+            f"{row['backlog_max']:,}",
+            f"{row['load_max']:,}",
+        )
+    console.print(table)
+    for name, found in played.items():
+        if found.held:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())
+            console.print(Text(f"{name}: held at the end: {reasons}", "red"))
+        idle = [each for each, (work, _) in found.work.items() if not work]
+        if idle:
+            console.print(Text(f"{name}: never worked: {', '.join(idle[:8])}", "yellow"))
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:,.2f} s"

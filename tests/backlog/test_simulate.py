@@ -1,0 +1,190 @@
+"""Virtual time against the slow model, against queueing theory, and against the stories people tell."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyengine._engine.simulation import QueueRun, RowMask
+from pyengine.activemq import Queue
+from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare, draw, simulate
+from pyengine.errors import IllegalStateError, InvalidMessageError
+from tests.model.simulation_model import SlowRun
+
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 60), st.sampled_from(["join", "kill", "leave", "break", "slow"]), st.integers(0, 5)),
+    max_size=6,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12), st.sampled_from([None, "a", "b", "c"])), max_size=30),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=3),
+    EVENTS,
+)
+def test_the_compiled_run_is_the_slow_one(messages: Any, consumers: Any, events: Any) -> None:
+    arrivals = np.cumsum([gap for gap, _, _ in messages]).astype(np.int64)
+    services = [work for _, work, _ in messages]
+    groups = [group for _, _, group in messages]
+    fast_queue = Queue(max_page_size=5)
+    fast = QueueRun(fast_queue, arrivals, np.array(services, np.int64), groups=fast_queue.intern_groups(groups))
+    slow = SlowRun(Queue(max_page_size=5), arrivals.tolist(), services, groups, now=fast.now)
+    here: list[int] = []
+
+    def join(prefetch: int, threads: int, exclusive: bool) -> None:
+        got = fast.add_consumer(prefetch=prefetch, threads=threads, exclusive=exclusive, factor=1.5)
+        assert got == slow.add_consumer(threads, 1.5, prefetch=prefetch, exclusive=exclusive)
+        here.append(got)
+
+    for prefetch, threads, exclusive in consumers:
+        join(prefetch, threads, exclusive)
+    for at, what, which in sorted(events):
+        moment = max(fast.now, at)
+        fast.run(moment)
+        slow.run(moment)
+        fast._check()
+        if what == "join":
+            join(which, 1, False)
+        elif here:
+            consumer = here[which % len(here)]
+            if what == "kill":
+                fast.kill(consumer)
+                slow.kill(consumer)
+            elif what == "slow":
+                fast.set_factor(consumer, 3.0)
+                slow.clients[consumer].factor = 3.0
+            else:
+                here.remove(consumer)
+                fast.remove_consumer(consumer, lost=what == "break")
+                slow.remove_consumer(consumer, lost=what == "break")
+        fast._check()
+    fast.run(10_000)
+    slow.run(10_000)
+    fast._check()
+    assert fast.consumers.tolist() == slow.who
+    assert fast.dispatched.tolist() == slow.dispatched
+    assert fast.started.tolist() == slow.started
+    assert fast.finished.tolist() == slow.finished
+    assert fast.deliveries.tolist() == slow.times
+
+
+def erlang_c(servers: int, load: float) -> float:
+    """Share of messages that wait in M/M/c."""
+    top = load**servers / math.factorial(servers) * servers / (servers - load)
+    return top / (sum(load**n / math.factorial(n) for n in range(servers)) + top)
+
+
+@pytest.mark.parametrize(
+    ("servers", "threads", "services", "rho"),
+    [(1, 1, "exponential", 0.5), (1, 1, "exponential", 0.8), (3, 1, "exponential", 0.8), (1, 4, "exponential", 0.7),
+     (1, 1, "constant", 0.8)],
+)  # fmt: skip
+def test_mean_delays_are_those_of_queueing_theory(servers: int, threads: int, services: Any, rho: float) -> None:
+    """M/M/1, M/M/c and M/D/1 within the confidence interval of eight runs (t quantile for seven degrees: 3.5, 99 %)."""
+    workers, mean = servers * threads, 0.001
+    rate = rho * workers / mean
+    expected = erlang_c(workers, rho * workers) * mean / (workers * (1 - rho))
+    if services == "constant":
+        expected /= 2
+    found = []
+    for seed in range(8):
+        workload = Workload.from_rate(rate, mean, 60_000, services=services, seed=seed)
+        prefetch = 1 if threads == 1 else 1000
+        consumers = [SimulatedConsumer(f"c{n}", prefetch=prefetch, threads=threads) for n in range(servers)]
+        found.append(float(simulate(workload, consumers).delays.mean()))
+    error = np.std(found, ddof=1) / math.sqrt(len(found))
+    assert abs(np.mean(found) - expected) < 3.5 * error + 0.002 * expected
+
+
+def test_more_consumers_help_until_they_do_not() -> None:
+    workload = Workload.from_rate(100, 0.025, 5000, seed=1)
+    today = Variant("today", (SimulatedConsumer("c", prefetch=1),))
+    variants = [Variant(f"{n}", today.with_consumers(n).consumers) for n in (2, 3, 5)]
+    two, three, five = compare(workload, variants).values()
+    assert two["delay_mean"] > 10 * three["delay_mean"] > 10 * five["delay_mean"]
+    assert (two["load_max"], three["load_max"], five["load_max"]) == (2, 3, 5)  # what the listeners call pays for it
+
+
+def test_a_wide_prefetch_starves_the_other_consumer() -> None:
+    workload = Workload.from_rate(1000, 0.01, 400, seed=2)
+    late = SimulatedConsumer("late", prefetch=1000, joins_at=0.5)
+    wide = compare(workload, [Variant("wide", (SimulatedConsumer("first", prefetch=1000), late))])["wide"]
+    narrow = compare(workload, [Variant("narrow", (SimulatedConsumer("first", prefetch=1), late))])["narrow"]
+    assert wide["consumers"]["late"]["finished"] == 0
+    assert narrow["consumers"]["late"]["finished"] > 100
+    assert narrow["seconds"] < wide["seconds"]
+
+
+def test_exclusive_with_disjoint_selectors_holds_and_says_why() -> None:
+    workload = Workload.from_rate(100, 0.001, 1000, seed=3, properties={"region": np.array(["EU", "US"] * 500)})
+    consumers = (
+        SimulatedConsumer("eu", "region = 'EU'", exclusive=True),
+        SimulatedConsumer("us", "region = 'US'"),
+    )
+    summary = simulate(workload, consumers).summary()
+    assert summary["consumers"]["us"]["finished"] == 0
+    assert summary["held"] == {"exclusive_selector": 200, "not_paged_in": 600}
+    assert summary["backlog_end"] == 800
+
+
+def test_a_dead_consumer_keeps_what_it_holds_a_lost_one_gives_it_back() -> None:
+    workload = Workload.from_rate(100, 0.02, 400, seed=4)
+    other = SimulatedConsumer("other", prefetch=5)
+    dead = simulate(workload, (SimulatedConsumer("c", prefetch=50, dies_at=1.0), other)).summary()
+    lost = simulate(workload, (SimulatedConsumer("c", prefetch=50, breaks_at=1.0), other)).summary()
+    left = simulate(workload, (SimulatedConsumer("c", prefetch=50, leaves_at=1.0), other)).summary()
+    assert dead["backlog_end"] > 0
+    assert dead["redelivered"] == 0
+    assert lost["backlog_end"] == left["backlog_end"] == 0
+    assert lost["redelivered"] > 0
+
+
+def test_series_add_up() -> None:
+    workload = Workload.from_rate(50, 0.05, 500, seed=5, lifetimes=np.full(500, 100, np.int64))
+    found = simulate(workload, (SimulatedConsumer("c", prefetch=1, slows=((1.0, 4.0),)),))
+    assert found.expired > 0
+    times = np.linspace(0, found.end / 1e9, 50)
+    assert (found.backlog(times) >= found.load(times)).all()
+    assert found.load(times).max() == 1
+    done = found.last_consume_time(times)
+    assert (np.nan_to_num(done[1:]) >= np.nan_to_num(done[:-1])).all()
+    assert found.summary()["finished"] + found.expired == 500
+
+
+def test_a_message_log_is_replayed_from_its_first_message() -> None:
+    log = Workload.from_log([5_000, 5_010, 5_010, 6_000], 0.001)
+    assert log.arrivals.tolist() == [0, 10_000_000, 10_000_000, 1_000_000_000]
+    assert len(simulate(log, (SimulatedConsumer("c"),)).delays) == 4
+    assert simulate(Workload.from_log([], 1.0), (SimulatedConsumer("c"),)).summary()["finished"] == 0
+
+
+def test_misuse_is_refused() -> None:
+    queue = Queue()
+    with pytest.raises(InvalidMessageError, match="must be in order"):
+        QueueRun(queue, [2, 1], [0, 0])
+    with pytest.raises(InvalidMessageError, match="one value a message"):
+        QueueRun(queue, [1, 2], [0])
+    with pytest.raises(InvalidMessageError, match="must not be negative"):
+        QueueRun(queue, [1], [-1])
+    run = QueueRun(queue, [1], [1])
+    with pytest.raises(InvalidMessageError, match="one answer a message"):
+        run.add_consumer(mask=RowMask(np.array([True, False])))
+    with pytest.raises(ValueError, match="one thread at least"):
+        run.add_consumer(threads=0)
+    with pytest.raises(IllegalStateError, match="is not here"):
+        run.kill(77)
+    run.run(5)
+    with pytest.raises(ValueError, match="does not go back"):
+        run.run(4)
+    with pytest.raises(ValueError, match="must rise"):
+        Workload.from_log([2, 1], 0.1)
+    with pytest.raises(ValueError, match="must be positive"):
+        Workload.from_rate(0, 1, 1)
+    with pytest.raises(ValueError, match="exponential, constant or lognormal"):
+        draw(np.random.default_rng(), "normal", 1, 1)  # type: ignore[arg-type]
