@@ -33,6 +33,15 @@ def settle(clock: Clock) -> None:
         clock.settle()
 
 
+def hand_over(worker: Worker, action: Callable[[], None]) -> bool:
+    """Have a worker run it; False if the worker has stopped: then nothing is left to be done."""
+    try:
+        worker.submit(action)
+    except IllegalStateError:
+        return False
+    return True
+
+
 class Member(Protocol):
     """A consumer group's member as its client sees it."""
 
@@ -63,8 +72,8 @@ class Periodic:
     def _fire(self) -> None:
         if self._stopped:
             return
-        self._timer = self._clock.call_at(self._timer.when + self._period, self._fire)
-        self._worker.submit(self._run)
+        if hand_over(self._worker, self._run):
+            self._timer = self._clock.call_at(self._timer.when + self._period, self._fire)
 
     def _run(self) -> None:
         try:
@@ -94,7 +103,7 @@ class PullMessageService:
     def execute_task(self, task: Callable[[], None]) -> None:
         """Run something on the service's thread; nothing once it has stopped."""
         if not self._stopped:
-            self._worker.submit(task)
+            hand_over(self._worker, task)
 
     def close(self) -> None:
         """Stop; requests that wait are gone."""
@@ -161,8 +170,7 @@ class RebalanceService:
 
     def _begin(self) -> None:
         if not self._stopped and not self._running:
-            self._running = True
-            self._worker.submit(self._run)
+            self._running = hand_over(self._worker, self._run)
 
     def _run(self) -> None:
         with self._lock:
@@ -235,9 +243,7 @@ class MQClientInstance:
 
     def answer(self, action: Callable[[], None]) -> None:
         """Run what a broker's answer leads to on the client's thread for that."""
-        try:
-            self.callbacks.submit(action)
-        except IllegalStateError:
+        if not hand_over(self.callbacks, action):
             log.info("an answer came after the shutdown of client %s", self.client_id)
 
     def _send_heartbeats(self) -> None:

@@ -10,7 +10,7 @@ from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
 from pyengine.errors import IllegalStateError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Periodic
+from pyengine.rocketmq.client import Periodic, hand_over
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
@@ -113,7 +113,7 @@ class ConsumeMessageConcurrentlyService:
 
         clock = self._member.clock
         self._timers = [timer for timer in self._timers if timer.pending]
-        self._timers.append(clock.call_at(clock.now() + RESUBMIT_DELAY, lambda: self._scheduled.submit(submit)))
+        self._timers.append(clock.call_at(clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
 
     def run(self, request: ConsumeRequest) -> None:
         """One batch through the listener, and what follows from its answer."""

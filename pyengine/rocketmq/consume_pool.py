@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from collections.abc import Callable
 from pyengine._engine.consumer_parameters import allowed_core_pool_size
 from pyengine.clock import Clock, Worker
 from pyengine.errors import IllegalStateError
+
+log = logging.getLogger("pyengine.rocketmq")
 
 Task = Callable[[], None]
 
@@ -70,30 +73,29 @@ class ConsumePool:
             self._closed = True
             done = self._clock.wait(self._changed, lambda: not self._tasks and not self._busy, wait)
             self._tasks.clear()
-            workers = [worker for worker in self._workers if worker in self._idle or done]
-        for worker in workers:
+            idle = list(self._idle)
+        for worker in idle:
             worker.close()
         return done
 
     def _drain(self, worker: Worker) -> None:
+        """Run tasks until none is left, or this thread is one too many."""
         while True:
             with self._changed:
-                surplus = len(self._workers) > self._core
-                if not self._tasks or surplus:
+                retires = self._closed or len(self._workers) > self._core
+                if not self._tasks or (retires and not self._closed):
                     self._busy -= 1
-                    if surplus:
+                    if retires:
                         self._workers.remove(worker)
-                        following = self._idle.pop() if self._tasks and self._idle else None
-                        if following is not None:
-                            self._busy += 1
                     else:
                         self._idle.append(worker)
-                        following = None
                     self._changed.notify_all()
                     break
                 task = self._tasks.popleft()
-            task()
-        if surplus:
+            try:
+                task()
+            except Exception:
+                # The real pool keeps this in a Future that nobody reads; the batch stays as it is in both.
+                log.exception("a consume task of %s failed", self._name)
+        if retires:
             worker.close()
-        if following is not None:
-            following.submit(lambda: self._drain(following))

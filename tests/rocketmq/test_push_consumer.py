@@ -1,0 +1,467 @@
+"""The push consumer at an embedded broker, under a clock that the test moves, and once on real threads."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from pyengine import rocketmq
+from pyengine.clock import ManualClock, SystemClock
+from pyengine.errors import IllegalStateError
+from pyengine.rocketmq import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    Message,
+    MessageExt,
+    MessageListenerOrderly,
+    MessageQueue,
+    MQClientError,
+)
+
+DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+Handler = Callable[[Sequence[MessageExt], Any], Any]
+
+
+class Site:
+    """A broker with one topic, a producer, and consumers that write down what they are given."""
+
+    def __init__(self, queues: int = 1) -> None:
+        self.clock = ManualClock(now=1_700_000_000_000)
+        self.broker = rocketmq.Broker(clock=self.clock)
+        self.broker.create_topic("T", queues)
+        self.producer = rocketmq.Producer(self.broker)
+        self.given: list[tuple[str, bytes | None, int]] = []
+        self.consumers: list[rocketmq.DefaultMQPushConsumer] = []
+
+    def send(self, *bodies: bytes, queue: int | None = None, **properties: str) -> None:
+        for body in bodies:
+            message = Message("T", body, properties=properties)
+            self.producer.send(message, queue=None if queue is None else MessageQueue("T", "broker-a", queue))
+
+    def consumer(
+        self, handler: Any = None, *, group: str = "G", expression: Any = "*", start: bool = True, **parameters: Any
+    ) -> rocketmq.DefaultMQPushConsumer:
+        consumer = rocketmq.DefaultMQPushConsumer(
+            group, broker=self.broker, **{"consume_from_where": FIRST, **parameters}
+        )
+        consumer.subscribe("T", expression)
+        consumer.register_message_listener(handler or self.accept())
+        self.consumers.append(consumer)
+        if start:
+            consumer.start()
+            self.clock.advance(3000)
+        return consumer
+
+    def accept(self, answer: Any = DONE, name: str = "") -> Handler:
+        """A listener that writes its messages down and answers always the same."""
+
+        def listener(messages: Sequence[MessageExt], context: Any) -> Any:
+            self.given += [(name, message.body, message.reconsume_times) for message in messages]
+            return answer
+
+        return listener
+
+    def bodies(self) -> list[bytes | None]:
+        return [body for _, body, _ in self.given]
+
+    def committed(self, group: str = "G", topic: str = "T") -> list[int]:
+        offsets = self.broker.consumer_offsets(group, topic)
+        return [offsets[queue] for queue in rocketmq.sort_queues(list(offsets))]
+
+    def close(self) -> None:
+        for consumer in self.consumers:
+            consumer.shutdown()
+        self.broker.close()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+def test_messages_arrive_and_their_offsets_are_committed(site: Site) -> None:
+    site.consumer()
+    site.send(b"1", b"2", b"3", queue=0)
+    site.clock.advance(100)
+    assert site.bodies() == [b"1", b"2", b"3"]
+    site.clock.advance(10_000)
+    assert site.committed() == [3]
+
+
+def test_groups_are_independent(site: Site) -> None:
+    site.consumer(site.accept(name="a"), group="A")
+    site.consumer(site.accept(name="b"), group="B")
+    site.send(b"1")
+    site.clock.advance(100)
+    assert sorted(site.given) == [("a", b"1", 0), ("b", b"1", 0)]
+
+
+def test_a_group_shares_the_queues_and_takes_over_when_one_leaves() -> None:
+    site = Site(queues=4)
+    first = site.consumer(site.accept(name="1"))
+    second = site.consumer(site.accept(name="2"))
+    site.clock.advance(25_000)
+    shares = [len(c.consumer_running_info().mq_table) for c in (first, second)]
+    assert sorted(shares) == [2, 3]  # four queues of the topic, one of the retry topic
+    for queue in range(4):
+        site.send(b"%d" % queue, queue=queue)
+    site.clock.advance(100)
+    assert sorted(site.bodies()) == [b"0", b"1", b"2", b"3"]
+    assert {name for name, *_ in site.given} == {"1", "2"}
+    site.given.clear()
+    first.shutdown()
+    site.clock.advance(2_000)
+    for queue in range(4):
+        site.send(b"%d" % queue, queue=queue)
+    site.clock.advance(1_000)
+    assert sorted(site.given) == [("2", b"%d" % queue, 0) for queue in range(4)]
+    site.close()
+
+
+def test_a_failed_message_comes_again_by_the_delay_levels_and_ends_among_the_dead_letters(site: Site) -> None:
+    site.consumer(site.accept(LATER), max_reconsume_times=2)
+    site.send(b"x")
+    site.clock.advance(9_000)
+    assert [tries for *_, tries in site.given] == [0]
+    site.clock.advance(2_000)
+    assert [tries for *_, tries in site.given] == [0, 1]
+    site.clock.advance(31_000)
+    assert [tries for *_, tries in site.given] == [0, 1, 2]
+    site.clock.advance(3_600_000)
+    assert len(site.given) == 3
+    assert [message.body for message in site.broker.messages("%DLQ%G")] == [b"x"]
+
+
+def test_a_listener_sees_a_retried_message_under_its_own_topic(site: Site) -> None:
+    topics = []
+
+    def listener(messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus:
+        topics.append(messages[0].topic)
+        context.delay_level_when_next_consume = 1
+        return LATER if len(topics) == 1 else DONE
+
+    site.consumer(listener)
+    site.send(b"x")
+    site.clock.advance(3_000)
+    assert topics == ["T", "T"]
+
+
+def test_ack_index_gives_back_what_is_behind_it(site: Site) -> None:
+    def listener(messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus:
+        site.accept()(messages, context)
+        context.ack_index = 1
+        context.delay_level_when_next_consume = 1
+        return DONE
+
+    site.send(b"1", b"2", b"3", b"4", queue=0)
+    site.consumer(listener, consume_message_batch_max_size=4)
+    site.clock.advance(15_000)
+    assert site.given == [("", b"1", 0), ("", b"2", 0), ("", b"3", 0), ("", b"4", 0), ("", b"3", 1), ("", b"4", 1)]
+    assert site.committed() == [4]
+
+
+@pytest.mark.parametrize("answer", [None, "nonsense"])
+def test_no_answer_and_a_wrong_one_are_failures(site: Site, answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    site.consumer(site.accept(answer))
+    with caplog.at_level(logging.WARNING, logger="pyengine.rocketmq"):
+        site.send(b"x")
+        site.clock.advance(11_000)
+    assert [tries for *_, tries in site.given] == [0, 1]
+    assert "consumeMessage return null, Group: G Msgs: [MessageExt [brokerName=broker-a" in caplog.text
+    assert ("consumeMessage exception: TypeError" in caplog.text) == (answer is not None)
+
+
+def test_an_exception_is_a_failure(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    def listener(messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus:
+        site.accept()(messages, context)
+        raise ValueError("no stock")
+
+    site.consumer(listener)
+    site.send(b"x")
+    site.clock.advance(11_000)
+    assert [tries for *_, tries in site.given] == [0, 1]
+    assert "consumeMessage exception: ValueError: no stock, listener(" in caplog.text
+
+
+def test_coroutine_listeners(site: Site) -> None:
+    async def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        site.accept()(messages, context)
+        return DONE
+
+    site.consumer(listener)
+    site.send(b"1", b"2")
+    site.clock.advance(100)
+    assert sorted(map(str, site.bodies())) == ["b'1'", "b'2'"]
+
+
+def test_order_is_kept_when_a_message_fails(site: Site) -> None:
+    fails = {b"2": 2}
+
+    def listener(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        body = messages[0].body or b""
+        site.accept()(messages, context)
+        if fails.get(body, 0):
+            fails[body] -= 1
+            return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+        return ConsumeOrderlyStatus.SUCCESS
+
+    site.consumer(MessageListenerOrderly(listener))
+    site.send(b"1", b"2", b"3", queue=0)
+    site.clock.advance(100)
+    assert site.given == [("", b"1", 0), ("", b"2", 0)]
+    site.clock.advance(1_000)
+    assert site.given[2:] == [("", b"2", 1)]
+    site.clock.advance(1_000)
+    assert site.given[3:] == [("", b"2", 2), ("", b"3", 0)]
+    site.clock.advance(10_000)
+    assert site.committed() == [3]
+
+
+def test_order_with_commit_and_rollback(site: Site) -> None:
+    answers = [
+        ConsumeOrderlyStatus.SUCCESS,
+        ConsumeOrderlyStatus.ROLLBACK,
+        ConsumeOrderlyStatus.SUCCESS,
+        ConsumeOrderlyStatus.COMMIT,
+    ]
+
+    def listener(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        context.auto_commit = False
+        context.suspend_current_queue_time_millis = 10
+        site.accept()(messages, context)
+        return answers[len(site.given) - 1]
+
+    consumer = site.consumer(MessageListenerOrderly(listener))
+    site.send(b"1", b"2", queue=0)
+    site.clock.advance(100)
+    assert site.bodies() == [b"1", b"2", b"1", b"2"]
+    assert consumer.consumer_running_info().mq_table[MessageQueue("T", "broker-a", 0)]["commitOffset"] == 2
+
+
+def test_an_exhausted_ordered_message_becomes_a_dead_letter(site: Site) -> None:
+    site.consumer(
+        MessageListenerOrderly(site.accept(ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)), max_reconsume_times=1
+    )
+    site.send(b"x", queue=0)
+    site.clock.advance(5_000)
+    assert [tries for *_, tries in site.given] == [0, 1]
+    assert [message.body for message in site.broker.messages("%DLQ%G")] == [b"x"]
+
+
+def test_an_ordered_queue_has_one_owner_at_a_time() -> None:
+    site = Site(queues=2)
+    success = ConsumeOrderlyStatus.SUCCESS
+    first = site.consumer(MessageListenerOrderly(site.accept(success, "1")))
+    site.consumer(MessageListenerOrderly(site.accept(success, "2")))
+    site.clock.advance(45_000)
+    for _ in range(3):
+        site.send(b"0", queue=0)
+        site.send(b"1", queue=1)
+    site.clock.advance(1_000)
+    owners = {body: {name for name, other, _ in site.given if other == body} for body in (b"0", b"1")}
+    assert all(len(names) == 1 for names in owners.values())
+    assert owners[b"0"] != owners[b"1"]
+    first.shutdown()
+    site.clock.advance(25_000)
+    site.given.clear()
+    site.send(b"0", queue=0)
+    site.send(b"1", queue=1)
+    site.clock.advance(1_000)
+    assert {name for name, *_ in site.given} == {"2"}
+    assert len(site.given) == 2
+    site.close()
+
+
+def test_flow_control_holds_pulling_back_and_says_so(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    consumer = site.consumer(site.accept(), pull_threshold_for_queue=3, pull_batch_size=2)
+    member = consumer.default_mq_push_consumer_impl
+    submitted: list[Any] = []
+    submit, member.consuming.submit = member.consuming.submit, lambda *batch: submitted.append(batch)  # type: ignore[method-assign]
+    with caplog.at_level(logging.WARNING, logger="pyengine.rocketmq"):
+        site.send(*[b"%d" % i for i in range(10)], queue=0)
+        site.clock.advance(1_000)
+    lines = [record.getMessage() for record in caplog.records if "so do flow control" in record.getMessage()]
+    info = consumer.consumer_running_info().mq_table[MessageQueue("T", "broker-a", 0)]
+    assert info["cachedMsgCount"] == 4  # three cached messages still pull, four do not
+    assert lines == [
+        "the cached message count exceeds the threshold 3, so do flow control, minOffset=0, maxOffset=3, count=4, "
+        "size=0 MiB, pullRequest=PullRequest [consumerGroup=G, messageQueue=MessageQueue [topic=T, "
+        "brokerName=broker-a, queueId=0], nextOffset=4], flowControlTimes=1"
+    ]
+    member.consuming.submit = submit  # type: ignore[method-assign]
+    for batch in submitted:
+        submit(*batch)
+    site.clock.advance(1_000)
+    assert len(site.given) == 10
+
+
+def test_suspend_and_resume(site: Site) -> None:
+    consumer = site.consumer()
+    consumer.suspend()
+    site.clock.advance(20_000)
+    site.send(b"1", b"2")
+    site.clock.advance(30_000)
+    assert len(site.given) <= 1  # a pull that waited at the broker still brings what wakes it
+    consumer.resume()
+    site.clock.advance(2_000)
+    assert sorted(map(str, site.bodies())) == ["b'1'", "b'2'"]
+
+
+def test_what_expired_is_given_back_from_the_head(site: Site) -> None:
+    consumer = site.consumer(consume_timeout=1)
+    member = consumer.default_mq_push_consumer_impl
+    member.consuming.submit = lambda *batch: None  # type: ignore[method-assign]
+    site.send(b"1", b"2", b"3", queue=0)
+    site.clock.advance(100)
+    queue = member.process_queues[MessageQueue("T", "broker-a", 0)]
+    site.clock.advance(200_000)
+    assert queue.cached_offsets == [0, 1, 2]  # not started: nothing expires
+    request = _started(member, queue)
+    site.clock.advance(125_000)
+    assert queue.cached_offsets == [1, 2]
+    assert request is not None
+    site.clock.advance(15_000)
+    assert queue.message_count == 2
+
+
+def _started(member: Any, queue: rocketmq.ProcessQueue) -> Any:
+    """The head of a queue as its listener holds it: stamped, not finished."""
+    head = queue.expired(2**62, 0) or queue.take_messages(1)[0]
+    head.properties["CONSUME_START_TIME"] = str(member.clock.now())
+    queue.make_message_to_consume_again([head])
+    return head
+
+
+def test_tags_and_sql(site: Site) -> None:
+    site.consumer(site.accept(name="tags"), group="A", expression="TagA || TagC")
+    site.consumer(site.accept(name="sql"), group="B", expression=rocketmq.sql("price > 10"))
+    site.send(b"1", TAGS="TagA", price="5")
+    site.send(b"2", TAGS="TagB", price="50")
+    site.clock.advance(100)
+    assert sorted(site.given) == [("sql", b"2", 0), ("tags", b"1", 0)]
+
+
+def test_an_offset_below_what_is_left_is_repaired(site: Site) -> None:
+    site.send(*[b"%d" % i for i in range(10)], queue=0)
+    site.broker.delete_below(MessageQueue("T", "broker-a", 0), 6)
+    site.consumer()
+    site.clock.advance(3_000)
+    assert site.bodies() == [b"6", b"7", b"8", b"9"]
+
+
+def test_a_restart_repeats_what_is_behind_the_smallest_unfinished_offset(site: Site) -> None:
+    fails = {b"1"}
+
+    def listener(messages: Sequence[MessageExt], context: ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus:
+        context.ack_index = -5 if messages[0].body in fails else context.ack_index
+        return site.accept()(messages, context)
+
+    consumer = site.consumer(listener)
+    site.send(b"0", b"1", b"2", b"3", b"4", queue=0)
+    site.clock.advance(12_000)
+    assert site.committed() == [1]
+    consumer.shutdown()
+    fails.clear()
+    site.given.clear()
+    site.consumer(listener)
+    assert site.bodies() == [b"1", b"2", b"3", b"4"]
+
+
+def test_topic_thresholds_are_shared_by_all_queues() -> None:
+    site = Site(queues=2)
+    consumer = site.consumer(pull_threshold_for_topic=1000, pull_threshold_size_for_topic=70)
+    assert (consumer.pull_threshold_for_queue, consumer.pull_threshold_size_for_queue) in ((500, 35), (333, 23))
+    site.close()
+
+
+def test_start_refuses_in_the_real_words(site: Site) -> None:
+    consumer = site.consumer(start=False, consume_thread_min=30)
+    with pytest.raises(MQClientError, match=r"consumeThreadMin \(30\) is larger than consumeThreadMax \(20\)"):
+        consumer.start()
+    with pytest.raises(MQClientError, match="maybe started once, START_FAILED"):
+        consumer.start()
+    site.consumer(instance_name="one")
+    with pytest.raises(MQClientError, match="has been created before"):
+        site.consumer(instance_name="one")
+    with pytest.raises(IllegalStateError, match="consume_timeout = 0"):
+        site.consumer(group="H", consume_timeout=0)
+    with pytest.raises(MQClientError, match="subscription exception"):
+        consumer.subscribe("T", "||")
+
+
+def test_update_core_pool_size_keeps_below_the_maximum(site: Site) -> None:
+    consumer = site.consumer()
+    for asked, expected in ((19, 19), (20, 19), (0, 19), (-1, 19), (5, 5)):
+        consumer.update_core_pool_size(asked)
+        assert consumer.consumer_running_info().properties["PROP_THREADPOOL_CORE_SIZE"] == str(expected)
+
+
+def test_rates_and_running_info(site: Site) -> None:
+    consumer = site.consumer()
+    for _ in range(6):
+        site.send(b"x")
+        site.clock.advance(10_000)
+    info = consumer.consumer_running_info(with_stacks=True)
+    assert info.status_table["T"].consume_ok_tps == pytest.approx(0.1)
+    assert info.status_table["T"].consume_failed_msgs == 0
+    assert info.properties["consumeThreadMin"] == "20"
+    assert info.properties["PROP_CONSUMEORDERLY"] == "false"
+    assert [data.topic for data in info.subscription_set] == ["%RETRY%G", "T"]
+    assert info.analyze_process_queue() == []
+    assert "MainThread" in info.jstack
+
+
+def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running() -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    clock = SystemClock()
+    names: set[str] = set()
+    lock = threading.Lock()
+    bodies: list[bytes | None] = []
+    done = threading.Event()
+
+    async def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        with lock:
+            bodies.extend(message.body for message in messages)
+            if len(bodies) >= 500:
+                done.set()
+        return DONE
+
+    def blocking(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        names.add(threading.current_thread().name)
+        return DONE
+
+    with rocketmq.Broker(clock=clock) as broker:
+        broker.create_topic("T", 4)
+        producer = rocketmq.Producer(broker)
+        for i in range(500):
+            producer.send(Message("T", b"%d" % i))
+        consumers = []
+        for group, handler in (("async", listener), ("plain", blocking)):
+            consumer = rocketmq.DefaultMQPushConsumer(
+                group, broker=broker, consume_from_where=FIRST, await_termination_millis_when_shutdown=10_000
+            )
+            consumer.subscribe("T")
+            consumer.register_message_listener(handler)  # type: ignore[type-var]
+            consumer.start()
+            consumers.append(consumer)
+        assert done.wait(30)
+        for consumer in consumers:
+            consumer.shutdown()
+        assert sorted(bodies, key=str) == sorted([b"%d" % i for i in range(500)], key=str)
+        assert names
+        assert all(name.startswith("ConsumeMessageThread_plain_") for name in names)
+        assert sum(broker.consumer_offsets("async", "T").values()) == 500
+    clock.close()
+    left = {thread.name for thread in threading.enumerate()} - before
+    assert not {name for name in left if "Consume" in name or "Rebalance" in name or "MQClient" in name}
