@@ -295,7 +295,7 @@ cdef class QueueRun:
 
     cdef int wakeups(self) except -1:
         self.queue.out_size = 0
-        self.queue.run_wakeups(self.now // MILLISECOND)
+        self.queue.run_wakeups(self.now // MILLISECOND, -1)
         return self.hand()
 
     cdef int hand(self) except -1:
