@@ -17,11 +17,13 @@ from pyengine.backlog.evidence import (
     DestinationState,
     Evidence,
     FlowControlState,
+    GroupSettings,
     GroupState,
     OffsetState,
     ProcessQueueState,
     StreamProgress,
     SubscriptionState,
+    TopicSettings,
     read_files,
 )
 from pyengine.backlog.findings import Finding, Severity
@@ -168,6 +170,14 @@ CASES: dict[str, tuple[Evidence, Evidence]] = {
     "uneven_allocation": (
         offsets(*(replace(OFFSET, queue=n, client="c1" if n < 3 else "c2") for n in range(4))),
         offsets(*(replace(OFFSET, queue=n, client="c1" if n < 3 else "c2") for n in range(5))),
+    ),
+    "consume_disabled": (
+        Evidence(offsets=[OFFSET], group_settings=[GroupSettings("f", "g", False, 16, 1)]),
+        Evidence(offsets=[OFFSET], group_settings=[GroupSettings("f", "other", False, 16, 1)]),
+    ),
+    "unread_queues": (
+        Evidence(topics=[TopicSettings("f", "Orders", 4, 8, 6)]),
+        Evidence(topics=[TopicSettings("f", "Orders", 8, 4, 6)]),
     ),
     "blocked_listener": (clients(held(last_consume=T - 61_000)), clients(held(last_consume=T - 61_000, count=0))),
     "lock_not_held": (

@@ -139,6 +139,32 @@ def test_spark_progress_in_lines_of_a_log() -> None:
     assert len(evidence.remarks) == 1
 
 
+def test_rocketmq_s_own_files() -> None:
+    broker = read_text(
+        '{"dataVersion":{"counter":1},"offsetTable":{"Orders@g":{0:12,1:15},"%RETRY%g@g":{0:3}}}', "c.json"
+    )
+    assert [(each.topic, each.group, each.queue, each.consumer_offset, each.lag) for each in broker.offsets] == [
+        ("Orders", "g", 0, 12, None),
+        ("Orders", "g", 1, 15, None),
+        ("%RETRY%g", "g", 0, 3, None),
+    ]
+    local = '{"offsetTable":{{"brokerName":"broker-a","queueId":1,"topic":"Orders"}:42}}'
+    (state,) = read_text(local, "c/g/offsets.json").offsets
+    assert (state.group, state.label, state.consumer_offset) == ("g", "Orders/broker-a/1", 42)
+    stats = local.replace(":42", ':{"brokerOffset":50,"consumerOffset":42,"pullOffset":45,"lastTimestamp":7}')
+    (state,) = read_text(stats, "stats.json").offsets
+    assert (state.lag, state.inflight, state.last_time) == (8, 3, 7)
+    topics = '{"topicConfigTable":{"Orders":{"readQueueNums":4,"writeQueueNums":8,"perm":6},"odd":{}}}'
+    evidence = read_text(topics, "topics.json")
+    assert [(each.topic, each.read_queues, each.write_queues) for each in evidence.topics] == [("Orders", 4, 8)]
+    assert evidence.remarks[0].text == "topic odd"
+    groups = '{"subscriptionGroupTable":{"g":{"groupName":"g","consumeEnable":false,"retryMaxTimes":3}}}'
+    (group,) = read_text(groups, "subscriptionGroup.json").group_settings
+    assert (group.group, group.consume_enable, group.retry_max_times) == ("g", False, 3)
+    with pytest.raises(InvalidSourceError, match=r"cut\.json: no fastjson at line 1"):
+        read_text('{"offsetTable":{"Orders@g":{0:12,', "cut.json")
+
+
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("buy milk")
     with pytest.raises(InvalidSourceError, match="holds nothing that is known here; read are: Jolokia JSON"):

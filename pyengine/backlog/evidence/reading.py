@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pyengine.backlog.evidence import client_log, jolokia, running_info, spark_progress, stacks, tables
+from pyengine.backlog.evidence import client_log, jolokia, running_info, spark_progress, stacks, store_files, tables
 from pyengine.backlog.evidence.model import Evidence
 from pyengine.errors import InvalidSourceError
 
@@ -24,6 +24,7 @@ class Reader(NamedTuple):
 READERS = (
     Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
     Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
+    Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
     Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
     Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
     Reader("rocketmq_client.log", client_log.recognises, client_log.read),
@@ -60,6 +61,8 @@ def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
         if reader.recognises(text):
             try:
                 return reader.read(text, file, modified)
+            except InvalidSourceError:
+                raise
             except ValueError as error:
                 raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
     kinds = "; ".join(reader.what for reader in READERS)

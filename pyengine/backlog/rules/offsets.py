@@ -237,8 +237,39 @@ def _worst(queues: Sequence[Progress]) -> list[str]:
 RULES = (stopped, unassigned_queue, stalled, trend, rewound, ahead_of_broker, retention, uneven_allocation)
 
 
+def disabled(evidence: Evidence) -> Iterator[Finding]:
+    """consume_disabled: the broker refuses pulls of a group that has offsets."""
+    used = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
+    for settings in evidence.group_settings:
+        if not settings.consume_enable and settings.group in used:
+            yield Finding(
+                "consume_disabled",
+                Severity.ERROR,
+                f"group {settings.group}",
+                (f"consumeEnable false ({settings.file})",),
+                "Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.",
+            )
+
+
+def unread_queues(evidence: Evidence) -> Iterator[Finding]:
+    """unread_queues: a topic is written to more queues than are read, or may not be read at all."""
+    for topic in evidence.topics:
+        readable = topic.perm & 4
+        if topic.write_queues > topic.read_queues or (topic.perm & 2 and not readable):
+            yield Finding(
+                "unread_queues",
+                Severity.ERROR,
+                f"topic {topic.topic}",
+                (f"writeQueueNums {topic.write_queues}, readQueueNums {topic.read_queues}, perm {topic.perm}",),
+                "Messages go to queues that no consumer gets. Raise readQueueNums first, then writeQueueNums. To "
+                "shrink a topic lower writeQueueNums first and wait until the rest is consumed.",
+            )
+
+
 def findings(evidence: Evidence) -> Iterator[Finding]:
-    """Every rule on every group and topic; then groups of which only a line is known."""
+    """Every rule on every group and topic; settings; then groups of which only a line is known."""
+    yield from disabled(evidence)
+    yield from unread_queues(evidence)
     for group in groups(evidence):
         for rule in RULES:
             yield from rule(group)

@@ -1,0 +1,100 @@
+"""RocketMQ's own files, in fastjson's dialect: consumerOffset.json, offsets.json, topics.json, subscriptionGroup.json,
+and the JSON of ConsumeStats (what the admin tools get from a broker)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
+from pyengine.rocketmq import fastjson
+from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
+
+TABLES = ("offsetTable", "topicConfigTable", "subscriptionGroupTable")
+
+
+def recognises(text: str) -> bool:
+    """True for a document with one of the tables."""
+    return text.lstrip()[:1] == "{" and any(f'"{name}"' in text for name in TABLES)
+
+
+def read(text: str, file: str, modified: int | None) -> Evidence:
+    """Offsets, topics or groups; an offset file knows nothing of the broker's newest offset."""
+    document = fastjson.loads(text, file)
+    found = Evidence()
+    table = document.get("offsetTable")
+    if "topicConfigTable" in document:
+        _topics(document["topicConfigTable"], file, found)
+    elif "subscriptionGroupTable" in document:
+        _groups(document["subscriptionGroupTable"], file, found)
+    elif table and all(isinstance(value, dict) and "brokerOffset" in value for value in table.values()):
+        _consume_stats(table, file, modified, found)
+    elif table and all(isinstance(key, tuple) for key in table):
+        for queue, offset in read_local_offsets(text, file).items():
+            found.offsets.append(
+                _state(file, modified, _group_of(file), queue.topic, queue.broker_name, queue.queue_id, None, offset)
+            )
+    else:
+        for key, queues in read_consumer_offsets(text, file)[0].items():
+            topic, _, group = key.partition("@")
+            for queue_id, offset in queues.items():
+                found.offsets.append(_state(file, modified, group, topic, "", queue_id, None, offset))
+    return found
+
+
+def _state(
+    file: str, time: int | None, group: str, topic: str, broker: str, queue: int, newest: int | None, offset: int
+) -> OffsetState:
+    return OffsetState(file, time, "rocketmq", group, topic, broker, queue, newest, offset)
+
+
+def _group_of(file: str) -> str:
+    """The real client keeps offsets.json in a folder named after the group."""
+    parts = file.replace("\\", "/").split("/")
+    return parts[-2] if len(parts) > 1 and parts[-1].startswith("offsets.json") else ""
+
+
+def _consume_stats(table: dict[Any, dict[str, Any]], file: str, time: int | None, found: Evidence) -> None:
+    for key, wrapper in table.items():
+        queue = dict(key) if isinstance(key, tuple) else {}
+        consumer, pulled = int(wrapper["consumerOffset"]), wrapper.get("pullOffset")
+        found.offsets.append(
+            OffsetState(
+                file,
+                time,
+                "rocketmq",
+                "",
+                str(queue.get("topic", key)),
+                str(queue.get("brokerName", "")),
+                int(queue.get("queueId", 0)),
+                int(wrapper["brokerOffset"]),
+                consumer,
+                inflight=None if pulled is None else int(pulled) - consumer,
+                last_time=int(wrapper.get("lastTimestamp", 0)),
+            )
+        )
+
+
+def _topics(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> None:
+    for name, topic in table.items():
+        try:
+            numbers = (int(topic["readQueueNums"]), int(topic["writeQueueNums"]), int(topic.get("perm", 6)))
+        except (KeyError, TypeError, ValueError) as error:
+            found.remarks.append(Remark(file, 0, f"topic {name}", f"not a topic's settings: {error!r}"))
+            continue
+        found.topics.append(TopicSettings(file, str(name), *numbers))
+
+
+def _groups(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> None:
+    for name, group in table.items():
+        if not isinstance(group, dict):
+            found.remarks.append(Remark(file, 0, f"group {name}", "not a group's settings"))
+            continue
+        found.group_settings.append(
+            GroupSettings(
+                file,
+                str(name),
+                bool(group.get("consumeEnable", True)),
+                int(group.get("retryMaxTimes", 16)),
+                int(group.get("retryQueueNums", 1)),
+            )
+        )
