@@ -37,6 +37,7 @@ from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBr
 from pyengine.rocketmq.parameters import ClientConfig, ConsumerParameters
 from pyengine.rocketmq.producer import Producer
 from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
+from pyengine.rocketmq.record_worker import RecordWorker, TopicPartition
 from pyengine.rocketmq.remoting import (
     ConsumeFromWhere,
     MessageModel,
@@ -94,10 +95,12 @@ __all__ = [
     "PullResult",
     "PullStatus",
     "ReadOffsetType",
+    "RecordWorker",
     "RemoteBrokerOffsetStore",
     "SendResult",
     "SendStatus",
     "SubscriptionData",
+    "TopicPartition",
     "allocate",
     "allocate_all",
     "build_subscription",

@@ -16,6 +16,7 @@ from pyengine.rocketmq.client import MQClientInstance, client_instance, release,
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consume_status import ConsumeStatistics
 from pyengine.rocketmq.listener import MessageListenerOrderly
+from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -169,7 +170,7 @@ class GroupMember:
 
     def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
         if not self.clustering:
-            raise MQClientError(attached("BROADCASTING keeps its offsets in a store of its own: set offset_store"))
+            return LocalFileOffsetStore(client.client_id, self.group)
         return RemoteBrokerOffsetStore(client.api, self.group)
 
     def shutdown(self) -> None:

@@ -1,0 +1,54 @@
+"""work: records of queues that somebody else polled: who may work on which record now, and what is safe to commit.
+
+A lane holds the records that must be worked on one after the other: those of one key, of one queue, or a single one.
+Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand; a record is in its ProcessQueue
+until it is completed; a revoked queue is in no table, and its records know an epoch that no table has.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.process_queue cimport ProcessQueue
+
+
+cdef class Lane:
+    cdef object waiting         # deque of Work
+    cdef object key
+    cdef Assigned assigned
+    cdef bint busy              # one record of it is in hand
+
+
+cdef class Assigned:
+    cdef object queue
+    cdef int64_t epoch
+    cdef ProcessQueue process_queue
+    cdef dict lanes             # key -> Lane
+    cdef int64_t safe           # offset that is safe to commit, -1 before anything was completed
+    cdef int64_t told           # the one that commits() gave last
+    cdef int64_t in_hand
+    cdef bint revoked
+
+
+cdef class Work:
+    cdef readonly object queue
+    cdef readonly object key
+    cdef readonly object record
+    cdef readonly object body           # bytes or str whose length counts, else None
+    cdef readonly int64_t queue_offset
+    cdef readonly int64_t epoch
+    cdef readonly int64_t attempts      # how often it was taken
+    cdef bint taken
+    cdef Lane lane
+
+
+cdef class WorkTable:
+    cdef dict queues            # queue -> Assigned
+    cdef object ready           # deque of Lane
+    cdef int64_t epochs
+    cdef int order
+    cdef readonly int64_t dropped       # completions that came after a revoke
+    cdef int64_t max_messages
+    cdef int64_t max_mebibytes
+    cdef int64_t max_span
+
+    cdef Assigned of(self, queue)
+    cdef int leave(self, Work work) except -1

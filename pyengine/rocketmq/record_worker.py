@@ -1,0 +1,157 @@
+"""Key-ordered, out-of-order-safe work on records that a client of any broker polled: Kafka's, RocketMQ's, your own.
+
+The library does not own the socket: you poll, you pause, you commit; it says which record may be worked on next, which
+offset is safe to commit and which queue holds enough.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from pyengine._engine.process_queue import FlowControl
+from pyengine._engine.work import Work, WorkOrder, WorkTable
+from pyengine.errors import InvalidMessageError
+from pyengine.rocketmq.allocation import MessageQueue
+
+_ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a Kafka topic; equal to the plain tuple."""
+
+    topic: str
+    partition: int
+
+
+class _Shape(NamedTuple):
+    queue: Hashable
+    offset: int
+    key: Hashable
+    body: Any
+
+
+def _shape(record: Any) -> _Shape:
+    """Where a record is from: confluent-kafka's methods, aiokafka's and kafka-python's attributes, RocketMQ's."""
+    if hasattr(record, "queue_offset"):
+        queue = MessageQueue(record.topic, record.broker_name, record.queue_id)
+        return _Shape(queue, record.queue_offset, record.keys or None, record.body)
+    try:
+        if callable(record.offset):
+            place = TopicPartition(record.topic(), record.partition())
+            return _Shape(place, record.offset(), record.key(), record.value())
+        return _Shape(TopicPartition(record.topic, record.partition), record.offset, record.key, record.value)
+    except AttributeError as error:
+        raise InvalidMessageError(
+            "record", record, f"this is no record of a queue: {error}",
+            hint="it needs topic, partition, offset, key and value, as attributes or methods",
+        ) from error  # fmt: skip
+
+
+class RecordWorker:
+    """Hands out polled records to any number of threads or tasks and keeps the offset that is safe to commit.
+
+    order: ``"key"`` works on one record of a key at a time, in order (records without a key in any order); ``"queue"``
+    on one of a queue at a time; ``"none"`` on all at once. max_messages, max_mebibytes, max_span: budget of one queue
+    (RocketMQ's pullThresholdForQueue, pullThresholdSizeForQueue, consumeConcurrentlyMaxSpan): one that exceeds it is in
+    :meth:`full`, and what a restart repeats is at most its span.
+
+    A record is anything with confluent-kafka's, aiokafka's or RocketMQ's fields. A queue is
+    ``TopicPartition(topic, partition)`` or a MessageQueue. Thread-safe.
+    """
+
+    def __init__(
+        self,
+        order: Literal["key", "queue", "none"] = "key",
+        *,
+        max_messages: int = 1000,
+        max_mebibytes: int = 100,
+        max_span: int = 2000,
+    ) -> None:
+        if order not in _ORDERS:
+            raise ValueError(f"order = {order!r}: 'key', 'queue' or 'none'")
+        self._table = WorkTable(
+            _ORDERS[order], max_messages=max_messages, max_mebibytes=max_mebibytes, max_span=max_span
+        )
+        self._changed = threading.Condition()
+
+    def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
+        """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has."""
+        with self._changed:
+            return {queue: self._table.assign(queue) for queue in queues}
+
+    def revoke(self, queues: Iterable[Hashable]) -> dict[Any, int]:
+        """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, where there is one.
+
+        What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`).
+        """
+        with self._changed:
+            safe = {queue: self._table.revoke(queue) for queue in queues}
+        return {queue: offset for queue, offset in safe.items() if offset >= 0}
+
+    def put(self, records: Iterable[Any]) -> int:
+        """Take in polled records. Returns how many were new; an offset that is there already is not taken twice.
+
+        Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned.
+        """
+        shapes = [(_shape(record), record) for record in records]
+        with self._changed:
+            new = 0
+            for shape, record in shapes:
+                new += self._table.put(shape.queue, shape.offset, shape.key, record, shape.body)
+            self._changed.notify(new)
+        return new
+
+    def take(self, timeout: float | None = 0) -> Work | None:
+        """A record that may be worked on now, None if there is none within ``timeout`` seconds (None: wait for ever).
+
+        The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
+        :meth:`give_back`.
+        """
+        with self._changed:
+            work = self._table.take()
+            if work is None and timeout != 0:
+
+                def found() -> bool:
+                    nonlocal work
+                    work = self._table.take()
+                    return work is not None
+
+                self._changed.wait_for(found, timeout)
+            return work
+
+    def complete(self, work: Work) -> bool:
+        """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too."""
+        with self._changed:
+            counted = self._table.complete(work)
+            self._changed.notify()
+            return counted
+
+    def give_back(self, work: Work) -> bool:
+        """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile."""
+        with self._changed:
+            kept = self._table.give_back(work)
+            self._changed.notify()
+            return kept
+
+    def commits(self) -> dict[Any, int]:
+        """The offsets to commit: {queue: next offset to consume}, for queues where it moved since the last call."""
+        with self._changed:
+            return self._table.commits()
+
+    def full(self) -> Mapping[Any, FlowControl]:
+        """The queues that hold enough, and which limit they exceed. Pause them at the client, resume the others."""
+        with self._changed:
+            return self._table.full()
+
+    def unfinished(self, queue: Hashable) -> list[int]:
+        """The offsets of a queue that were put and not completed, ascending."""
+        with self._changed:
+            return self._table.unfinished(queue)
+
+    @property
+    def dropped(self) -> int:
+        """How many records were finished after their queue had been revoked."""
+        with self._changed:
+            return self._table.dropped

@@ -1,0 +1,303 @@
+"""Work on records that another client polled: order, what is safe to commit, budgets, revokes; and a model of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from pyengine._engine.work import Work, WorkOrder, WorkTable
+from pyengine.errors import IllegalStateError, InvalidMessageError
+from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker
+
+P0, P1 = ("orders", 0), ("orders", 1)
+
+
+@dataclass
+class Attributes:
+    """As aiokafka's ConsumerRecord."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None = None
+    value: bytes | None = b""
+
+
+class Methods:
+    """As confluent-kafka's Message."""
+
+    def __init__(self, topic: str, partition: int, offset: int, key: bytes | None = None, value: bytes = b"") -> None:
+        self._fields = {"topic": topic, "partition": partition, "offset": offset, "key": key, "value": value}
+
+    def __getattr__(self, name: str) -> object:
+        if name not in self._fields:
+            raise AttributeError(name)
+        return lambda: self._fields[name]
+
+
+@pytest.mark.parametrize("shape", [Attributes, Methods])
+def test_kafka_records_of_both_clients(shape: type) -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    assert worker.put([shape("orders", 0, offset, key) for offset, key in ((7, b"a"), (8, b"a"), (9, b"b"))]) == 3
+    first, second = worker.take(), worker.take()
+    assert first is not None
+    assert second is not None
+    assert [(w.queue_offset, w.key) for w in (first, second)] == [(7, b"a"), (9, b"b")]
+    assert worker.take() is None, "8 waits for 7, which has the same key"
+    worker.complete(second)
+    assert worker.commits() == {P0: 7}
+    worker.complete(first)
+    assert worker.commits() == {P0: 8}
+    third = worker.take()
+    assert third is not None
+    worker.complete(third)
+    assert worker.commits() == {P0: 10}
+    assert worker.commits() == {}
+
+
+def test_rocketmq_messages() -> None:
+    queue = MessageQueue("T", "broker-a", 3)
+    worker = RecordWorker("queue")
+    worker.assign([queue])
+    worker.put([MessageExt("T", b"x", broker_name="broker-a", queue_id=3, queue_offset=i) for i in (5, 90)])
+    work = worker.take()
+    assert work is not None
+    assert worker.take() is None
+    worker.complete(work)
+    assert worker.commits() == {queue: 90}
+
+
+def test_five_messages_and_the_smallest_offset() -> None:
+    worker = RecordWorker("none")
+    worker.assign([P0])
+    worker.put(Attributes("orders", 0, offset) for offset in range(5))
+    taken = [worker.take() for _ in range(5)]
+    safe = []
+    for place in (3, 0, 1, 2, 4):
+        work = taken[place]
+        assert work is not None
+        worker.complete(work)
+        safe.append(worker._table.safe_offset(P0))
+    assert safe == [0, 1, 2, 4, 5]
+
+
+def test_failed_work_comes_again_before_the_rest_of_its_key() -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, 1, b"a"), Attributes("orders", 0, 2, b"a")])
+    work = worker.take()
+    assert work is not None
+    assert worker.give_back(work)
+    again = worker.take()
+    assert again is work
+    assert again.attempts == 2
+    with pytest.raises(IllegalStateError, match="assigned already"):
+        worker.assign([P0])
+
+
+def test_completions_after_a_revoke_are_dropped_and_counted() -> None:
+    worker = RecordWorker()
+    old = worker.assign([P0, P1])
+    worker.put([Attributes("orders", 0, 1), Attributes("orders", 0, 2), Attributes("orders", 1, 1)])
+    first, second, third = worker.take(), worker.take(), worker.take()
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    worker.complete(first)
+    assert worker.revoke([P0, P1]) == {P0: 2}
+    new = worker.assign([P0])
+    assert new[P0] not in old.values()
+    worker.put([Attributes("orders", 0, 2)])
+    assert worker.complete(second) is False
+    assert worker.give_back(third) is False
+    assert worker.dropped == 2
+    assert worker.unfinished(P0) == [2]
+    assert worker.commits() == {}
+    with pytest.raises(IllegalStateError, match="not assigned"):
+        worker.put([Attributes("orders", 1, 2)])
+
+
+def test_a_queue_is_full_when_it_exceeds_its_budget() -> None:
+    worker = RecordWorker(max_messages=3, max_mebibytes=1, max_span=10)
+    worker.assign([P0, P1])
+    worker.put(Attributes("orders", 0, offset) for offset in range(3))
+    assert worker.full() == {}
+    worker.put([Attributes("orders", 0, 3), Attributes("orders", 1, 0), Attributes("orders", 1, 11)])
+    assert worker.full() == {P0: FlowControl.COUNT, P1: FlowControl.SPAN}
+    work = worker.take()
+    assert work is not None
+    worker.complete(work)
+    assert worker.full() == {P1: FlowControl.SPAN}
+    other = RecordWorker(max_mebibytes=1)
+    other.assign([P0])
+    other.put([Attributes("orders", 0, 0, None, b"x" * 2 * 2**20)])
+    assert other.full() == {P0: FlowControl.SIZE}
+
+
+def test_misuse_is_refused() -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, 1)])
+    assert worker.put([Attributes("orders", 0, 1)]) == 0
+    work = worker.take()
+    assert work is not None
+    worker.complete(work)
+    with pytest.raises(IllegalStateError, match="not in hand"):
+        worker.complete(work)
+    with pytest.raises(InvalidMessageError, match="needs topic, partition, offset"):
+        worker.put([object()])
+    with pytest.raises(ValueError, match="'key', 'queue' or 'none'"):
+        RecordWorker("random")  # type: ignore[arg-type]
+    assert worker.take(timeout=0.01) is None
+
+
+def test_threads_work_on_every_record_once_and_on_keys_in_order() -> None:
+    worker = RecordWorker(max_messages=10**6)
+    worker.assign([P0])
+    seen: dict[bytes, list[int]] = defaultdict(list)
+    lock = threading.Lock()
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            found = worker.take(timeout=0.1)
+            if found is None:
+                continue
+            with lock:
+                seen[found.key].append(found.queue_offset)
+                if sum(map(len, seen.values())) == 600:
+                    done.set()
+            worker.complete(found)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for start in range(0, 600, 50):
+        worker.put(Attributes("orders", 0, start + i, b"%d" % (i % 7)) for i in range(50))
+    assert done.wait(30)
+    for thread in threads:
+        thread.join()
+    assert all(offsets == sorted(offsets) for offsets in seen.values())
+    assert sorted(offset for offsets in seen.values() for offset in offsets) == list(range(600))
+    assert worker.commits() == {P0: 600}
+
+
+class Machine(RuleBasedStateMachine):
+    """Any order of calls against sets and lists that anybody can follow."""
+
+    order = WorkOrder.BY_KEY
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = WorkTable(self.order, max_messages=5, max_span=20)
+        self.following = dict.fromkeys("pq", 0)
+        self.waiting: dict[str, list[tuple[int, str | None]]] = {}
+        self.hand: list[Work] = []
+        self.epoch: dict[str, int] = {}
+        self.highest = dict.fromkeys("pq", -1)
+        self.dropped = 0
+
+    queues = st.sampled_from("pq")
+
+    @rule(queue=queues)
+    def assign(self, queue: str) -> None:
+        if queue in self.epoch:
+            with pytest.raises(IllegalStateError):
+                self.table.assign(queue)
+        else:
+            self.epoch[queue] = self.table.assign(queue)
+            self.waiting[queue] = []
+            self.highest[queue] = -1
+
+    @precondition(lambda self: self.epoch)
+    @rule(queue=queues)
+    def revoke(self, queue: str) -> None:
+        if queue in self.epoch:
+            self.table.revoke(queue)
+            del self.epoch[queue], self.waiting[queue]
+
+    @rule(queue=queues, key=st.sampled_from(["a", "b", None]), gap=st.integers(1, 3))
+    def put(self, queue: str, key: str | None, gap: int) -> None:
+        if queue in self.epoch:
+            self.following[queue] += gap
+            assert self.table.put(queue, self.following[queue], key, None)
+            self.waiting[queue].append((self.following[queue], key))
+
+    @rule()
+    def take(self) -> None:
+        work = self.table.take()
+        allowed = set()
+        for queue, waiting in self.waiting.items():
+            busy = [w for w in self.hand if w.queue == queue and w.epoch == self.epoch[queue]]
+            for place, (offset, key) in enumerate(waiting):
+                if self.order == WorkOrder.BY_QUEUE:
+                    free = place == 0 and not busy
+                elif self.order == WorkOrder.BY_KEY and key is not None:
+                    free = key not in {k for _, k in waiting[:place]} and key not in {w.key for w in busy}
+                else:
+                    free = True
+                if free:
+                    allowed.add((queue, offset))
+        if work is None:
+            assert not allowed
+        else:
+            assert (work.queue, work.queue_offset) in allowed
+            self.waiting[work.queue].remove((work.queue_offset, work.key))
+            self.hand.append(work)
+
+    @precondition(lambda self: self.hand)
+    @rule(place=st.integers(0, 99), fails=st.booleans())
+    def finish(self, place: int, fails: bool) -> None:
+        work = self.hand.pop(place % len(self.hand))
+        valid = self.epoch.get(work.queue) == work.epoch
+        assert (self.table.give_back(work) if fails else self.table.complete(work)) == valid
+        if not valid:
+            self.dropped += 1
+        elif fails:
+            first = next(
+                (i for i, (offset, _) in enumerate(self.waiting[work.queue]) if offset > work.queue_offset), None
+            )
+            place = len(self.waiting[work.queue]) if first is None else first
+            self.waiting[work.queue].insert(place, (work.queue_offset, work.key))
+        else:
+            self.highest[work.queue] = max(self.highest[work.queue], work.queue_offset)
+
+    @invariant()
+    def agrees(self) -> None:
+        self.table._check()
+        assert self.table.dropped == self.dropped
+        assert self.table.assigned() == self.epoch
+        for queue in self.epoch:
+            hand = [w.queue_offset for w in self.hand if w.queue == queue and w.epoch == self.epoch[queue]]
+            open_offsets = sorted([offset for offset, _ in self.waiting[queue]] + hand)
+            assert self.table.unfinished(queue) == open_offsets
+            safe = self.table.safe_offset(queue)
+            assert all(safe <= offset for offset in open_offsets), "nothing unfinished lies below what is committed"
+            if self.highest[queue] >= 0 and not open_offsets:
+                assert safe > self.highest[queue]
+
+
+class ByQueue(Machine):
+    """The same, a queue's records one at a time."""
+
+    order = WorkOrder.BY_QUEUE
+
+
+class Unordered(Machine):
+    """The same without any order."""
+
+    order = WorkOrder.UNORDERED
+
+
+for machine in (Machine, ByQueue, Unordered):
+    machine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestByKey = Machine.TestCase
+TestByQueue = ByQueue.TestCase
+TestUnordered = Unordered.TestCase
