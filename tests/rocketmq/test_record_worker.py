@@ -261,11 +261,8 @@ class Machine(RuleBasedStateMachine):
         if not valid:
             self.dropped += 1
         elif fails:
-            first = next(
-                (i for i, (offset, _) in enumerate(self.waiting[work.queue]) if offset > work.queue_offset), None
-            )
-            place = len(self.waiting[work.queue]) if first is None else first
-            self.waiting[work.queue].insert(place, (work.queue_offset, work.key))
+            entries = [*self.waiting[work.queue], (work.queue_offset, work.key)]
+            self.waiting[work.queue] = sorted(entries, key=lambda entry: entry[0])
         else:
             self.highest[work.queue] = max(self.highest[work.queue], work.queue_offset)
 
