@@ -19,6 +19,7 @@ cdef class Envelope:
     cdef int64_t _broker_in_time
     cdef int64_t _broker_out_time
     cdef int64_t _size                # bytes; 0: computed when asked
+    cdef public int64_t broker_sequence          # the place in the broker's order of messages; 0 before it was sent
 
     cdef int _destination_hidden      # characters of the qualified name that JMSDestination leaves out
     cdef int _original_hidden
@@ -37,9 +38,11 @@ cdef class Envelope:
     cdef object _connection_id        # of the producer; noLocal compares it
     cdef object _target_consumer_id
     cdef object _body                 # str, bytes or None
+    cdef object _acknowledge          # of a received message: what tells the broker; not part of its value
 
     cdef int put_header(self, int code, object name, object value) except -1    # as the broker's property setters do
     cdef int set_redelivered(self, bint redelivered) except -1
+    cdef int copy_headers(self, Envelope envelope) except -1       # the body too
     cdef int64_t size_in_bytes(self) except -1
 
 

@@ -33,6 +33,7 @@ class Envelope:
     def broker_path(self) -> tuple[str, ...] | None: ...
     @broker_path.setter
     def broker_path(self, value: Sequence[str] | None) -> None: ...
+    broker_sequence: int
     connection_id: str | None
     target_consumer_id: str | None
     @property

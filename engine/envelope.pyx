@@ -209,6 +209,37 @@ cdef class Envelope:
             setattr(self, ATTRIBUTES[code], converted.payload.integer)
         return 0
 
+    cdef int copy_headers(self, Envelope envelope) except -1:
+        envelope._persistent = self._persistent
+        envelope._group_first_for_consumer = self._group_first_for_consumer
+        envelope._priority = self._priority
+        envelope._redelivery_counter = self._redelivery_counter
+        envelope._group_sequence = self._group_sequence
+        envelope._timestamp = self._timestamp
+        envelope._expiration = self._expiration
+        envelope._broker_in_time = self._broker_in_time
+        envelope._broker_out_time = self._broker_out_time
+        envelope._size = self._size
+        envelope.broker_sequence = self.broker_sequence
+        envelope._destination_hidden = self._destination_hidden
+        envelope._original_hidden = self._original_hidden
+        envelope._reply_hidden = self._reply_hidden
+        envelope._destination = self._destination
+        envelope._original_destination = self._original_destination
+        envelope._reply_to = self._reply_to
+        envelope._type = self._type
+        envelope._correlation_id = self._correlation_id
+        envelope._message_id = self._message_id
+        envelope._group_id = self._group_id
+        envelope._user_id = self._user_id
+        envelope._producer_transaction_id = self._producer_transaction_id
+        envelope._broker_path = self._broker_path
+        envelope._broker_path_text = self._broker_path_text
+        envelope._connection_id = self._connection_id
+        envelope._target_consumer_id = self._target_consumer_id
+        envelope._body = self._body
+        return 0
+
     cdef int set_redelivered(self, bint redelivered) except -1:
         if redelivered != (self._redelivery_counter > 0):
             self._redelivery_counter = redelivered

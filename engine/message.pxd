@@ -25,6 +25,7 @@ cdef class Message(Envelope):
     cdef int put_all(self, object properties) except -1
     cdef object scheduled(self, object name, object value)
     cdef int clear(self) except -1
+    cdef int copy_into(self, Message message) except -1
     cdef int read(self, object name, Value* into) except -1
     cdef int converted(self, object name, int java_type, Value* into) except -1
 

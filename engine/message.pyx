@@ -1,6 +1,6 @@
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.math cimport isinf
 from libc.string cimport memcpy
 
@@ -408,10 +408,37 @@ cdef class Message(Envelope):
 
     def copy(self):
         """A message equal to this one and independent of it."""
-        return rebuild(type(self), self.attributes(), self.properties())
+        cdef type kind = type(self)
+        cdef Message message = kind.__new__(kind)
+        self.copy_into(message)
+        return message
+
+    cdef int copy_into(self, Message message) except -1:
+        """Make a fresh message equal to this one."""
+        cdef int index
+        self.copy_headers(message)
+        message.reserve(self.count)
+        for index in range(self.count):
+            if self.values[index].type == OBJECT:
+                message.put(<object>self.names[index], python_value(&self.values[index]), True)
+                continue
+            message.names[message.count] = self.names[index]
+            message.owners[message.count] = self.owners[index]
+            message.values[message.count] = self.values[index]
+            Py_XINCREF(self.names[index])
+            Py_XINCREF(self.owners[index])
+            message.count += 1
+        return 0
 
     def __copy__(self):
         return self.copy()
+
+    def acknowledge(self):
+        """Say that a received message was dealt with: in a CLIENT_ACKNOWLEDGE session everything that the session has
+        delivered, in an INDIVIDUAL_ACKNOWLEDGE session this message. In other sessions, and for a message that was not
+        received, it does nothing. Raises IllegalStateError once the consumer is closed."""
+        if self._acknowledge is not None:
+            self._acknowledge()
 
     def __reduce__(self):
         return rebuild, (type(self), self.attributes(), self.properties())

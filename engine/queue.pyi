@@ -14,6 +14,7 @@ class AckKind(IntEnum):
     INDIVIDUAL = 4
     STANDARD = 2
     DELIVERED = 0
+    REDELIVERED = 3
     POISON = 1
     EXPIRED = 6
 

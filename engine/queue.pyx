@@ -241,16 +241,17 @@ cdef class Queue(Rounds):
 
         last: handle. kind: INDIVIDUAL acknowledges it alone; STANDARD everything from ``first`` (None: the oldest the
         consumer holds) to it in dispatch order; POISON and EXPIRED take the same range off the queue for another
-        reason; DELIVERED acknowledges nothing and widens the prefetch window by ``count``. transaction: any hashable;
-        what is acknowledged in it stays in flight until ``commit``. Returns the objects sent of the messages named (of
-        DELIVERED none). Raises IllegalStateError for a message the consumer does not hold.
+        reason; DELIVERED acknowledges nothing and widens the prefetch window by ``count``; REDELIVERED acknowledges
+        nothing. transaction: any hashable; what is acknowledged in it stays in flight until ``commit``. Returns the
+        objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last), start, message
         cdef list chosen = []
         if self.pending.at[end].consumer != slot or self.pending.at[end].acknowledged:
             raise IllegalStateError(f"consumer {consumer!r} does not hold message {last!r}, or acknowledged it before")
-        if kind == AckKind.DELIVERED:
-            self.consumers.expand(slot, count)
+        if kind == AckKind.DELIVERED or kind == AckKind.REDELIVERED:
+            if kind == AckKind.DELIVERED:
+                self.consumers.expand(slot, count)
             self.refresh(slot)
             self.rounds_due += 2
             return []

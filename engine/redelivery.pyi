@@ -12,6 +12,7 @@ class RedeliveryPolicy:
     maximum_redelivery_delay: int
     use_collision_avoidance: bool
     collision_avoidance_percent: int
+    pre_dispatch_check: bool
     def __new__(
         cls,
         *,
@@ -23,6 +24,7 @@ class RedeliveryPolicy:
         maximum_redelivery_delay: int = -1,
         use_collision_avoidance: bool = False,
         collision_avoidance_percent: int = 15,
+        pre_dispatch_check: bool = True,
     ) -> Self: ...
     def next_delay(self, previous: int, chance: float = 0.5) -> int: ...
     def delays(self, count: int) -> list[int]: ...

@@ -1,7 +1,5 @@
 """Back-off of redeliveries as the client computes it (org.apache.activemq.RedeliveryPolicy, spec activemq 2.12)."""
 
-from libc.stdint cimport int64_t
-
 from pyengine.errors import InvalidTopologyError
 
 
@@ -10,22 +8,14 @@ cdef class RedeliveryPolicy:
 
     Delays are ms. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap, and caps the
     back-off product only. The back-off starts from the delay before: it applies when that is above 0 and the
-    multiplier above 1.
+    multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was redelivered too often
+    before it came.
     """
-
-    cdef readonly int maximum_redeliveries
-    cdef readonly int64_t initial_redelivery_delay
-    cdef readonly int64_t redelivery_delay
-    cdef readonly bint use_exponential_back_off
-    cdef readonly double back_off_multiplier
-    cdef readonly int64_t maximum_redelivery_delay
-    cdef readonly bint use_collision_avoidance
-    cdef readonly int collision_avoidance_percent
 
     def __cinit__(self, *, object maximum_redeliveries=6, object initial_redelivery_delay=1000,
                   object redelivery_delay=1000, bint use_exponential_back_off=False, double back_off_multiplier=5.0,
                   object maximum_redelivery_delay=-1, bint use_collision_avoidance=False,
-                  object collision_avoidance_percent=15):
+                  object collision_avoidance_percent=15, bint pre_dispatch_check=True):
         for name, value, low, high in (
                 ("maximumRedeliveries", maximum_redeliveries, -1, 2**31 - 1),
                 ("initialRedeliveryDelay", initial_redelivery_delay, 0, 2**62),
@@ -42,8 +32,9 @@ cdef class RedeliveryPolicy:
         self.maximum_redelivery_delay = maximum_redelivery_delay
         self.use_collision_avoidance = use_collision_avoidance
         self.collision_avoidance_percent = collision_avoidance_percent
+        self.pre_dispatch_check = pre_dispatch_check
 
-    def next_delay(self, int64_t previous, double chance=0.5):
+    cpdef int64_t next_delay(self, int64_t previous, double chance=0.5) except? -1:
         """Delay after ``previous``. chance: 0 <= chance < 1, the caller's random number for collision avoidance; 0.5
         adds nothing, below and above it the delay shrinks and grows by up to ``collision_avoidance_percent``."""
         cdef int64_t delay = self.redelivery_delay
@@ -66,7 +57,7 @@ cdef class RedeliveryPolicy:
             delay = self.next_delay(delay)
         return result
 
-    def exhausted(self, int64_t redeliveries):
+    cpdef bint exhausted(self, int64_t redeliveries) except -1:
         """Whether a message with this redelivery counter (after the rollback) goes to the dead letters."""
         return self.maximum_redeliveries != -1 and redeliveries > self.maximum_redeliveries
 
@@ -85,7 +76,8 @@ cdef class RedeliveryPolicy:
 
 _FIELDS = (
     "maximum_redeliveries", "initial_redelivery_delay", "redelivery_delay", "use_exponential_back_off",
-    "back_off_multiplier", "maximum_redelivery_delay", "use_collision_avoidance", "collision_avoidance_percent")
+    "back_off_multiplier", "maximum_redelivery_delay", "use_collision_avoidance", "collision_avoidance_percent",
+    "pre_dispatch_check")
 
 
 def _rebuild(fields):

@@ -85,6 +85,10 @@ class Clock(ABC):
     def close(self) -> None:
         """Stop the clock's own thread; pending timers never run."""
 
+    @abstractmethod
+    def settle(self) -> None:
+        """Under a manual clock: run what workers were asked to do; real threads need no help."""
+
 
 class SystemClock(Clock):
     """The system's time and real threads. One daemon thread runs all timers of this clock; it starts with the first.
@@ -121,6 +125,9 @@ class SystemClock(Clock):
 
     def worker(self, name: str) -> Worker:
         return _ThreadWorker(name)
+
+    def settle(self) -> None:
+        pass
 
     def close(self) -> None:
         with self._changed:

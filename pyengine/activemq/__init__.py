@@ -1,9 +1,51 @@
-"""ActiveMQ's dispatch rules: queues, message groups, redelivery."""
+"""ActiveMQ in this process: the broker, the JMS client in front of it, and the core's queues, groups and redelivery."""
 
+from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.groups import GroupMap
 from pyengine._engine.queue import AckKind, Delivery, Queue
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.activemq.broker import Broker
+from pyengine.activemq.browser import QueueBrowser
+from pyengine.activemq.connection import Connection
+from pyengine.activemq.connection_factory import ConnectionFactory
+from pyengine.activemq.consumer import Closing, MessageConsumer, TopicSubscriber
+from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
+from pyengine.activemq.producer import NON_PERSISTENT, PERSISTENT, MessageProducer
+from pyengine.activemq.session import Session
 
-__all__ = ["AckKind", "Broker", "Delivery", "GroupMap", "HoldReason", "Queue", "RedeliveryPolicy", "Verdict"]
+SESSION_TRANSACTED = AcknowledgeMode.SESSION_TRANSACTED
+AUTO_ACKNOWLEDGE = AcknowledgeMode.AUTO_ACKNOWLEDGE
+CLIENT_ACKNOWLEDGE = AcknowledgeMode.CLIENT_ACKNOWLEDGE
+DUPS_OK_ACKNOWLEDGE = AcknowledgeMode.DUPS_OK_ACKNOWLEDGE
+INDIVIDUAL_ACKNOWLEDGE = AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
+
+__all__ = [
+    "AUTO_ACKNOWLEDGE",
+    "CLIENT_ACKNOWLEDGE",
+    "DUPS_OK_ACKNOWLEDGE",
+    "INDIVIDUAL_ACKNOWLEDGE",
+    "NON_PERSISTENT",
+    "PERSISTENT",
+    "SESSION_TRANSACTED",
+    "AckKind",
+    "AcknowledgeMode",
+    "Broker",
+    "Closing",
+    "Connection",
+    "ConnectionFactory",
+    "ConnectionOptions",
+    "Delivery",
+    "GroupMap",
+    "HoldReason",
+    "MessageConsumer",
+    "MessageProducer",
+    "PrefetchPolicy",
+    "Queue",
+    "QueueBrowser",
+    "RedeliveryPolicy",
+    "Session",
+    "TopicSubscriber",
+    "UnknownOptions",
+    "Verdict",
+]

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pyengine._engine.channel import MessageDispatch as MessageDispatch
+from pyengine._engine.exchange import MessageAck as MessageAck
 from pyengine._engine.message import Message
-from pyengine._engine.queue import AckKind
+from pyengine.clock import Clock
 from pyengine.destinations import Destination
 
 
@@ -50,38 +52,6 @@ class ConsumerInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDispatch:
-    """One message for one consumer. message None: the answer to a pull that found nothing, or the end of a browse.
-
-    destination: where the consumer took it from (of a wildcard consumer: the real one). redelivery_counter: the
-    broker's. The message is the consumer's own copy.
-    """
-
-    consumer_id: str
-    destination: Destination | None
-    message: Message | None
-    redelivery_counter: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MessageAck:
-    """What a consumer says of messages it was given: ``message_count`` of them, from first to last in dispatch order.
-
-    kind: see AckKind. transaction_id: the transaction it belongs to, or None. poison_cause: text that goes into the
-    dead letter's ``dlqDeliveryFailureCause``.
-    """
-
-    consumer_id: str
-    destination: Destination
-    kind: AckKind
-    last_message_id: str
-    first_message_id: str | None = None
-    message_count: int = 1
-    transaction_id: str | None = None
-    poison_cause: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class MessagePull:
     """A consumer with prefetch 0 asks for one message. timeout: ms; 0 = wait for ever, -1 = answer at once."""
 
@@ -116,6 +86,10 @@ class Transport(Protocol):
 
     message ids: the producer sets ``message.message_id`` before sending; it is what acknowledgements name.
     """
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that both sides live by."""
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """Raises InvalidClientIDError if another connection uses the client id."""

@@ -221,7 +221,7 @@ class QueueDestination:
                 f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} (kind {ack.kind})"
             )
         key = None
-        if transaction is not None and ack.kind is not AckKind.DELIVERED:
+        if transaction is not None and ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
             self._keys += 1
             key = (transaction.transaction_id, self._keys)
         try:
@@ -235,7 +235,7 @@ class QueueDestination:
             )
         except IllegalStateError as error:
             raise JMSError(f"unmatched acknowledge: {error}") from error
-        if ack.kind is not AckKind.DELIVERED:
+        if ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
             subscription.last_acknowledged = self.broker.clock.now()
         if key is None:
             for message in messages:

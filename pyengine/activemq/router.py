@@ -57,6 +57,7 @@ class Router:
 
     def __init__(self, broker: Broker, virtual_destinations: Iterable[VirtualDestination]) -> None:
         self._broker = broker
+        self._sent = 0
         self.destinations: dict[Destination, AnyDestination] = {}
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
         self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
@@ -96,6 +97,8 @@ class Router:
     def route(self, destination: Destination, message: Message) -> None:
         """Send a message to every destination that ``destination`` names."""
         message.broker_in_time = self._broker.clock.now()
+        self._sent += 1
+        message.broker_sequence = self._sent
         if "," not in destination.name:
             message.destination = str(destination)
             self._send(self.find(destination), message)

@@ -1,0 +1,32 @@
+"""channel: what a broker dispatched to a client and nobody has taken yet (MessageDispatchChannel).
+
+Invariants: ``size`` counts every list; without priorities only the first list is used; a closed channel does not run.
+"""
+
+from pyengine._engine.message cimport Message
+
+
+cdef class MessageDispatch:
+    cdef readonly object consumer_id
+    cdef readonly object destination
+    cdef readonly Message message             # None: the end of a browse, or of a pull that found nothing
+    cdef readonly int redelivery_counter
+    cdef object consumer                      # the Consumption that has it, once it arrived
+    cdef object cause                         # text of what the listener raised, or None
+    cdef bint seen                            # it was queued or delivered by this client before
+
+
+cdef class Channel:
+    cdef tuple lists                          # of deque; by priority, or one
+    cdef readonly int size
+    cdef readonly bint running
+    cdef readonly bint closed
+
+    cdef object list_of(self, MessageDispatch dispatch)
+    cdef int enqueue(self, MessageDispatch dispatch) except -1
+    cdef int enqueue_first(self, MessageDispatch dispatch) except -1
+    cdef MessageDispatch dequeue(self)             # None: nothing there, or it does not run
+    cdef list remove_all(self)
+    cdef int start(self) except -1
+    cdef int stop(self) except -1
+    cdef int close(self) except -1

@@ -1,0 +1,25 @@
+from typing import Any
+
+from pyengine._engine.message import Message
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class MessageDispatch:
+    consumer_id: str
+    destination: Any
+    message: Message | None
+    redelivery_counter: int
+    def __init__(
+        self,
+        consumer_id: str,
+        destination: Any,
+        message: Message | None,
+        redelivery_counter: int = 0,
+    ) -> None: ...
+
+@disjoint_base
+class Channel:
+    size: int
+    running: bool
+    closed: bool
+    def __len__(self) -> int: ...

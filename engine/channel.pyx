@@ -1,0 +1,87 @@
+from pyengine._engine.message cimport Message
+
+from collections import deque
+
+
+cdef class MessageDispatch:
+    """One message for one consumer.
+
+    consumer_id: see ConsumerInfo. destination: where the consumer took it from (of a wildcard consumer: the real one).
+    message: the consumer's own copy; None is the answer to a pull that found nothing, or the end of a browse.
+    redelivery_counter: the broker's.
+    """
+
+    def __init__(self, object consumer_id, object destination, Message message, int redelivery_counter=0):
+        self.consumer_id = consumer_id
+        self.destination = destination
+        self.message = message
+        self.redelivery_counter = redelivery_counter
+
+    def __repr__(self):
+        return (f"MessageDispatch(consumer_id={self.consumer_id!r}, destination={self.destination!r}, "
+                f"message={self.message!r}, redelivery_counter={self.redelivery_counter})")
+
+    def __reduce__(self):
+        return MessageDispatch, (self.consumer_id, self.destination, self.message, self.redelivery_counter)
+
+
+cdef class Channel:
+    """First in, first out; or ten such lists, the highest priority first (SimplePriorityMessageDispatchChannel)."""
+
+    def __cinit__(self, bint prioritized):
+        self.lists = tuple([deque() for _ in range(10 if prioritized else 1)])
+
+    cdef object list_of(self, MessageDispatch dispatch):
+        if len(self.lists) == 1:
+            return self.lists[0]
+        return self.lists[4 if dispatch.message is None else dispatch.message._priority]
+
+    cdef int enqueue(self, MessageDispatch dispatch) except -1:
+        self.list_of(dispatch).append(dispatch)
+        self.size += 1
+        return 0
+
+    cdef int enqueue_first(self, MessageDispatch dispatch) except -1:
+        self.list_of(dispatch).appendleft(dispatch)
+        self.size += 1
+        return 0
+
+    cdef MessageDispatch dequeue(self):
+        if not self.running or not self.size:
+            return None
+        self.size -= 1
+        for waiting in reversed(self.lists):
+            if waiting:
+                return waiting.popleft()
+
+    cdef list remove_all(self):
+        cdef list found = []
+        for waiting in reversed(self.lists):
+            found.extend(waiting)
+            waiting.clear()
+        self.size = 0
+        return found
+
+    cdef int start(self) except -1:
+        self.running = not self.closed
+        return 0
+
+    cdef int stop(self) except -1:
+        self.running = False
+        return 0
+
+    cdef int close(self) except -1:
+        self.running = False
+        self.closed = True
+        return 0
+
+    def __len__(self):
+        return self.size
+
+    def _check(self):
+        """Raise AssertionError if an invariant of the room does not hold."""
+        assert self.size == sum(map(len, self.lists))
+        assert not (self.closed and self.running)
+        if len(self.lists) == 10:
+            for priority, waiting in enumerate(self.lists):
+                assert all((4 if one.message is None else one.message.priority) == priority for one in waiting)

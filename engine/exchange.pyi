@@ -1,0 +1,67 @@
+from enum import IntEnum
+from typing import Any, Self, TypeAlias
+
+from pyengine._engine.connection_audit import ConnectionAudit
+from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.consumption import Consumption
+from pyengine._engine.queue import AckKind
+from typing_extensions import disjoint_base
+
+class AcknowledgeMode(IntEnum):
+    SESSION_TRANSACTED = 0
+    AUTO_ACKNOWLEDGE = 1
+    CLIENT_ACKNOWLEDGE = 2
+    DUPS_OK_ACKNOWLEDGE = 3
+    INDIVIDUAL_ACKNOWLEDGE = 4
+
+@disjoint_base
+class MessageAck:
+    consumer_id: str
+    destination: Any
+    kind: AckKind
+    last_message_id: str
+    first_message_id: str | None
+    message_count: int
+    transaction_id: str | None
+    poison_cause: str
+    def __init__(
+        self,
+        consumer_id: str,
+        destination: Any,
+        kind: AckKind,
+        last_message_id: str,
+        first_message_id: str | None = None,
+        message_count: int = 1,
+        transaction_id: str | None = None,
+        poison_cause: str = "",
+    ) -> None: ...
+
+@disjoint_base
+class Begin:
+    transaction_id: str
+
+@disjoint_base
+class Pull:
+    consumer: Consumption
+
+@disjoint_base
+class Remove:
+    consumer: Consumption
+    last_delivered: str | None
+
+@disjoint_base
+class Later:
+    consumer: Consumption
+    delay: int
+    dispatches: list[MessageDispatch]
+
+Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
+
+@disjoint_base
+class Exchange:
+    mode: AcknowledgeMode
+    transaction: str | None
+    def __new__(
+        cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False, audit: ConnectionAudit | None = None
+    ) -> Self: ...
+    def take_commands(self) -> list[Command]: ...

@@ -1,0 +1,19 @@
+"""session: the consumers of one session together: who gets the next message, what a transaction's end means for each.
+
+Invariants: ``consumers`` are in the order of creation; each is there under its id until it is closed.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.consumption cimport Consumption
+from pyengine._engine.exchange cimport Exchange
+
+
+cdef class SessionState(Exchange):
+    cdef dict consumers                       # consumer id -> Consumption
+    cdef readonly bint asynchronous           # it has a task of its own
+    cdef readonly bint started
+    cdef readonly bint closed
+
+    cdef int end(self, Consumption consumer, object last_delivered) except -1

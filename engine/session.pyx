@@ -1,0 +1,214 @@
+from libc.stdint cimport int64_t
+
+from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.consumption cimport Consumption, Offer
+from pyengine._engine.exchange cimport AcknowledgeMode, Exchange
+
+from pyengine.errors import IllegalStateError
+
+
+cdef class SessionState(Exchange):
+    """The consumers of one session (org.apache.activemq.ActiveMQSession and its executor).
+
+    mode, prefix, prioritized, audit: see Exchange. asynchronous: what comes for listeners waits for the session's own
+    task (alwaysSessionAsync); else it is offered to them at once.
+    """
+
+    def __cinit__(self, mode, prefix, *, bint asynchronous=True, **unused):
+        self.consumers = {}
+        self.asynchronous = asynchronous
+
+    def add(self, Consumption consumer not None):
+        """A consumer joins."""
+        self.consumers[consumer.consumer_id] = consumer
+
+    def discard(self, Consumption consumer not None):
+        """A consumer that could not be registered with the broker."""
+        self.consumers.pop(consumer.consumer_id, None)
+
+    def arrive(self, MessageDispatch dispatch not None, int64_t now):
+        """A message came. LISTEN: give it to the listener; else it waits for a caller or for ``step``."""
+        cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
+        if consumer is None:
+            return Offer.KEPT
+        dispatch.consumer = consumer
+        if self.asynchronous and (consumer.listening or self.queue.size):
+            self.queue.enqueue(dispatch)
+            return Offer.KEPT
+        return consumer.offer(dispatch, now)
+
+    def step(self, int64_t now):
+        """The next message for a listener, or None when none is left (ActiveMQSessionExecutor.iterate)."""
+        cdef Consumption consumer
+        cdef MessageDispatch dispatch
+        while True:
+            dispatch = None
+            for found in self.consumers.values():
+                consumer = found
+                if consumer.listening:
+                    dispatch = consumer.waiting.dequeue()
+                    if dispatch is not None:
+                        break
+            if dispatch is None:
+                dispatch = self.queue.dequeue()
+                if dispatch is None:
+                    return None
+            consumer = dispatch.consumer
+            if consumer.offer(dispatch, now) == Offer.LISTEN:
+                return dispatch
+
+    @property
+    def has_work(self):
+        """Whether ``step`` may find something."""
+        cdef Consumption consumer
+        if self.queue.running and self.queue.size:
+            return True
+        for found in self.consumers.values():
+            consumer = found
+            if consumer.listening and consumer.waiting.running and consumer.waiting.size:
+                return True
+        return False
+
+    def consumer_of(self, MessageDispatch dispatch not None):
+        """The Consumption that a message from ``step`` or ``arrive`` belongs to."""
+        return dispatch.consumer
+
+    def check_open(self):
+        """Raise IllegalStateError if it is closed."""
+        if self.closed:
+            raise IllegalStateError("The Session is closed")
+
+    def check_transacted(self):
+        """Raise IllegalStateError if it is closed or has no transactions."""
+        self.check_open()
+        if self.mode != AcknowledgeMode.SESSION_TRANSACTED:
+            raise IllegalStateError("Not a transacted session")
+
+    def start(self):
+        """Messages may be delivered."""
+        self.started = True
+        for consumer in self.consumers.values():
+            consumer.start()
+        self.queue.start()
+
+    def stop(self):
+        """No message is delivered until ``start``."""
+        self.started = False
+        for consumer in self.consumers.values():
+            consumer.stop()
+        self.queue.stop()
+
+    def acknowledge(self):
+        """The user of CLIENT_ACKNOWLEDGE acknowledges: everything delivered to any consumer of the session."""
+        cdef Consumption consumer
+        for found in self.consumers.values():
+            consumer = found
+            consumer.acknowledge()
+
+    def recover(self, int64_t now, double chance=0.5):
+        """Deliver what was not acknowledged again. Raises IllegalStateError if the session is transacted or closed."""
+        self.check_open()
+        if self.mode == AcknowledgeMode.SESSION_TRANSACTED:
+            raise IllegalStateError("This session is transacted")
+        for consumer in list(self.consumers.values()):
+            consumer.rollback(now, chance)
+
+    # Transactions
+
+    def start_transaction(self):
+        """Before a send: the id of the transaction, opened if need be; None in a session without transactions."""
+        if self.mode == AcknowledgeMode.SESSION_TRANSACTED:
+            self.begin()
+        return self.transaction
+
+    def before_end(self):
+        """The transaction is to be committed or rolled back: its id, or None. Carry out the commands, tell the broker,
+        then call after_commit or after_rollback."""
+        cdef Consumption consumer
+        for found, closing in self.synchronizations:
+            if not closing:
+                consumer = found
+                consumer.before_end()
+        return self.transaction
+
+    def after_commit(self):
+        """The broker committed."""
+        cdef Consumption consumer
+        synchronizations, self.synchronizations = self.synchronizations, []
+        self.transaction = None
+        for found, closing in synchronizations:
+            consumer = found
+            if closing:
+                self.end(consumer, consumer.last_delivered)
+            else:
+                consumer.commit()
+
+    def after_rollback(self, int64_t now, double chance=0.5):
+        """The broker rolled back."""
+        cdef Consumption consumer
+        synchronizations, self.synchronizations = self.synchronizations, []
+        self.transaction = None
+        for found, closing in synchronizations:
+            consumer = found
+            if closing:
+                self.end(consumer, consumer.last_delivered)
+            else:
+                consumer.rollback(now, chance)
+
+    # Closing
+
+    def close_consumer(self, Consumption consumer not None):
+        """Close one consumer; False: when the transaction ends."""
+        if not consumer.close():
+            return False
+        self.consumers.pop(consumer.consumer_id, None)
+        return True
+
+    cdef int end(self, Consumption consumer, object last_delivered) except -1:
+        consumer.dispose()
+        consumer.remove(last_delivered)
+        self.consumers.pop(consumer.consumer_id, None)
+        return 0
+
+    def dispose(self):
+        """Stop for good: every consumer acknowledges what its mode allows. The consumers, for ``remove_all``."""
+        cdef Consumption consumer
+        if self.closed:
+            return []
+        self.queue.close()
+        self.queue.remove_all()
+        consumers = list(self.consumers.values())
+        for found in consumers:
+            consumer = found
+            consumer.dispose()
+        self.consumers.clear()
+        self.closed = True
+        self.started = False
+        return consumers
+
+    @staticmethod
+    def remove_all(list consumers):
+        """Tell the broker that these consumers leave together: only the last message that any of them delivered counts
+        as delivered (RemoveInfo of a session or connection, spec activemq 2.7)."""
+        cdef Consumption consumer, latest = None
+        for found in consumers:
+            consumer = found
+            if consumer.last_delivered is not None and (
+                    latest is None or consumer.last_sequence > latest.last_sequence):
+                latest = consumer
+        for found in consumers:
+            consumer = found
+            consumer.remove(None if latest is None else latest.last_delivered)
+
+    def _check(self):
+        """Raise AssertionError if an invariant of the room does not hold."""
+        cdef Consumption consumer
+        self.queue._check()
+        assert self.transaction is not None or not self.synchronizations
+        assert self.listeners == sum([consumer.listening for consumer in self.consumers.values()])
+        for name, found in self.consumers.items():
+            consumer = found
+            assert consumer.consumer_id == name and consumer.session is self
+            consumer._check()
+        if self.closed:
+            assert not self.consumers and not self.queue.running

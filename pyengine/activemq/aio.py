@@ -1,0 +1,239 @@
+"""The client for asyncio: the same nouns, whose ``receive`` and iteration let the event loop go on.
+
+Everything else happens inside the process and does not wait, so these classes only forward it. Under a ManualClock a
+``receive`` with a timeout moves the time, as it does without asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Self
+
+from pyengine._engine.exchange import AcknowledgeMode
+from pyengine._engine.message import Message
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine.activemq import connection as blocking_connection
+from pyengine.activemq import connection_factory as blocking_factory
+from pyengine.activemq import consumer as blocking_consumer
+from pyengine.activemq import producer as blocking_producer
+from pyengine.activemq import session as blocking_session
+from pyengine.activemq.browser import QueueBrowser
+from pyengine.activemq.commands import Transport
+from pyengine.activemq.consumer import Closing
+from pyengine.activemq.options import ConnectionOptions, UnknownOptions
+from pyengine.clock import ManualClock
+from pyengine.destinations import Destination
+
+
+class MessageConsumer:
+    """See pyengine.activemq.MessageConsumer; ``async for`` gives messages until it is closed."""
+
+    def __init__(self, consumer: blocking_consumer.MessageConsumer) -> None:
+        self.blocking = consumer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+    async def receive(self, timeout: float | None = None) -> Message | None:
+        """See MessageConsumer.receive. If it is cancelled, a message that comes later waits for the next one."""
+        consumer = self.blocking
+        state = consumer._state
+        clock = consumer._session.clock
+        if timeout is not None and (timeout <= 0 or isinstance(clock, ManualClock)):
+            await asyncio.sleep(0)
+            return consumer.receive(timeout)
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+
+        def available() -> None:
+            loop.call_soon_threadsafe(arrived.set)
+
+        deadline = None if timeout is None else loop.time() + timeout
+        consumer._available = available
+        try:
+            consumer._ask(None if timeout is None else math.ceil(timeout * 1000))
+            while True:
+                arrived.clear()
+                left = None if deadline is None else deadline - loop.time()
+                message = consumer._poll(None if left is None else max(0, math.ceil(left * 1000)))
+                if message is not None:
+                    return message
+                if state.ended or state.closed or (left is not None and left <= 0 and state.prefetch):
+                    return None
+                try:
+                    async with asyncio.timeout(left if state.prefetch else None):
+                        await arrived.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            consumer._available = None
+
+    async def receive_no_wait(self) -> Message | None:
+        """See MessageConsumer.receive_no_wait."""
+        return await self.receive(0)
+
+    async def close(self, how: Closing = Closing.NOW) -> None:
+        """See MessageConsumer.close."""
+        self.blocking.close(how)
+
+
+class MessageProducer:
+    """See pyengine.activemq.MessageProducer."""
+
+    def __init__(self, producer: blocking_producer.MessageProducer) -> None:
+        self.blocking = producer
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.blocking.close()
+
+    async def send(
+        self,
+        message: Message | str | bytes,
+        destination: Destination | str | None = None,
+        *,
+        delivery_mode: str | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+    ) -> None:
+        """See MessageProducer.send."""
+        self.blocking.send(
+            message, destination, delivery_mode=delivery_mode, priority=priority, time_to_live=time_to_live
+        )
+        await asyncio.sleep(0)
+
+
+class Session:
+    """See pyengine.activemq.Session."""
+
+    def __init__(self, session: blocking_session.Session) -> None:
+        self.blocking = session
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def create_queue(self, name: str) -> Destination:
+        """See Session.create_queue."""
+        return self.blocking.create_queue(name)
+
+    def create_topic(self, name: str) -> Destination:
+        """See Session.create_topic."""
+        return self.blocking.create_topic(name)
+
+    async def create_consumer(
+        self, destination: Destination | str, selector: str | None = None, no_local: bool = False
+    ) -> MessageConsumer:
+        """See Session.create_consumer."""
+        return MessageConsumer(self.blocking.create_consumer(destination, selector, no_local))
+
+    async def create_durable_subscriber(
+        self, topic: Destination | str, name: str, selector: str | None = None, no_local: bool = False
+    ) -> MessageConsumer:
+        """See Session.create_durable_subscriber."""
+        return MessageConsumer(self.blocking.create_durable_subscriber(topic, name, selector, no_local))
+
+    async def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
+        """See Session.create_producer."""
+        return MessageProducer(self.blocking.create_producer(destination))
+
+    def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
+        """See Session.create_browser; a browse does not wait."""
+        return self.blocking.create_browser(queue, selector)
+
+    async def unsubscribe(self, name: str) -> None:
+        """See Session.unsubscribe."""
+        self.blocking.unsubscribe(name)
+
+    async def commit(self) -> None:
+        """See Session.commit."""
+        self.blocking.commit()
+
+    async def rollback(self) -> None:
+        """See Session.rollback."""
+        self.blocking.rollback()
+
+    async def recover(self) -> None:
+        """See Session.recover."""
+        self.blocking.recover()
+
+    async def close(self) -> None:
+        """See Session.close."""
+        self.blocking.close()
+
+
+class Connection:
+    """See pyengine.activemq.Connection."""
+
+    def __init__(self, connection: blocking_connection.Connection) -> None:
+        self.blocking = connection
+
+    async def __aenter__(self) -> Self:
+        self.blocking.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
+        """See Connection.create_session."""
+        return Session(self.blocking.create_session(acknowledge_mode))
+
+    async def start(self) -> None:
+        """See Connection.start."""
+        self.blocking.start()
+
+    async def stop(self) -> None:
+        """See Connection.stop."""
+        self.blocking.stop()
+
+    async def close(self, how: Closing = Closing.NOW) -> None:
+        """See Connection.close."""
+        self.blocking.close(how)
+
+
+class ConnectionFactory:
+    """See pyengine.activemq.ConnectionFactory; ``async with`` its connections."""
+
+    def __init__(
+        self,
+        url: str = "vm://localhost",
+        *,
+        broker: Transport | None = None,
+        options: ConnectionOptions | None = None,
+        redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
+        unknown_options: UnknownOptions = UnknownOptions.REFUSE,
+    ) -> None:
+        self.blocking = blocking_factory.ConnectionFactory(
+            url,
+            broker=broker,
+            options=options,
+            redelivery_policies=redelivery_policies,
+            unknown_options=unknown_options,
+        )
+
+    def create_connection(self, client_id: str | None = None) -> Connection:
+        """See ConnectionFactory.create_connection."""
+        return Connection(self.blocking.create_connection(client_id))

@@ -1,0 +1,261 @@
+"""Connections: the way from a program to a broker in the same process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pyengine._engine.connection_audit import ConnectionAudit
+from pyengine._engine.exchange import AcknowledgeMode
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.session import SessionState
+from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerControl, MessageDispatch, Transport
+from pyengine.activemq.consumer import Closing
+from pyengine.activemq.options import ConnectionOptions, UnknownOptions
+from pyengine.activemq.session import Session
+from pyengine.activemq.tasks import SessionTasks
+from pyengine.clock import Clock, Worker
+from pyengine.destinations import Destination, most_specific
+from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOG = logging.getLogger("pyengine.activemq")
+_NUMBERS = count(1)
+
+
+class Connection:
+    """A connection to a broker; made by ConnectionFactory.create_connection.
+
+    Messages flow once it is started: ``with`` starts it, ``start`` does too. Closing it closes its sessions.
+    exception_listener: called with errors that no call can raise; None: they are logged (``pyengine.activemq``).
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        options: ConnectionOptions,
+        *,
+        redelivery_policies: Mapping[Destination, RedeliveryPolicy],
+        unknown_options: UnknownOptions,
+        closed: Callable[[], None],
+    ) -> None:
+        self._closed = True
+        self.transport = transport
+        self.clock = clock
+        self.options = options
+        self.unknown_options = unknown_options
+        self.client_id = options.client_id
+        self.connection_id = f"ID:vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
+        self.redelivery_policies = dict(redelivery_policies)
+        self.exception_listener: Callable[[Exception], object] | None = None
+        self.audit = None
+        if options.check_for_duplicates:
+            self.audit = ConnectionAudit(options.audit_depth, options.audit_maximum_producer_number)
+        self.started = False
+        self.tasks = SessionTasks(clock, options.max_thread_pool_size, dedicated=options.use_dedicated_task_runner)
+        self._on_close = closed
+        self._lock = threading.RLock()
+        self._sessions: dict[str, Session] = {}
+        self._routes: dict[str, Session] = {}
+        self._session_numbers = count(1)
+        self._temporary_numbers = count(1)
+        self._executor: Worker | None = None
+        self._failed: str | None = None
+        # The broker must not keep a connection alive that its user forgot.
+        reference = weakref.ref(self)
+
+        def dispatch(command: MessageDispatch) -> None:
+            connection = reference()
+            if connection is not None:
+                session = connection._routes.get(command.consumer_id)
+                if session is not None:
+                    session.arrive(command)
+
+        def control(command: ConsumerControl) -> None:
+            connection = reference()
+            if connection is not None:
+                connection._control(command)
+
+        def failed(reason: str) -> None:
+            connection = reference()
+            if connection is not None:
+                connection._fail(reason)
+
+        transport.add_connection(
+            ConnectionInfo(self.connection_id, self.client_id), ConnectionSink(dispatch, control, failed)
+        )
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            warnings.warn(f"unclosed connection {self.connection_id}", ResourceWarning, source=self, stacklevel=1)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "started" if self.started else "stopped"
+        return f"<Connection {self.connection_id} client_id={self.client_id!r}: {state}>"
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed or lost."""
+        return self._closed
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """Its open sessions, in the order of creation."""
+        return tuple(self._sessions.values())
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise JMSError(f"the connection failed: {self._failed}")
+        if self._closed:
+            raise IllegalStateError("The connection is closed")
+
+    def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
+        """A session with one of the acknowledgement modes. Raises IllegalStateError if the connection is closed."""
+        self._check()
+        mode = AcknowledgeMode(acknowledge_mode)
+        session = Session(self, f"{self.connection_id}:{next(self._session_numbers)}", mode)
+        with self._lock:
+            self._sessions[session.session_id] = session
+        if self.started:
+            session.start()
+        return session
+
+    def start(self) -> None:
+        """Let messages flow. Starting twice is harmless."""
+        self._check()
+        self.started = True
+        for session in self.sessions:
+            session.start()
+        self.clock.settle()
+
+    def stop(self) -> None:
+        """Deliver nothing until ``start``. Waits for listeners at work on other threads."""
+        self._check()
+        self._stop()
+
+    def _stop(self) -> None:
+        self.started = False
+        for session in self.sessions:
+            session.stop()
+
+    def close(self, how: Closing = Closing.NOW) -> None:
+        """Close its sessions and leave the broker; see Closing. Closing twice is harmless."""
+        if self._closed:
+            return
+        if how is Closing.LOST:
+            self._lose()
+            self.transport.remove_connection(self.connection_id, lost=True)
+            self._end()
+            return
+        if how is Closing.DRAIN:
+            for session in self.sessions:
+                session.drain()
+        self._stop()
+        consumers = [consumer for session in self.sessions for consumer in session.dispose()]
+        SessionState.remove_all(consumers)
+        for session in self.sessions:
+            session.flush()
+        self._sessions.clear()
+        self.transport.remove_connection(self.connection_id)
+        self._end()
+
+    def _lose(self) -> None:
+        for session in self.sessions:
+            session.lose()
+        self._sessions.clear()
+        self._routes.clear()
+
+    def _end(self) -> None:
+        self._closed = True
+        self.started = False
+        self.tasks.close()
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.close()
+        self._on_close()
+        self.clock.settle()
+
+    # For its sessions
+
+    def route(self, consumer_id: str, session: Session | None) -> None:
+        """Messages for a consumer go to this session; None: to nobody any more."""
+        if session is None:
+            self._routes.pop(consumer_id, None)
+        else:
+            self._routes[consumer_id] = session
+
+    def discard(self, session: Session) -> None:
+        """A session was closed."""
+        with self._lock:
+            self._sessions.pop(session.session_id, None)
+
+    def temporary(self, kind: str) -> Destination:
+        """A new temporary destination of this connection."""
+        self._check()
+        return Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
+
+    def check_temporary(self, destination: Destination, prefetch: int) -> None:
+        """Raise InvalidDestinationError for another connection's temporary destination."""
+        if self.connection_id not in destination.name:
+            raise InvalidDestinationError("Cannot use a Temporary destination from another Connection")
+        if prefetch < 0:
+            raise JMSError("Cannot have a prefetch size less than zero")
+
+    def redelivery_policy_of(self, destination: Destination) -> RedeliveryPolicy:
+        """The policy of the most specific pattern in ``redelivery_policies``, else the connection's."""
+        pattern = most_specific(self.redelivery_policies, destination)
+        return self.options.redelivery_policy if pattern is None else self.redelivery_policies[pattern]
+
+    def report(self, error: Exception) -> None:
+        """Tell the exception listener, on a thread of its own, of an error that no call can raise."""
+        if self.exception_listener is None:
+            LOG.error("%s: %s", self.connection_id, error)
+            return
+        listener = self.exception_listener
+        self._execute(lambda: listener(error))
+
+    # What the broker says
+
+    def _execute(self, action: Callable[[], object]) -> None:
+        with self._lock:
+            if self._executor is None:
+                self._executor = self.clock.worker(f"ActiveMQ Connection Executor: {self.connection_id}")
+            self._executor.submit(action)
+
+    def _control(self, command: ConsumerControl) -> None:
+        session = self._routes.get(command.consumer_id)
+        if command.close and session is not None:
+            for consumer in session.consumers:
+                if consumer.consumer_id == command.consumer_id:
+                    LOG.warning("closed consumer on command: %s", command.consumer_id)
+                    self._execute(consumer.close)
+
+    def _fail(self, reason: str) -> None:
+        if self._closed:
+            return
+        self._failed = reason
+        self._lose()
+        self.report(JMSError(reason))
+        self._closed = True
+        self._execute(self._end)

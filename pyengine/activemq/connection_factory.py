@@ -1,0 +1,97 @@
+"""The connection factory: where programs begin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine.activemq.broker import Broker, running_broker
+from pyengine.activemq.commands import Transport
+from pyengine.activemq.connection import Connection
+from pyengine.activemq.options import BrokerURL, ConnectionOptions, UnknownOptions, broker_url, connection_options
+from pyengine.clock import Clock
+from pyengine.destinations import Destination, parse_destination
+from pyengine.errors import ConfigurationError, JMSError
+
+
+class ConnectionFactory:
+    """Makes connections to a broker in this process.
+
+    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``; see ConnectionOptions for the
+    ``jms.*`` names. broker: whom to connect to; None: the running broker of that name, and if there is none, one that
+    lives as long as its connections (``create=false`` forbids it). options: defaults below the URL's.
+    redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's own. Raises
+    ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value.
+    """
+
+    def __init__(
+        self,
+        url: str = "vm://localhost",
+        *,
+        broker: Transport | None = None,
+        options: ConnectionOptions | None = None,
+        redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
+        unknown_options: UnknownOptions = UnknownOptions.REFUSE,
+    ) -> None:
+        self.url = url
+        self._parts: BrokerURL = broker_url(url, unknown_options)
+        self.options = connection_options(self._parts.jms, options, unknown_options)
+        self.unknown_options = unknown_options
+        self.redelivery_policies = {
+            pattern if isinstance(pattern, Destination) else parse_destination(pattern)[0]: policy
+            for pattern, policy in (redelivery_policies or {}).items()
+        }
+        self._broker = broker
+        self._lock = threading.Lock()
+        self._own: Broker | None = None
+        self._connections = 0
+
+    def create_connection(self, client_id: str | None = None) -> Connection:
+        """A connection; it delivers nothing before it is started (``with`` starts it).
+
+        client_id: needed for durable subscribers. Raises InvalidClientIDError if another connection has it, JMSError if
+        there is no broker.
+        """
+        transport, clock = self._reach()
+        options = self.options if client_id is None else replace(self.options, client_id=client_id)
+        try:
+            return Connection(
+                transport,
+                clock,
+                options,
+                redelivery_policies=self.redelivery_policies,
+                unknown_options=self.unknown_options,
+                closed=self._left,
+            )
+        except BaseException:
+            self._left()
+            raise
+
+    def _reach(self) -> tuple[Transport, Clock]:
+        with self._lock:
+            self._connections += 1
+            if self._broker is not None:
+                return self._broker, self._broker.clock
+            found = running_broker(self._parts.name)
+            if found is None:
+                if self._parts.transport.get("create", "true").lower() == "false":
+                    self._connections -= 1
+                    raise JMSError(f"no broker named {self._parts.name!r} runs in this process")
+                found = self._own = self._start()
+            return found, found.clock
+
+    def _start(self) -> Broker:
+        if self._parts.broker.get("persistent", "false").lower() == "true":
+            raise ConfigurationError("broker.persistent", "true", "a broker made by a URL keeps messages in memory")
+        return Broker(name=self._parts.name)
+
+    def _left(self) -> None:
+        with self._lock:
+            self._connections -= 1
+            broker = None
+            if not self._connections:
+                broker, self._own = self._own, None
+        if broker is not None:
+            broker.close()

@@ -1,0 +1,205 @@
+"""Message consumers: receiving, listening, closing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.consumption import Consumption
+from pyengine._engine.exchange import AcknowledgeMode
+from pyengine._engine.message import Message
+from pyengine.activemq.commands import MessagePull
+from pyengine.destinations import Destination
+
+if TYPE_CHECKING:
+    from pyengine.activemq.session import Session
+
+MessageListener: TypeAlias = Callable[[Message], object]
+
+
+class Closing(Enum):
+    """What happens to messages that a consumer was given and its user has not got.
+
+    NOW: they go back to the broker. DRAIN: listeners still get what has arrived, then the rest goes back. LOST: as if
+    the process had died: nothing is acknowledged, and the broker is not told what the user got.
+    """
+
+    NOW = "now"
+    DRAIN = "drain"
+    LOST = "lost"
+
+
+class MessageConsumer:
+    """A consumer of one destination; made by Session.create_consumer. Use it as a context manager, or close it."""
+
+    def __init__(self, session: Session, state: Consumption, selector: str | None) -> None:
+        self._session = session
+        self._state = state
+        self._selector = selector
+        self._listener: MessageListener | None = None
+        self._available: Callable[[], object] | None = None
+        self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
+        self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._state.closed else "started" if self._state.started else "stopped"
+        return f"<MessageConsumer {self._state.consumer_id} of {self._state.destination}: {state}>"
+
+    @property
+    def consumer_id(self) -> str:
+        """Its id, unique in the broker."""
+        return self._state.consumer_id
+
+    @property
+    def destination(self) -> Destination:
+        """What it consumes."""
+        found: Destination = self._state.destination
+        return found
+
+    @property
+    def message_selector(self) -> str | None:
+        """The selector that counts: the argument's, else the option's."""
+        return self._selector
+
+    @property
+    def closed(self) -> bool:
+        """True once it has left the broker."""
+        return self._state.closed
+
+    # Receiving
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None when ``timeout`` (seconds; None: wait for ever) is over or the consumer is closed.
+
+        A timeout of 0 or less does not wait, as ``receive_no_wait``. Raises IllegalStateError if the consumer is closed
+        or a listener is set in its session.
+        """
+        if timeout is None:
+            return self._take(None)
+        return self._take(math.ceil(timeout * 1000) if timeout > 0 else 0)
+
+    def receive_no_wait(self) -> Message | None:
+        """The next message if there is one now, else None. With prefetch 0 the broker is asked for it."""
+        return self._take(0)
+
+    def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
+        """Up to ``size`` messages: waits for the first as ``receive`` does, then takes what is there."""
+        first = self.receive(timeout)
+        found = [] if first is None else [first]
+        while found and len(found) < size and (following := self._take(0)) is not None:
+            found.append(following)
+        return found
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages until the consumer is closed."""
+        while (message := self.receive()) is not None:
+            yield message
+
+    def _take(self, wait: int | None) -> Message | None:
+        """wait: ms, None for ever."""
+        session, state, clock = self._session, self._state, self._session.clock
+        now = clock.now()
+        deadline = None if wait is None else now + wait
+        self._ask(wait)
+        while True:
+            message = self._poll(None if deadline is None else deadline - now)
+            if message is not None:
+                return message
+            if state.ended or state.closed or (wait == 0 and state.prefetch):
+                return None
+            # With prefetch 0 it is the broker who says when the time is over.
+            left = None if deadline is None or not state.prefetch else max(0, deadline - now)
+            with session.lock:
+                session.waiting += 1
+                try:
+                    if not clock.wait(session.changed, lambda: state.ready, left):
+                        return None
+                finally:
+                    session.waiting -= 1
+            now = clock.now()
+
+    def _ask(self, wait: int | None) -> None:
+        """A receive begins: with prefetch 0 the broker is asked."""
+        session, state = self._session, self._state
+        with session.lock:
+            state.check_open()
+            pull = state.prefetch == 0 and state.wants_pull()
+        if pull:
+            session.transport.pull(MessagePull(state.consumer_id, state.destination, -1 if wait == 0 else wait or 0))
+
+    def _poll(self, left: int | None = None) -> Message | None:
+        """The next message, if it is here. left: ms that the caller would still wait."""
+        session = self._session
+        with session.lock:
+            dispatch = self._state.receive(session.clock.now())
+        session.flush(left)
+        session.clock.settle()
+        return None if dispatch is None else self._given(dispatch)
+
+    def _given(self, dispatch: MessageDispatch) -> Message:
+        if self._individual:
+            return self._state.give(dispatch, partial(self._acknowledge, dispatch))
+        return self._state.give(dispatch, self._acknowledge_session if self._client else None)
+
+    def _acknowledge(self, dispatch: MessageDispatch) -> None:
+        session = self._session
+        with session.lock:
+            self._state.check_open()
+            self._state.acknowledge_one(dispatch)
+        session.flush()
+        session.clock.settle()
+
+    def _acknowledge_session(self) -> None:
+        session = self._session
+        with session.lock:
+            self._state.check_open()
+        session.acknowledge()
+
+    # Listening
+
+    @property
+    def message_listener(self) -> MessageListener | None:
+        """What is called with every message, one at a time; None: messages are received. Setting it raises JMSError for
+        a consumer with prefetch 0."""
+        return self._listener
+
+    @message_listener.setter
+    def message_listener(self, listener: MessageListener | None) -> None:
+        session = self._session
+        with session.lock:
+            self._state.check_open()
+            self._state.listen(listener is not None)
+            self._listener = listener
+        session.wake_up()
+        session.clock.settle()
+
+    def _listen(self, listener: MessageListener) -> None:
+        """Set the first listener, before the broker knows the consumer."""
+        self._state.listen(True)
+        self._listener = listener
+
+    # Closing
+
+    def close(self, how: Closing = Closing.NOW) -> None:
+        """Leave the broker; in a transacted session with messages of the open transaction, when that ends.
+
+        Waits for a listener at work on another thread. Closing twice is harmless.
+        """
+        self._session.close_consumer(self, how)
+
+
+class TopicSubscriber(MessageConsumer):
+    """A durable subscriber; made by Session.create_durable_subscriber."""

@@ -1,0 +1,283 @@
+"""Options as text: ``jms.*`` of a broker URL and ``consumer.*`` of a destination (spec activemq section 5).
+
+Names are case-sensitive and those of the setters of ActiveMQConnectionFactory, ActiveMQPrefetchPolicy, RedeliveryPolicy
+and ConsumerInfo; so are the defaults. As in the real client a boolean is true for "true" in any case and false for
+anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
+
+MAX_PREFETCH_SIZE = 32_767
+BYTE, INT, LONG = (8, 32, 64)
+
+
+class UnknownOptions(Enum):
+    """What an option that nobody knows does.
+
+    REFUSE: raise ConfigurationError with the nearest known name. IGNORE: as the real client: on a destination only
+    unknown names after ``consumer.`` are refused; on a URL unknown ``jms.`` names are refused only beside a known one.
+    """
+
+    REFUSE = "refuse"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefetchPolicy:
+    """How many messages a consumer may hold unacknowledged, by kind of destination; at most 32767.
+
+    durable_topic_prefetch: of durable subscribers; optimize_durable_topic_prefetch counts instead in AUTO_ACKNOWLEDGE
+    sessions with optimized_message_dispatch. maximum_pending_message_limit: of topic consumers, 0 is not set.
+    """
+
+    queue_prefetch: int = 1000
+    queue_browser_prefetch: int = 500
+    topic_prefetch: int = MAX_PREFETCH_SIZE
+    durable_topic_prefetch: int = 100
+    optimize_durable_topic_prefetch: int = 1000
+    maximum_pending_message_limit: int = 0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if each.name != "maximum_pending_message_limit":
+                object.__setattr__(self, each.name, min(getattr(self, each.name), MAX_PREFETCH_SIZE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionOptions:
+    """The ``jms.*`` options of a connection. Times are ms.
+
+    dispatch_async: the broker hands messages to the connection's dispatch task. always_session_async: sessions deliver
+    to listeners on a task of their own; at most max_thread_pool_size threads, or with use_dedicated_task_runner one for
+    each session. optimize_acknowledge: acknowledge after 65 % of the prefetch or optimize_acknowledge_time_out, and
+    every optimized_ack_scheduled_ack_interval (0: off). message_priority_supported: consumers take the highest priority
+    first. non_blocking_redelivery: other messages pass one that waits for redelivery. transacted_individual_ack: each
+    message of a transaction is acknowledged by itself. consumer_expiry_check_enabled: expired messages are not
+    delivered. check_for_duplicates, audit_depth, audit_maximum_producer_number: see ConnectionAudit. use_async_send,
+    always_sync_send: whether send() raises the broker's error; neither: for persistent messages outside transactions.
+    send_acks_async: errors of acknowledgements go to the exception listener.
+    """
+
+    client_id: str = field(default="", metadata={"option": "clientID"})
+    dispatch_async: bool = True
+    always_session_async: bool = True
+    max_thread_pool_size: int = 1000
+    use_dedicated_task_runner: bool = False
+    optimize_acknowledge: bool = False
+    optimize_acknowledge_time_out: int = field(default=300, metadata={"bits": LONG})
+    optimized_ack_scheduled_ack_interval: int = field(default=0, metadata={"bits": LONG})
+    message_priority_supported: bool = False
+    exclusive_consumer: bool = False
+    use_retroactive_consumer: bool = False
+    non_blocking_redelivery: bool = False
+    transacted_individual_ack: bool = False
+    consumer_expiry_check_enabled: bool = True
+    check_for_duplicates: bool = True
+    audit_depth: int = 2048
+    audit_maximum_producer_number: int = 64
+    optimized_message_dispatch: bool = True
+    copy_message_on_send: bool = True
+    disable_time_stamps_by_default: bool = False
+    use_async_send: bool = False
+    always_sync_send: bool = False
+    send_acks_async: bool = True
+    prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy, metadata={"nested": True})
+    redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
+
+
+# Setters of the real factory that change nothing inside one process.
+WITHOUT_EFFECT = frozenset(
+    {
+        "userName", "password", "useCompression", "objectMessageSerializationDefered", "closeTimeout", "sendTimeout",
+        "nestedMapAndListEnabled", "watchTopicAdvisories", "producerWindowSize", "warnAboutUnstartedConnectionTimeout",
+        "connectResponseTimeout", "statsEnabled", "clientIDPrefix", "connectionIDPrefix", "trustAllPackages",
+        "trustedPackages", "rmIdFromConnectionId", "consumerFailoverRedeliveryWaitPeriod",
+    }
+)  # fmt: skip
+
+
+def camel_case(name: str) -> str:
+    """The setter's name of a field."""
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+
+
+def _boolean(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _integer(option: str, text: str, bits: int) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        raise ConfigurationError(option, text, f"not a whole number of {bits} bits")
+    return int(text)
+
+
+def _convert(option: str, text: str, like: object, bits: int) -> Any:
+    if isinstance(like, bool):
+        return _boolean(text)
+    if isinstance(like, int):
+        return _integer(option, text, bits)
+    if isinstance(like, float):
+        try:
+            return float(text)
+        except ValueError as error:
+            raise ConfigurationError(option, text, "not a number") from error
+    return text
+
+
+_PREFETCH = {camel_case(each.name): each.name for each in fields(PrefetchPolicy)}
+_REDELIVERY = {
+    camel_case(name): name
+    for name in (
+        "maximum_redeliveries", "initial_redelivery_delay", "redelivery_delay", "use_exponential_back_off",
+        "back_off_multiplier", "maximum_redelivery_delay", "use_collision_avoidance", "collision_avoidance_percent",
+        "pre_dispatch_check",
+    )
+}  # fmt: skip
+_PLAIN = {
+    each.metadata.get("option", camel_case(each.name)): each
+    for each in fields(ConnectionOptions)
+    if not each.metadata.get("nested")
+}
+KNOWN = frozenset(
+    {
+        *_PLAIN,
+        *WITHOUT_EFFECT,
+        "prefetchPolicy.all",
+        *(f"prefetchPolicy.{name}" for name in _PREFETCH),
+        *(f"redeliveryPolicy.{name}" for name in _REDELIVERY),
+    }
+)
+
+
+def connection_options(
+    options: Mapping[str, str],
+    base: ConnectionOptions | None = None,
+    unknown: UnknownOptions = UnknownOptions.REFUSE,
+) -> ConnectionOptions:
+    """``base`` with the options given, names without ``jms.``. Raises ConfigurationError."""
+    result = ConnectionOptions() if base is None else base
+    plain: dict[str, Any] = {}
+    prefetch: dict[str, Any] = {}
+    redelivery: dict[str, Any] = {}
+    strange: list[tuple[str, str]] = []
+    for name, text in options.items():
+        option = f"jms.{name}"
+        group, _, inner = name.rpartition(".")
+        if name in _PLAIN:
+            each = _PLAIN[name]
+            plain[each.name] = _convert(option, text, getattr(result, each.name), each.metadata.get("bits", INT))
+        elif name == "prefetchPolicy.all":
+            value = _integer(option, text, INT)
+            prefetch.update({key: value for key in _PREFETCH.values() if key != "maximum_pending_message_limit"})
+        elif group == "prefetchPolicy" and inner in _PREFETCH:
+            prefetch[_PREFETCH[inner]] = _integer(option, text, INT)
+        elif group == "redeliveryPolicy" and inner in _REDELIVERY:
+            like = getattr(result.redelivery_policy, _REDELIVERY[inner])
+            redelivery[_REDELIVERY[inner]] = _convert(option, text, like, LONG if "Delay" in inner else INT)
+        elif name not in WITHOUT_EFFECT:
+            strange.append((name, text))
+    if strange and (unknown is UnknownOptions.REFUSE or len(strange) < len(options)):
+        name, text = strange[0]
+        raise ConfigurationError(f"jms.{name}", text, "no such option", did_you_mean(name, KNOWN))
+    if prefetch:
+        plain["prefetch_policy"] = replace(result.prefetch_policy, **prefetch)
+    if redelivery:
+        policy = result.redelivery_policy
+        merged = {name: getattr(policy, name) for name in _REDELIVERY.values()} | redelivery
+        try:
+            plain["redelivery_policy"] = RedeliveryPolicy(**merged)
+        except InvalidTopologyError as error:
+            raise ConfigurationError(f"jms.redeliveryPolicy.{error.key}", error.value, error.problem) from error
+    return replace(result, **plain)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerURL:
+    """``vm://name?jms...&broker...``, taken apart. broker, transport: options of the broker and of ``vm:`` itself."""
+
+    name: str
+    jms: dict[str, str]
+    broker: dict[str, str]
+    transport: dict[str, str]
+
+
+_TRANSPORT = frozenset({"create", "waitForStart", "marshal", "async", "wireFormat.maxFrameSize"})
+_BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"})
+
+
+def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
+    """Read a broker URL. Raises ConfigurationError for another scheme and for unknown options."""
+    found = re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\(([^)]*)\))(?:\?(.*))?", text)
+    if found is None:
+        raise ConfigurationError("broker URL", text, "not a vm:// URL", "the broker runs in this process: vm://name")
+    groups: dict[str, dict[str, str]] = {"jms": {}, "broker": {}, "": {}}
+    for name, value in parse_qsl(found[3] or "", keep_blank_values=True):
+        group, _, inner = name.partition(".")
+        if group in ("jms", "broker"):
+            groups[group][inner] = value
+        else:
+            groups[""][name] = value
+    if unknown is UnknownOptions.REFUSE:
+        for prefix, known in (("broker", _BROKER), ("", _TRANSPORT)):
+            for name, value in groups[prefix].items():
+                if name not in known:
+                    option = f"{prefix}.{name}" if prefix else name
+                    names = {f"{prefix}.{one}" if prefix else one for one in known} | {f"jms.{one}" for one in KNOWN}
+                    raise ConfigurationError(option, value, "no such option", did_you_mean(option, names))
+    return BrokerURL(found[1] or "localhost", groups["jms"], groups["broker"], groups[""])
+
+
+# What ConsumerInfo has setters for: how the text is read.
+CONSUMER_OPTIONS: dict[str, type | int] = {
+    "dispatchAsync": bool,
+    "priority": BYTE,
+    "prefetchSize": INT,
+    "noLocal": bool,
+    "exclusive": bool,
+    "retroactive": bool,
+    "maximumPendingMessageLimit": INT,
+    "selector": str,
+    "browser": bool,
+    "clientId": str,
+    "subscriptionName": str,
+    "optimizedAcknowledge": bool,
+    "noRangeAcks": bool,
+    "currentPrefetchSize": INT,
+    "networkSubscription": bool,
+}
+
+
+def consumer_options(
+    options: Iterable[tuple[str, str]], unknown: UnknownOptions = UnknownOptions.REFUSE
+) -> dict[str, Any]:
+    """The ``consumer.*`` options of a destination by their name without the prefix. Raises ConfigurationError."""
+    found: dict[str, Any] = {}
+    for name, text in options:
+        prefix, dot, inner = name.partition(".")
+        if prefix != "consumer" or not dot:
+            if unknown is UnknownOptions.REFUSE and prefix != "producer":
+                near = did_you_mean(name, [f"consumer.{one}" for one in CONSUMER_OPTIONS])
+                raise ConfigurationError(name, text, "no such option of a destination", near)
+            continue
+        kind = CONSUMER_OPTIONS.get(inner)
+        if kind is None:
+            near = did_you_mean(name, [f"consumer.{one}" for one in CONSUMER_OPTIONS])
+            raise ConfigurationError(name, text, "no such option; the consumer cannot be started", near)
+        if kind is bool:
+            found[inner] = _boolean(text)
+        elif kind is str:
+            found[inner] = text
+        else:
+            assert isinstance(kind, int)
+            found[inner] = _integer(name, text, kind)
+    return found

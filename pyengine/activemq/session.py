@@ -1,0 +1,569 @@
+"""Sessions: one order of messages, one transaction, the consumers and producers that share them."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections import deque
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from pyengine import Selector
+from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.consumption import Consumption, Offer
+from pyengine._engine.exchange import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.session import SessionState
+from pyengine.activemq.browser import QueueBrowser
+from pyengine.activemq.commands import ConsumerInfo, MessagePull
+from pyengine.activemq.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
+from pyengine.activemq.options import consumer_options
+from pyengine.activemq.producer import MessageProducer
+from pyengine.activemq.tasks import SessionTask
+from pyengine.clock import Timer
+from pyengine.destinations import Destination, parse_destination
+from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
+
+if TYPE_CHECKING:
+    from pyengine._engine.exchange import Command
+    from pyengine.activemq.connection import Connection
+
+Kind = TypeVar("Kind", bound=MessageConsumer)
+LOG = logging.getLogger("pyengine.activemq")
+
+
+def destination_of(text: str | Destination, kind: str) -> Destination:
+    """A destination from its text with options; a composite keeps its parts in its name. Raises
+    InvalidDestinationError for an empty name or a destination of the other kind."""
+    if isinstance(text, Destination):
+        return text
+    try:
+        parts = parse_destination(text, kind)
+    except ValueError as error:
+        raise InvalidDestinationError(str(error)) from error
+    if len(parts) == 1:
+        return parts[0]
+    name = ",".join(part.name if part.kind == kind else str(part) for part in parts)
+    return Destination(name, kind, parts[0].options)
+
+
+class Session:
+    """A session of a connection; made by Connection.create_session. For one thread at a time, as in JMS.
+
+    Use it as a context manager, or close it; closing the connection closes it.
+    """
+
+    def __init__(self, connection: Connection, session_id: str, mode: AcknowledgeMode) -> None:
+        options = connection.options
+        self.connection = connection
+        self.session_id = session_id
+        self.acknowledge_mode = mode
+        self.transport = connection.transport
+        self.clock = connection.clock
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.waiting = 0
+        self.state = SessionState(
+            mode,
+            f"TX:{session_id}",
+            asynchronous=options.always_session_async,
+            prioritized=options.message_priority_supported,
+            audit=connection.audit,
+        )
+        self._sending = threading.RLock()
+        self._outgoing: deque[Command] = deque()
+        self._consumers: dict[str, MessageConsumer] = {}
+        self._producers: dict[str, MessageProducer] = {}
+        self._consumer_numbers = count(1)
+        self._producer_numbers = count(1)
+        self._temporary_numbers = count(1)
+        self._timers: set[Timer] = set()
+        self._deliverer: int | None = None  # the thread that is delivering to a listener
+        self._task: SessionTask | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.session_id} {self.acknowledge_mode.name}{' closed' if self.closed else ''}>"
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self.state.closed
+
+    @property
+    def transacted(self) -> bool:
+        """True for a session with transactions."""
+        return self.acknowledge_mode is AcknowledgeMode.SESSION_TRANSACTED
+
+    @property
+    def consumers(self) -> tuple[MessageConsumer, ...]:
+        """Its open consumers, in the order of creation."""
+        return tuple(self._consumers.values())
+
+    # Destinations
+
+    def create_queue(self, name: str) -> Destination:
+        """A queue by its name, which may carry options: ``orders?consumer.priority=5``, and parts: ``a,b``."""
+        return destination_of(name, "queue")
+
+    def create_topic(self, name: str) -> Destination:
+        """A topic by its name, with options and parts as a queue's."""
+        return destination_of(name, "topic")
+
+    def create_temporary_queue(self) -> Destination:
+        """A queue that lives as long as the connection and that only its consumers may read."""
+        return self.connection.temporary("temp-queue")
+
+    def create_temporary_topic(self) -> Destination:
+        """A topic that lives as long as the connection and that only its consumers may read."""
+        return self.connection.temporary("temp-topic")
+
+    # Consumers and producers
+
+    def create_consumer(
+        self,
+        destination: Destination | str,
+        selector: str | None = None,
+        no_local: bool = False,
+        *,
+        listener: MessageListener | None = None,
+    ) -> MessageConsumer:
+        """A consumer. destination: as create_queue makes it, or its text (a queue if no prefix says otherwise).
+
+        no_local: it does not get what its own connection sends. ``consumer.*`` options of the destination come first,
+        but for the selector. Raises InvalidSelectorError, ConfigurationError, InvalidDestinationError, and JMSError for
+        a listener with prefetch 0 and where the broker refuses.
+        """
+        destination = destination_of(destination, "queue")
+        policy = self.connection.options.prefetch_policy
+        prefetch = policy.topic_prefetch if destination.kind.endswith("topic") else policy.queue_prefetch
+        return self._create(MessageConsumer, destination, selector, no_local, prefetch, listener=listener)
+
+    def create_durable_subscriber(
+        self,
+        topic: Destination | str,
+        name: str,
+        selector: str | None = None,
+        no_local: bool = False,
+        *,
+        listener: MessageListener | None = None,
+    ) -> TopicSubscriber:
+        """A subscriber whose messages are kept while it is away, under the connection's client id and ``name``.
+
+        Raises as create_consumer, and JMSError without a client id.
+        """
+        topic = destination_of(topic, "topic")
+        if not self.connection.client_id:
+            raise JMSError(
+                "You cannot create a durable subscriber without specifying a unique clientID on a Connection"
+            )
+        options = self.connection.options
+        policy = options.prefetch_policy
+        optimized = self.acknowledge_mode is AcknowledgeMode.AUTO_ACKNOWLEDGE and options.optimized_message_dispatch
+        prefetch = policy.optimize_durable_topic_prefetch if optimized else policy.durable_topic_prefetch
+        return self._create(TopicSubscriber, topic, selector, no_local, prefetch, name=name, listener=listener)
+
+    def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
+        """A look at the messages of a queue, which stay where they are. Raises InvalidSelectorError."""
+        self.state.check_open()
+        if selector is not None and selector.strip():
+            Selector(selector)
+        queue = destination_of(queue, "queue")
+
+        def open_consumer() -> MessageConsumer:
+            prefetch = self.connection.options.prefetch_policy.queue_browser_prefetch
+            return self._create(MessageConsumer, queue, selector, False, prefetch, browser=True)
+
+        return QueueBrowser(self, queue, selector, open_consumer)
+
+    def _create(
+        self,
+        kind: type[Kind],
+        destination: Destination,
+        selector: str | None,
+        no_local: bool,
+        prefetch: int,
+        *,
+        name: str = "",
+        browser: bool = False,
+        listener: MessageListener | None = None,
+    ) -> Kind:
+        self.state.check_open()
+        connection, options = self.connection, self.connection.options
+        topic = destination.kind.endswith("topic")
+        if destination.kind.startswith("temp-"):
+            connection.check_temporary(destination, prefetch)
+        given = consumer_options(destination.options, connection.unknown_options)
+        chosen = selector if selector is not None and selector.strip() else given.get("selector")
+        if chosen is not None:
+            Selector(chosen)
+        prefetch = given.get("prefetchSize", prefetch)
+        name = given.get("subscriptionName", name)
+        info = ConsumerInfo(
+            consumer_id=f"{self.session_id}:{next(self._consumer_numbers)}",
+            session_id=self.session_id,
+            connection_id=connection.connection_id,
+            destination=destination,
+            prefetch_size=prefetch,
+            selector=chosen,
+            subscription_name=name,
+            priority=given.get("priority", 0),
+            exclusive=given.get("exclusive", options.exclusive_consumer),
+            retroactive=given.get("retroactive", options.use_retroactive_consumer),
+            no_local=given.get("noLocal", no_local),
+            browser=browser,
+            dispatch_async=given.get("dispatchAsync", options.dispatch_async),
+            maximum_pending_message_limit=given.get(
+                "maximumPendingMessageLimit", options.prefetch_policy.maximum_pending_message_limit
+            ),
+        )
+        state = Consumption(
+            self.state,
+            info.consumer_id,
+            destination,
+            prefetch,
+            redelivery_policy=connection.redelivery_policy_of(destination),
+            topic=topic,
+            browser=browser,
+            durable=bool(name) and topic,
+            prioritized=options.message_priority_supported,
+            optimize_acknowledge=options.optimize_acknowledge,
+            optimize_acknowledge_time_out=options.optimize_acknowledge_time_out,
+            transacted_individual_ack=options.transacted_individual_ack,
+            non_blocking_redelivery=options.non_blocking_redelivery,
+            consumer_expiry_check=options.consumer_expiry_check_enabled,
+            now=self.clock.now(),
+        )
+        consumer = kind(self, state, chosen)
+        if listener is not None:
+            consumer._listen(listener)
+        with self.lock:
+            self.state.add(state)
+            self._consumers[info.consumer_id] = consumer
+            connection.route(info.consumer_id, self)
+        try:
+            self.transport.add_consumer(info)
+        except PyengineError:
+            with self.lock:
+                self.state.discard(state)
+                self._forget(state)
+            raise
+        with self.lock:
+            if connection.started:
+                state.start()
+        if state.optimize_acknowledge and options.optimized_ack_scheduled_ack_interval > 0:
+            self._acknowledge_regularly(state, options.optimized_ack_scheduled_ack_interval)
+        self.wake_up()
+        self.clock.settle()
+        return consumer
+
+    def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
+        """A producer for one destination, or for any if None."""
+        self.state.check_open()
+        if destination is not None:
+            destination = destination_of(destination, "queue")
+        producer = MessageProducer(self, f"{self.session_id}:{next(self._producer_numbers)}", destination)
+        self._producers[producer.producer_id] = producer
+        return producer
+
+    def unsubscribe(self, name: str) -> None:
+        """Forget a durable subscription. Raises InvalidDestinationError if there is none, JMSError if it is in use."""
+        self.state.check_open()
+        self.transport.remove_subscription(self.connection.client_id, name)
+        self.clock.settle()
+
+    # Acknowledgement and transactions
+
+    def acknowledge(self) -> None:
+        """Acknowledge everything that was delivered in this session (CLIENT_ACKNOWLEDGE)."""
+        with self.lock:
+            self.state.check_open()
+            self.state.acknowledge()
+        self.flush()
+        self.clock.settle()
+
+    def recover(self) -> None:
+        """Deliver what was not acknowledged again. Raises IllegalStateError in a transacted session."""
+        with self.lock:
+            self.state.recover(self.clock.now(), random.random())
+        self._after_change()
+
+    def commit(self) -> None:
+        """Commit what was sent and received. Raises IllegalStateError outside a transacted session, JMSError if the
+        broker cannot; the transaction is rolled back then."""
+        with self.lock:
+            self.state.check_transacted()
+            transaction = self.state.before_end()
+        self.flush()
+        if transaction is None:
+            return
+        try:
+            self.transport.commit(transaction)
+        except PyengineError:
+            with self.lock:
+                self.state.after_rollback(self.clock.now(), random.random())
+            self._after_change()
+            raise
+        with self.lock:
+            self.state.after_commit()
+        self._after_change()
+
+    def rollback(self) -> None:
+        """Take back what was sent, and deliver what was received again. Raises IllegalStateError outside a transacted
+        session."""
+        with self.lock:
+            self.state.check_transacted()
+        self._rollback()
+
+    def _rollback(self) -> None:
+        with self.lock:
+            transaction = self.state.before_end()
+        self.flush()
+        if transaction is not None:
+            self.transport.rollback(transaction)
+        with self.lock:
+            self.state.after_rollback(self.clock.now(), random.random())
+        self._after_change()
+
+    def start_transaction(self) -> str | None:
+        """Before a send: the transaction it belongs to."""
+        with self.lock:
+            self.state.check_open()
+            transaction = self.state.start_transaction()
+        self.flush()
+        return transaction
+
+    def _after_change(self) -> None:
+        with self.lock:
+            self.changed.notify_all()
+        self.flush()
+        self.wake_up()
+        self.clock.settle()
+
+    # What the state asks for
+
+    def flush(self, pull_timeout: int | None = None) -> None:
+        """Carry out the commands that wait, in order. pull_timeout: ms that a receiver still waits, None for ever."""
+        commands = self.state.take_commands()
+        if not commands and not self._outgoing:
+            return
+        with self._sending:
+            outgoing = self._outgoing
+            outgoing.extend(commands)
+            while outgoing:
+                self._carry_out(outgoing.popleft(), pull_timeout)
+
+    def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
+        if isinstance(command, MessageAck):
+            try:
+                self.transport.acknowledge(command)
+            except JMSError as error:
+                if not self.connection.options.send_acks_async and not self.transacted:
+                    raise
+                self.connection.report(error)
+        elif isinstance(command, Begin):
+            self.transport.begin(self.connection.connection_id, command.transaction_id)
+        elif isinstance(command, Pull):
+            timeout = 0 if pull_timeout is None else pull_timeout if pull_timeout > 0 else -1
+            state = command.consumer
+            self.transport.pull(MessagePull(state.consumer_id, state.destination, timeout))
+        elif isinstance(command, Remove):
+            with self.lock:
+                self._forget(command.consumer)
+            self.transport.remove_consumer(command.consumer.consumer_id, last_delivered=command.last_delivered)
+        else:
+            self._later(command)
+
+    def _later(self, command: Later) -> None:
+        def redeliver() -> None:
+            self._timers.discard(timer)
+            with self.lock:
+                command.consumer.redeliver(command.dispatches, self.clock.now())
+            self._after_change()
+
+        timer = self.clock.call_at(self.clock.now() + command.delay, redeliver)
+        self._timers.add(timer)
+
+    def _acknowledge_regularly(self, state: Consumption, interval: int) -> None:
+        def acknowledge() -> None:
+            self._timers.discard(timer)
+            with self.lock:
+                if state.closed:
+                    return
+                state.deliver_acks()
+            self.flush()
+            self._acknowledge_regularly(state, interval)
+
+        timer = self.clock.call_at(self.clock.now() + interval, acknowledge)
+        self._timers.add(timer)
+
+    # Messages that come
+
+    def arrive(self, dispatch: MessageDispatch) -> None:
+        """The broker dispatched a message to a consumer of this session."""
+        state = self.state
+        with self.lock:
+            offer = state.arrive(dispatch, self.clock.now())
+            if self.waiting:
+                self.changed.notify_all()
+            work = state.has_work
+        if offer == Offer.LISTEN:
+            self._deliver(dispatch)
+        elif work:
+            self.wake_up()
+        else:
+            self.flush()
+            consumer = self._consumers.get(dispatch.consumer_id)
+            if consumer is not None and consumer._available is not None:
+                consumer._available()
+
+    def wake_up(self) -> None:
+        """Deliver what waits for listeners."""
+        if not self.state.has_work:
+            return
+        if not self.state.asynchronous:
+            while self._run():
+                pass
+            return
+        with self.lock:
+            if self._task is None:
+                self._task = self.connection.tasks.task(f"ActiveMQ Session: {self.session_id}", self._run)
+        self._task.wake_up()
+
+    def _run(self) -> bool:
+        """Deliver up to 1000 messages to listeners; True if more may wait."""
+        for _ in range(1000):
+            with self.lock:
+                dispatch = self.state.step(self.clock.now())
+                if dispatch is not None:
+                    self._deliverer = threading.get_ident()
+            if dispatch is None:
+                self.flush()
+                return False
+            self._deliver(dispatch)
+        return True
+
+    def _deliver(self, dispatch: MessageDispatch) -> None:
+        consumer = self._consumers.get(dispatch.consumer_id)
+        state = self.state.consumer_of(dispatch)
+        failure: Exception | None = None
+        try:
+            if consumer is not None and consumer._listener is not None:
+                consumer._listener(consumer._given(dispatch))
+        except Exception as error:
+            failure = error
+            LOG.exception(
+                "%s: the listener failed on message %s",
+                dispatch.consumer_id,
+                dispatch.message and dispatch.message.message_id,
+            )
+        finally:
+            with self.lock:
+                self._deliverer = None
+                if failure is None:
+                    state.listened(dispatch, self.clock.now())
+                else:
+                    text = f"{type(failure).__name__}: {failure}"
+                    state.failed(dispatch, self.clock.now(), text, random.random())
+                self.changed.notify_all()
+        self.flush()
+
+    def _wait_for_listener(self) -> None:
+        """Wait until no listener is at work on another thread. The lock is held."""
+        self.clock.wait(self.changed, lambda: self._deliverer in (None, threading.get_ident()))
+
+    # Life
+
+    def start(self) -> None:
+        """Deliver messages; Connection.start calls it."""
+        with self.lock:
+            self.state.start()
+            self.changed.notify_all()
+        self.wake_up()
+
+    def stop(self) -> None:
+        """Deliver nothing until ``start``; Connection.stop calls it. Waits for a listener at work on another thread."""
+        with self.lock:
+            self.state.stop()
+            self._wait_for_listener()
+
+    def close_consumer(self, consumer: MessageConsumer, how: Closing) -> None:
+        """See MessageConsumer.close."""
+        if how is Closing.DRAIN:
+            self.drain()
+        with self.lock:
+            self._wait_for_listener()
+            if how is Closing.LOST:
+                raise IllegalStateError("only a whole connection can be lost")
+            self.state.close_consumer(consumer._state)
+            self.changed.notify_all()
+        self._after_change()
+
+    def drain(self) -> None:
+        """Let listeners have what has arrived."""
+        self.clock.settle()
+        with self.lock:
+            self.clock.wait(self.changed, lambda: not self.state.has_work and self._deliverer is None)
+
+    def _forget(self, state: Consumption) -> None:
+        consumer = self._consumers.pop(state.consumer_id, None)
+        self.connection.route(state.consumer_id, None)
+        if consumer is not None and consumer._available is not None:
+            consumer._available()
+
+    def close(self, how: Closing = Closing.NOW) -> None:
+        """Close its consumers and producers; an open transaction is rolled back. Closing twice is harmless."""
+        if self.closed:
+            return
+        if how is Closing.DRAIN:
+            self.drain()
+        elif how is Closing.LOST:
+            raise IllegalStateError("only a whole connection can be lost")
+        with self.lock:
+            self._wait_for_listener()
+        consumers = self.dispose()
+        self.state.remove_all(consumers)
+        self.flush()
+        self.connection.discard(self)
+        self.clock.settle()
+
+    def dispose(self) -> list[Consumption]:
+        """Stop for good and roll back; the consumers that the broker still has."""
+        with self.lock:
+            consumers = self.state.dispose()
+            self._producers.clear()
+            self.changed.notify_all()
+        self.flush()
+        if self.state.transaction is not None:
+            self._rollback()
+        self._cancel()
+        return consumers
+
+    def lose(self) -> None:
+        """The connection is gone: nothing is said to the broker any more."""
+        with self.lock:
+            self.state.dispose()
+            self.state.take_commands()
+            self._outgoing.clear()
+            for consumer in list(self._consumers.values()):
+                self._forget(consumer._state)
+            self._producers.clear()
+            self.changed.notify_all()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        for timer in list(self._timers):
+            timer.cancel()
+        self._timers.clear()
+
+    def producer_closed(self, producer: MessageProducer) -> None:
+        """A producer was closed."""
+        self._producers.pop(producer.producer_id, None)

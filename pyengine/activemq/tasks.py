@@ -1,0 +1,94 @@
+"""The threads on which a connection's sessions deliver to listeners (org.apache.activemq.thread.TaskRunnerFactory)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pyengine.clock import Clock, Worker
+
+
+class SessionTasks:
+    """One connection's threads: a pool of at most ``size``, or one for each session."""
+
+    def __init__(self, clock: Clock, size: int, *, dedicated: bool) -> None:
+        self._clock = clock
+        self._size = size
+        self._dedicated = dedicated
+        self._lock = threading.Lock()
+        self._workers: list[Worker] = []
+        self._idle: list[Worker] = []
+
+    def task(self, name: str, run: Callable[[], bool]) -> SessionTask:
+        """A task that calls ``run`` until it returns False, whenever it is woken up; name: of a thread of its own."""
+        if not self._dedicated:
+            return SessionTask(self._submit, run)
+        worker = self._clock.worker(name)
+        self._workers.append(worker)
+        return SessionTask(worker.submit, run)
+
+    def _submit(self, action: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle:
+                worker = self._idle.pop()
+            elif len(self._workers) < self._size:
+                worker = self._clock.worker(f"ActiveMQ Session Task-{len(self._workers) + 1}")
+                self._workers.append(worker)
+            else:
+                worker = None
+        if worker is None:
+            action()  # every thread is busy: the caller works, as in CallerRunsPolicy
+            return
+        chosen = worker
+
+        def work() -> None:
+            try:
+                action()
+            finally:
+                with self._lock:
+                    self._idle.append(chosen)
+
+        worker.submit(work)
+
+    def close(self) -> None:
+        """Let the threads finish what they do and stop them."""
+        with self._lock:
+            workers, self._workers, self._idle, self._size = self._workers, [], [], 0
+        for worker in workers:
+            worker.close()
+
+
+class SessionTask:
+    """Runs ``run`` on a thread, never on two at once; a wake-up that comes while it runs makes it run again."""
+
+    def __init__(self, submit: Callable[[Callable[[], None]], None], run: Callable[[], bool]) -> None:
+        self._submit = submit
+        self._run = run
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._running = False
+
+    def wake_up(self) -> None:
+        """There may be something to do."""
+        with self._lock:
+            if self._wanted:
+                return
+            self._wanted = True
+            if self._running:
+                return
+        self._submit(self._work)
+
+    def _work(self) -> None:
+        with self._lock:
+            self._wanted = False
+            self._running = True
+        again = False
+        try:
+            again = self._run()
+        finally:
+            with self._lock:
+                self._running = False
+                again = again or self._wanted
+                self._wanted = again
+            if again:
+                self._submit(self._work)

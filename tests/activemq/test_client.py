@@ -1,0 +1,481 @@
+"""Connections, sessions, consumers and producers in front of the broker, under a manual clock."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import warnings
+
+import pytest
+
+from pyengine import Message, activemq
+from pyengine.activemq import Closing, ConnectionFactory
+from pyengine.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidMessageError,
+    InvalidSelectorError,
+    JMSError,
+)
+
+
+@pytest.fixture
+def connect(broker):
+    """Started connections, closed at the end."""
+    made = []
+
+    def connection(options="", client_id=None, **settings):
+        factory = ConnectionFactory(f"vm://localhost?{options}", broker=broker, **settings)
+        made.append(factory.create_connection(client_id))
+        made[-1].start()
+        return made[-1]
+
+    yield connection
+    for each in made:
+        each.close()
+
+
+def bodies(consumer, timeout=0.1):
+    found = []
+    while (message := consumer.receive(timeout)) is not None:
+        found.append(message.body)
+    return found
+
+
+def test_the_snippet_of_the_front_page(broker):
+    factory = ConnectionFactory("vm://localhost?jms.prefetchPolicy.queuePrefetch=100", broker=broker)
+    with factory.create_connection() as connection:
+        session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+        consumer = session.create_consumer(session.create_queue("orders?consumer.exclusive=true"), "price > 100")
+        producer = session.create_producer("orders")
+        producer.send(Message({"price": 50}))
+        producer.send(Message({"price": 250}, body="x"))
+        message = consumer.receive(timeout=1.0)
+        assert (message.body, message.get_int_property("price"), message.destination) == ("x", 250, "queue://orders")
+        message.acknowledge()
+        assert consumer.receive(timeout=1.0) is None
+
+
+def test_nothing_flows_before_the_connection_is_started(broker):
+    connection = ConnectionFactory(broker=broker).create_connection()
+    session = connection.create_session()
+    consumer = session.create_consumer("q")
+    session.create_producer("q").send("a")
+    assert consumer.receive(1) is None
+    connection.start()
+    assert consumer.receive(1).body == "a"
+    connection.stop()
+    session.create_producer("q").send("b")
+    assert consumer.receive(1) is None
+    connection.close()
+    connection.close()
+
+
+def test_a_url_alone_makes_a_broker_that_ends_with_its_last_connection():
+    factory = ConnectionFactory("vm://alone?broker.persistent=false")
+    with factory.create_connection() as one, factory.create_connection() as two:
+        assert activemq.broker.running_broker("alone") is not None
+        one.create_session().create_producer("q").send("a")
+        assert two.create_session().create_consumer("q").receive(5).body == "a"
+    assert activemq.broker.running_broker("alone") is None
+    with pytest.raises(JMSError, match="no broker named"):
+        ConnectionFactory("vm://alone?create=false").create_connection()
+
+
+def test_headers_are_set_on_the_message_and_on_its_copy(connect, clock):
+    session = connect().create_session()
+    producer = session.create_producer("q")
+    producer.priority, producer.time_to_live, producer.delivery_mode = 7, 2.5, activemq.NON_PERSISTENT
+    sent = Message({"a": 1}, body="x")
+    producer.send(sent)
+    assert sent.message_id == f"{producer.producer_id}:1"
+    got = session.create_consumer("q").receive(1)
+    for message in (sent, got):
+        assert (message.priority, message.timestamp, message.expiration) == (7, clock.now(), clock.now() + 2500)
+        assert message.delivery_mode == "NON_PERSISTENT"
+    sent.set_property("a", 2)
+    assert got.get_int_property("a") == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("priority", 10), ("time_to_live", -1), ("delivery_mode", "MAYBE")])
+def test_a_producer_refuses_values_that_jms_does_not_know(connect, name, value):
+    producer = connect().create_session().create_producer("q")
+    with pytest.raises(InvalidMessageError):
+        setattr(producer, name, value)
+
+
+def test_a_producer_of_one_destination_sends_nowhere_else(connect):
+    session = connect().create_session()
+    with pytest.raises(InvalidDestinationError):
+        session.create_producer("q").send("x", "other")
+    anonymous = session.create_producer()
+    with pytest.raises(InvalidDestinationError):
+        anonymous.send("x")
+    assert anonymous.send_batch(["a", "b"], "q") == 2
+    assert [message.body for message in session.create_consumer("q").receive_batch(5, 1)] == ["a", "b"]
+    anonymous.close()
+    with pytest.raises(IllegalStateError):
+        anonymous.send("x", "q")
+
+
+@pytest.mark.parametrize("mode", list(activemq.AcknowledgeMode))
+def test_what_was_not_acknowledged_comes_again(connect, broker, mode):
+    connection = connect("jms.prefetchPolicy.all=10")
+    session = connection.create_session(mode)
+    session_of_producer = connect().create_session()
+    session_of_producer.create_producer("q").send_batch("abc")
+    consumer = session.create_consumer("q")
+    assert [consumer.receive(1).body for _ in range(2)] == ["a", "b"]
+    session.close()
+    rest = bodies(connect().create_session().create_consumer("q"))
+    acknowledged = mode in (activemq.AUTO_ACKNOWLEDGE, activemq.DUPS_OK_ACKNOWLEDGE)
+    assert rest == (["c"] if acknowledged else ["a", "b", "c"])
+
+
+def test_client_acknowledge_speaks_for_the_whole_session(connect):
+    session = connect().create_session(activemq.CLIENT_ACKNOWLEDGE)
+    session.create_producer("q").send("a")
+    session.create_producer("r").send("b")
+    first, second = session.create_consumer("q").receive(1), session.create_consumer("r").receive(1)
+    second.acknowledge()
+    assert first.body == "a"
+    session.close()
+    assert bodies(connect().create_session().create_consumer("q")) == []
+    with pytest.raises(IllegalStateError):
+        first.acknowledge()
+
+
+def test_individual_acknowledge_speaks_for_one_message(connect):
+    session = connect().create_session(activemq.INDIVIDUAL_ACKNOWLEDGE)
+    session.create_producer("q").send_batch("abc")
+    messages = session.create_consumer("q").receive_batch(3, 1)
+    messages[1].acknowledge()
+    session.close()
+    assert bodies(connect().create_session().create_consumer("q")) == ["a", "c"]
+
+
+def test_recover_brings_everything_again_after_the_delay(connect, clock):
+    session = connect().create_session(activemq.CLIENT_ACKNOWLEDGE)
+    session.create_producer("q").send_batch("ab")
+    consumer = session.create_consumer("q")
+    consumer.receive_batch(2, 1)
+    session.recover()
+    start = clock.now()
+    again = consumer.receive_batch(2, 5)
+    assert [(message.body, message.redelivered, message.delivery_count) for message in again] == [
+        ("a", True, 2),
+        ("b", True, 2),
+    ]
+    assert clock.now() - start == 1000
+
+
+def test_a_transaction_is_all_or_nothing(connect):
+    session = connect("jms.redeliveryPolicy.initialRedeliveryDelay=0").create_session(activemq.SESSION_TRANSACTED)
+    other = connect().create_session()
+    other.create_producer("in").send("order")
+    reader, watcher = session.create_consumer("in"), other.create_consumer("out")
+    writer = session.create_producer("out")
+    for end in (session.rollback, session.commit):
+        message = reader.receive(1)
+        writer.send("invoice")
+        assert watcher.receive_no_wait() is None
+        end()
+        assert message.body == "order"
+    assert bodies(watcher) == ["invoice"]
+    assert reader.receive(1) is None
+    with pytest.raises(IllegalStateError):
+        session.recover()
+    with pytest.raises(IllegalStateError):
+        other.commit()
+
+
+def test_a_poison_message_ends_among_the_dead_letters(connect):
+    session = connect("jms.redeliveryPolicy.maximumRedeliveries=2").create_session()
+    seen = []
+
+    def listener(message):
+        seen.append(message.delivery_count)
+        raise ValueError("no")
+
+    session.create_consumer("q", listener=listener)
+    session.create_producer("q").send("bad")
+    connection = connect()
+    letter = connection.create_session().create_consumer("ActiveMQ.DLQ").receive(10)
+    assert seen == [1, 2, 3]
+    assert letter.body == "bad"
+    assert "ValueError: no" in letter.get_string_property("dlqDeliveryFailureCause")
+
+
+def test_a_listener_and_receive_exclude_each_other(connect):
+    session = connect().create_session()
+    got = []
+    listening = session.create_consumer("q", listener=lambda message: got.append(message.body))
+    receiving = session.create_consumer("r")
+    with pytest.raises(IllegalStateError, match="MessageListener"):
+        receiving.receive(1)
+    session.create_producer("q").send_batch("ab")
+    assert got == ["a", "b"]
+    listening.message_listener = None
+    session.create_producer("q").send("c")
+    assert listening.receive(1).body == "c"
+
+
+def test_a_listener_set_late_gets_what_waits(connect):
+    session = connect().create_session()
+    consumer = session.create_consumer("q")
+    session.create_producer("q").send_batch("ab")
+    got = []
+    consumer.message_listener = lambda message: got.append(message.body)
+    assert got == ["a", "b"]
+
+
+@pytest.mark.parametrize("options", ["", "jms.alwaysSessionAsync=false", "jms.dispatchAsync=false"])
+def test_a_listener_may_use_its_session(connect, options):
+    session = connect(options).create_session(activemq.SESSION_TRANSACTED)
+    other = connect().create_session()
+    producer = session.create_producer("out")
+
+    def forward(message):
+        producer.send(message.body.upper())
+        session.commit()
+
+    session.create_consumer("in", listener=forward)
+    other.create_producer("in").send_batch("abc")
+    assert bodies(other.create_consumer("out")) == ["A", "B", "C"]
+
+
+def test_prefetch_zero_pulls_and_takes_no_listener(connect, clock):
+    session = connect("jms.prefetchPolicy.queuePrefetch=0").create_session()
+    session.create_producer("q").send_batch("ab")
+    consumer = session.create_consumer("q")
+    assert consumer.receive_no_wait().body == "a"
+    assert consumer.receive(1).body == "b"
+    assert consumer.receive_no_wait() is None
+    start = clock.now()
+    assert consumer.receive(0.5) is None
+    assert clock.now() - start == 500
+    with pytest.raises(JMSError, match="prefetch size of zero"):
+        consumer.message_listener = print
+
+
+def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_clock(connect, broker, clock):
+    url = "jms.optimizeAcknowledge=true&jms.prefetchPolicy.queuePrefetch=10"
+    sender = connect().create_session().create_producer("q")
+    acknowledged = []
+    plain = broker.acknowledge
+    broker.acknowledge = lambda ack: (acknowledged.append(ack.message_count), plain(ack))
+    consumer = connect(url).create_session().create_consumer("q")
+    sender.send_batch("abcdefghij")
+    for _ in range(7):
+        consumer.receive(1)
+    assert acknowledged == [7]
+    clock.advance(300)
+    consumer.receive(1)
+    assert acknowledged == [7, 1]
+    consumer.receive(1)
+    consumer.close()
+    assert acknowledged == [7, 1, 1]
+    periodic = connect(url + "&jms.optimizedAckScheduledAckInterval=50").create_session().create_consumer("q")
+    periodic.receive(1)
+    clock.advance(49)
+    assert acknowledged == [7, 1, 1]
+    clock.advance(1)
+    assert acknowledged == [7, 1, 1, 1]
+
+
+def test_the_consumer_takes_the_highest_priority_first(connect):
+    session = connect("jms.messagePrioritySupported=true").create_session()
+    consumer = session.create_consumer("q")
+    producer = session.create_producer("q")
+    for body, priority in zip("abcd", (4, 9, 0, 9), strict=True):
+        producer.send(body, priority=priority)
+    assert bodies(consumer) == ["b", "d", "a", "c"]
+
+
+def test_other_messages_pass_one_that_waits_if_redelivery_does_not_block(connect):
+    for options, expected in (("", ["a", "b"]), ("jms.nonBlockingRedelivery=true", ["b", "a"])):
+        session = connect(options).create_session(activemq.SESSION_TRANSACTED)
+        other = connect().create_session()
+        consumer = session.create_consumer(f"q{len(options)}")
+        producer = other.create_producer(f"q{len(options)}")
+        producer.send("a")
+        consumer.receive(1)
+        session.rollback()
+        producer.send("b")
+        assert bodies(consumer, 5) == expected
+        session.commit()
+
+
+def test_an_expired_message_is_not_delivered(connect, clock):
+    session = connect().create_session()
+    consumer = session.create_consumer("q")
+    producer = session.create_producer("q")
+    producer.send("old", time_to_live=1)
+    producer.send("new")
+    clock.advance(1001)
+    assert consumer.receive(1).body == "new"
+
+
+def test_no_local_leaves_out_what_the_connection_sent(connect):
+    connection = connect()
+    session = connection.create_session()
+    consumer = session.create_consumer("q", no_local=True)
+    session.create_producer("q").send("own")
+    connect().create_session().create_producer("q").send("other")
+    assert bodies(consumer) == ["other"]
+
+
+def test_a_browser_looks_and_takes_nothing(connect):
+    session = connect().create_session()
+    session.create_producer("q").send_batch([Message({"n": n}, body=str(n)) for n in range(4)])
+    with session.create_browser("q", "n > 1") as browser:
+        assert [message.body for message in browser] == ["2", "3"]
+        assert [message.body for message in browser] == ["2", "3"]
+    with pytest.raises(IllegalStateError):
+        next(iter(browser))
+    assert bodies(session.create_consumer("q")) == ["0", "1", "2", "3"]
+    with pytest.raises(InvalidSelectorError):
+        session.create_browser("q", "n >")
+
+
+def test_options_of_the_destination_come_before_the_arguments_but_for_the_selector(connect):
+    session = connect().create_session()
+    consumer = session.create_consumer("q?consumer.noLocal=true&consumer.selector=a%3D1&consumer.prefetchSize=3", "a=2")
+    assert consumer.message_selector == "a=2"
+    assert session.create_consumer("q?consumer.selector=a%3D1").message_selector == "a=1"
+    with pytest.raises(ConfigurationError, match=r"did you mean 'consumer\.prefetchSize'"):
+        session.create_consumer("q?customer.prefetchSize=1")
+
+
+def test_a_temporary_queue_is_read_by_its_connection_alone(connect):
+    connection = connect()
+    session = connection.create_session()
+    reply_to = session.create_temporary_queue()
+    consumer = session.create_consumer(reply_to)
+    other = connect().create_session()
+    with pytest.raises(InvalidDestinationError, match="another Connection"):
+        other.create_consumer(reply_to)
+    other.create_producer(reply_to).send("answer")
+    assert consumer.receive(1).body == "answer"
+
+
+def test_a_lost_connection_says_nothing(connect):
+    connection = connect()
+    session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+    session.create_producer("q").send_batch("ab")
+    session.create_consumer("q").receive(1)
+    connection.close(Closing.LOST)
+    again = connect().create_session().create_consumer("q").receive_batch(2, 1)
+    assert [(message.body, message.delivery_count) for message in again] == [("a", 2), ("b", 2)]
+    with pytest.raises(IllegalStateError):
+        connection.create_session()
+
+
+def test_closing_waits_for_the_end_of_the_transaction(connect):
+    session = connect().create_session(activemq.SESSION_TRANSACTED)
+    consumer = session.create_consumer("q")
+    session.create_producer("q").send("a")
+    session.commit()
+    consumer.receive(1)
+    consumer.close()
+    assert not consumer.closed
+    session.commit()
+    assert consumer.closed
+    with pytest.raises(IllegalStateError, match="closed"):
+        consumer.receive(1)
+
+
+def test_a_broker_that_stops_ends_the_connection(make, clock):
+    broker = make()
+    connection = ConnectionFactory(broker=broker).create_connection()
+    connection.start()
+    reasons = []
+    connection.exception_listener = reasons.append
+    consumer = connection.create_session().create_consumer("q")
+    broker.close()
+    clock.settle()
+    assert "has stopped" in str(reasons[0])
+    assert consumer.closed
+    with pytest.raises(JMSError, match="has stopped"):
+        connection.create_session()
+
+
+def test_a_forgotten_connection_warns(broker):
+    def forget():
+        ConnectionFactory(broker=broker).create_connection().create_session().create_consumer("q")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        forget()
+        gc.collect()
+    assert any("unclosed connection" in str(warning.message) for warning in caught)
+
+
+def test_threads_have_the_real_clients_names():
+    names = []
+    called = threading.Event()
+
+    def listener(message):
+        names.append(threading.current_thread().name)
+        called.set()
+
+    for options, expected in (
+        ("", "ActiveMQ Session Task-1"),
+        ("jms.useDedicatedTaskRunner=true", "ActiveMQ Session: "),
+        ("jms.alwaysSessionAsync=false", "ActiveMQ Connection Dispatcher: "),
+        ("jms.alwaysSessionAsync=false&jms.dispatchAsync=false", threading.current_thread().name),
+    ):
+        called.clear()
+        with ConnectionFactory(f"vm://threads?{options}").create_connection() as connection:
+            connection.create_session().create_consumer("q", listener=listener)
+            connection.create_session().create_producer("q").send("a")
+            assert called.wait(10)
+        assert names.pop().startswith(expected)
+
+
+def test_the_pool_has_no_more_threads_than_it_may():
+    names = set()
+    done = threading.Semaphore(0)
+
+    def listener(message):
+        names.add(threading.current_thread().name)
+        done.release()
+
+    with ConnectionFactory("vm://pool?jms.maxThreadPoolSize=2").create_connection() as connection:
+        for _ in range(5):
+            connection.create_session().create_consumer("topic://t", listener=listener)
+        connection.create_session().create_producer("topic://t").send_batch("abcdefgh")
+        for _ in range(40):
+            assert done.acquire(timeout=10)
+    pool = {name for name in names if name.startswith("ActiveMQ Session Task")}
+    # When every thread of the pool is busy the one that delivers does the work.
+    assert 1 <= len(pool) <= 2
+    assert all(name.startswith("ActiveMQ Connection Dispatcher") for name in names - pool)
+
+
+def test_draining_lets_listeners_have_what_has_arrived():
+    got = []
+
+    def listener(message):
+        time.sleep(0.005)
+        got.append(message.body)
+
+    with ConnectionFactory("vm://drain?jms.dispatchAsync=false").create_connection() as connection:
+        consumer = connection.create_session().create_consumer("q", listener=listener)
+        connection.create_session().create_producer("q").send_batch("abcdef")
+        consumer.close(Closing.DRAIN)
+    assert got == list("abcdef")
+
+
+def test_closing_ends_a_receive_on_another_thread():
+    with ConnectionFactory("vm://waiting").create_connection() as connection:
+        consumer = connection.create_session().create_consumer("q")
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(consumer.receive()))
+        thread.start()
+        time.sleep(0.05)
+        consumer.close()
+        thread.join(10)
+    assert answers == [None]
