@@ -1,7 +1,8 @@
 from typing import Any
 
-from pyengine._engine.message import Message
 from typing_extensions import disjoint_base
+
+from pyengine._engine.message import Message
 
 @disjoint_base
 class MessageDispatch:

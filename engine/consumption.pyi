@@ -2,11 +2,12 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Self
 
+from typing_extensions import disjoint_base
+
 from pyengine._engine.channel import MessageDispatch
 from pyengine._engine.exchange import Exchange
 from pyengine._engine.message import Message
 from pyengine._engine.redelivery import RedeliveryPolicy
-from typing_extensions import disjoint_base
 
 class Offer(IntEnum):
     KEPT = 0

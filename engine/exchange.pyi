@@ -1,11 +1,12 @@
 from enum import IntEnum
 from typing import Any, Self, TypeAlias
 
-from pyengine._engine.connection_audit import ConnectionAudit
+from typing_extensions import disjoint_base
+
 from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.consumption import Consumption
 from pyengine._engine.queue import AckKind
-from typing_extensions import disjoint_base
 
 class AcknowledgeMode(IntEnum):
     SESSION_TRANSACTED = 0
@@ -55,7 +56,7 @@ class Later:
     delay: int
     dispatches: list[MessageDispatch]
 
-Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
+_Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
 
 @disjoint_base
 class Exchange:
@@ -64,4 +65,4 @@ class Exchange:
     def __new__(
         cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False, audit: ConnectionAudit | None = None
     ) -> Self: ...
-    def take_commands(self) -> list[Command]: ...
+    def take_commands(self) -> list[_Command]: ...

@@ -1,5 +1,6 @@
 from enum import IntEnum
 from typing_extensions import disjoint_base
+
 HEADER_SIZE: int
 DELIVERS_SIZE: int
 
@@ -7,9 +8,11 @@ class RecordKind(IntEnum):
     MESSAGE = 1
     DELIVERED = 2
     DELETED = 3
+
 @disjoint_base
 class Reader:
     def __init__(self) -> None: ...
+
 def encode_message(
     topic: str,
     body: bytes | None,

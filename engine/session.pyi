@@ -1,10 +1,13 @@
 from typing import Self
 
-from pyengine._engine.connection_audit import ConnectionAudit
+from typing_extensions import disjoint_base
+
 from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.consumption import Consumption, Offer
 from pyengine._engine.exchange import AcknowledgeMode, Exchange
 
+@disjoint_base
 class SessionState(Exchange):
     asynchronous: bool
     started: bool

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
 from pyengine._engine.channel import MessageDispatch
@@ -26,10 +26,10 @@ from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
 
 if TYPE_CHECKING:
-    from pyengine._engine.exchange import Command
     from pyengine.activemq.connection import Connection
 
 Kind = TypeVar("Kind", bound=MessageConsumer)
+Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
 LOG = logging.getLogger("pyengine.activemq")
 
 

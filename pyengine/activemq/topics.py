@@ -133,8 +133,13 @@ class TopicDestination:
     def put(self, message: Message) -> None:
         """Send a message to the subscriptions."""
         topics = self.broker.topics
-        topics.carry_out(topics.region.send(self.number, message, now=self.broker.clock.now()))
+        outcomes = topics.region.send(self.number, message, now=self.broker.clock.now())
+        topics.carry_out(outcomes)
         topics.plan_tick()
+        if self.policy is not None and self.policy.selector_errors == "exact":
+            for outcome in outcomes:
+                if isinstance(outcome, Outcome) and outcome.kind is EventKind.SELECTOR_FAILED:
+                    raise JMSError(f"the topic stopped serving the message: {outcome.detail}")
 
 
 class Topics:
