@@ -170,7 +170,7 @@ class GroupMember:
 
     def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
         if not self.clustering:
-            return LocalFileOffsetStore(client.client_id, self.group)
+            return LocalFileOffsetStore(client.client_id, self.group, directory=self.consumer.local_offset_store_dir)
         return RemoteBrokerOffsetStore(client.api, self.group)
 
     def shutdown(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
@@ -27,6 +28,8 @@ class ClientConfig:
 
     Nothing here is checked. What concerns sockets, name servers and tracing has the real defaults and no effect
     inside one process: namesrv_addr, access_channel, the trace, TLS, proxy, detector and decode settings.
+    local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
+    property rocketmq.client.localOffsetStoreDir).
     """
 
     namesrv_addr: str | None = None
@@ -61,6 +64,7 @@ class ClientConfig:
     enable_trace: bool = False
     trace_topic: str | None = None
     max_page_size_in_get_metadata: int = 2000
+    local_offset_store_dir: str | Path | None = None
 
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""

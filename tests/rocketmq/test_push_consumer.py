@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -316,6 +317,27 @@ def test_suspend_and_resume(site: Site) -> None:
     consumer.resume()
     site.clock.advance(2_000)
     assert sorted(map(str, site.bodies())) == ["b'1'", "b'2'"]
+
+
+def test_broadcasting_gives_everyone_everything_and_drops_what_fails(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = rocketmq.MessageModel.BROADCASTING
+    options = {"message_model": model, "local_offset_store_dir": tmp_path}
+    first = site.consumer(site.accept(LATER, "1"), instance_name="1", **options)
+    site.consumer(site.accept(DONE, "2"), instance_name="2", **options)
+    with caplog.at_level(logging.WARNING, logger="pyengine.rocketmq"):
+        site.send(b"x", queue=0)
+        site.clock.advance(60_000)
+    assert sorted(site.given) == [("1", b"x", 0), ("2", b"x", 0)]
+    assert "BROADCASTING, the message consume failed, drop it, MessageExt [" in caplog.text
+    assert site.committed() == []
+    first.shutdown()
+    site.send(b"y", queue=0)
+    site.clock.advance(100)
+    site.consumer(site.accept(DONE, "1"), instance_name="1", **options)
+    assert sorted(site.given)[1:2] == [("1", b"y", 0)]  # it went on behind x, which its file says
+    assert (tmp_path / "127.0.0.1@1" / "G" / "offsets.json").exists()
 
 
 def test_what_expired_is_given_back_from_the_head(site: Site) -> None:
