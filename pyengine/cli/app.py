@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pyengine.cli import allocate as allocating
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
 from pyengine.cli import match as matching
@@ -179,3 +180,30 @@ def simulate(
         else:
             simulating.show(asked, played, Console())
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
+
+
+@app.command()
+def allocate(
+    topics: Annotated[Path, typer.Argument(help="A JSON file of topics, or a RocketMQ broker's topics.json.")],
+    clients: Annotated[str, typer.Option(help="Client ids, separated by commas, or a file with one a line.")],
+    strategy: Annotated[
+        list[str] | None, typer.Option(help="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH or MACHINE_ROOM; repeat to compare.")
+    ] = None,
+    join: Annotated[str, typer.Option(help="Clients that come, separated by commas: what moves then?")] = "",
+    leave: Annotated[str, typer.Option(help="Clients that go, separated by commas: what moves then?")] = "",
+    brokers: Annotated[str, typer.Option(help="Brokers of topics whose file names none.")] = "broker-a",
+    rooms: Annotated[str, typer.Option(help="Rooms of MACHINE_ROOM, separated by commas.")] = "",
+    virtual_nodes: Annotated[int, typer.Option(min=0, help="Nodes a client of CONSISTENT_HASH.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go."""
+    with plain_errors():
+        options = allocating.Options(
+            allocating.items(brokers), allocating.items(rooms), virtual_nodes, allocating.items(join),
+            allocating.items(leave),
+        )  # fmt: skip
+        answers = allocating.ask(topics, allocating.items_or_file(clients), strategy or ["AVG"], options)
+        if as_json:
+            print(json.dumps(allocating.as_dict(answers), ensure_ascii=False, indent=2))
+        else:
+            allocating.show(answers, Console())

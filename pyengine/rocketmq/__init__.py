@@ -35,6 +35,7 @@ from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
 from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
 from pyengine.rocketmq.parameters import ClientConfig, ConsumerParameters
+from pyengine.rocketmq.plan import AllocationPlan, Load, Move, Skew, allocate_topics, compare_strategies
 from pyengine.rocketmq.producer import Producer
 from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
 from pyengine.rocketmq.record_worker import RecordWorker, TopicPartition
@@ -60,6 +61,7 @@ __all__ = [
     "AllocateMessageQueueByMachineRoom",
     "AllocateMessageQueueConsistentHash",
     "AllocationError",
+    "AllocationPlan",
     "Broker",
     "ClientConfig",
     "ConsumeConcurrentlyContext",
@@ -74,6 +76,7 @@ __all__ = [
     "DefaultMQPushConsumer",
     "FlowControl",
     "IllegalStateError",
+    "Load",
     "LocalFileOffsetStore",
     "MQBrokerError",
     "MQClientAPI",
@@ -87,6 +90,7 @@ __all__ = [
     "MessageQueue",
     "MessageQueueListener",
     "MessageSelector",
+    "Move",
     "OffsetNotFoundError",
     "OffsetStore",
     "ProcessQueue",
@@ -99,11 +103,14 @@ __all__ = [
     "RemoteBrokerOffsetStore",
     "SendResult",
     "SendStatus",
+    "Skew",
     "SubscriptionData",
     "TopicPartition",
     "allocate",
     "allocate_all",
+    "allocate_topics",
     "build_subscription",
+    "compare_strategies",
     "dlq_topic",
     "hash_code",
     "parse_consume_timestamp",

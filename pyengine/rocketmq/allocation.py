@@ -310,7 +310,8 @@ _BY_NAME: dict[str, Callable[[], Strategy]] = {
 }
 
 
-def _strategy(strategy: str | Strategy) -> Strategy:
+def named_strategy(strategy: str | Strategy) -> Strategy:
+    """The strategy of RocketMQ's name with its default options; a strategy object stays. Raises AllocationError."""
     if not isinstance(strategy, str):
         return strategy
     if strategy not in _BY_NAME:
@@ -333,7 +334,7 @@ def allocate(
     Returns the client's queues in the real class's order; empty if the client is not in the list.
     Raises AllocationError with RocketMQ's own text for empty input.
     """
-    return _strategy(strategy).allocate(group, client_id, queues, client_ids)
+    return named_strategy(strategy).allocate(group, client_id, queues, client_ids)
 
 
 def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
@@ -342,4 +343,4 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
     The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
     """
     _is_member(client_ids[0] if client_ids else "-", queues, client_ids)
-    return _strategy(strategy).plan(queues, client_ids)
+    return named_strategy(strategy).plan(queues, client_ids)

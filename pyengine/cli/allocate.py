@@ -1,0 +1,138 @@
+"""``pyengine allocate``: topics and clients in, the plan of each strategy out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from pyengine.errors import InvalidSourceError
+from pyengine.rocketmq import (
+    AllocateMessageQueueByMachineRoom,
+    AllocateMessageQueueConsistentHash,
+    AllocationPlan,
+    Move,
+    allocate_topics,
+)
+from pyengine.rocketmq.allocation import Strategy, named_strategy
+from pyengine.rocketmq.topic_list import read_queues
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the strategies and the question need besides queues and clients."""
+
+    brokers: Sequence[str]
+    rooms: Sequence[str]
+    virtual_nodes: int
+    join: Sequence[str]
+    leave: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The plan of one strategy; with a change of the clients also the plan after it and what moves."""
+
+    plan: AllocationPlan
+    after: AllocationPlan | None
+    moves: list[Move]
+
+
+def items(text: str) -> list[str]:
+    """The parts between commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def items_or_file(text: str) -> list[str]:
+    """The parts between commas, or the lines of a file of that name."""
+    path = Path(text)
+    if "," in text or not path.is_file():
+        return items(text)
+    try:
+        return [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSourceError(text, f"cannot be read: {error}") from error
+
+
+def ask(topics: Path, clients: Sequence[str], strategies: Sequence[str], options: Options) -> list[Answer]:
+    """The answer of each strategy."""
+    queues = read_queues(topics, options.brokers)
+    answers = []
+    for name in strategies:
+        plan = allocate_topics(_strategy(name, options), queues, clients)
+        after = None
+        if options.join or options.leave:
+            gone = set(options.leave)
+            after = plan.with_clients(options.join).without_clients(gone) if gone else plan.with_clients(options.join)
+        answers.append(Answer(plan, after, [] if after is None else plan.moves(after)))
+    return answers
+
+
+def as_dict(answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """The JSON document: one object a strategy."""
+    found: list[dict[str, Any]] = []
+    for answer in answers:
+        entry: dict[str, Any] = {
+            "strategy": answer.plan.strategy.name,
+            "skew": answer.plan.skew()._asdict(),
+            "clients": {client_id: answer.plan.of(client_id) for client_id in answer.plan.client_ids},
+        }
+        if answer.after is not None:
+            entry["after"] = {
+                "skew": answer.after.skew()._asdict(),
+                "moved": len(answer.moves),
+                "moves": [move._asdict() for move in answer.moves],
+            }
+        found.append(entry)
+    return found
+
+
+def show(answers: Sequence[Answer], console: Console) -> None:
+    """One table of all strategies, and the clients' loads of a single one."""
+    table = Table("strategy", "when", "clients", "fewest", "most", "most/mean", "idle", "moved")
+    for answer in answers:
+        plans = [("now", answer.plan)] if answer.after is None else [("now", answer.plan), ("then", answer.after)]
+        for when, plan in plans:
+            skew = plan.skew()
+            table.add_row(
+                plan.strategy.name, when, str(len(plan.client_ids)), str(skew.fewest),
+                str(skew.most), f"{skew.ratio:.2f}", str(skew.idle),
+                str(len(answer.moves)) if plan is answer.after else "",
+            )  # fmt: skip
+    console.print(table)
+    orphans = sum(answer.plan.skew().orphans for answer in answers)
+    if orphans:
+        console.print(f"{orphans} queues belong to nobody", highlight=False)
+    if len(answers) == 1:
+        _show_plan(answers[0], console)
+
+
+def _show_plan(answer: Answer, console: Console) -> None:
+    loads = Table("client", "queues", "most of one topic")
+    for load in answer.plan.loads()[:SHOWN]:
+        loads.add_row(load.client_id, str(load.queues), str(load.most_of_one_topic))
+    console.print(loads)
+    _and_more(len(answer.plan.client_ids), "clients", console)
+    for move in answer.moves[:SHOWN]:
+        queue = f"{move.queue.topic} {move.queue.broker_name} {move.queue.queue_id}"
+        console.print(f"{queue}: {move.before or 'nobody'} -> {move.after or 'nobody'}", highlight=False, markup=False)
+    _and_more(len(answer.moves), "moves", console)
+
+
+def _and_more(count: int, what: str, console: Console) -> None:
+    if count > SHOWN:
+        console.print(f"... {count - SHOWN} more {what}; --json has all", highlight=False)
+
+
+def _strategy(name: str, options: Options) -> Strategy:
+    if name == "CONSISTENT_HASH":
+        return AllocateMessageQueueConsistentHash(options.virtual_nodes)
+    if name == "MACHINE_ROOM":
+        return AllocateMessageQueueByMachineRoom(frozenset(options.rooms))
+    return named_strategy(name)

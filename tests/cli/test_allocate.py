@@ -1,0 +1,47 @@
+"""``pyengine allocate`` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.test_cli import pyengine
+
+
+def test_one_strategy_shows_who_gets_what_and_what_moves(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"orders": {"broker-a": 4, "broker-b": 4}}')
+    done = pyengine("allocate", topics, "--clients", "c1,c2,c3", "--leave", "c3")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1:4:2] for line in done.stdout.splitlines() if "AVG" in line] == [
+        ["AVG", "now"],
+        ["AVG", "then"],
+    ]
+    assert "orders broker-b 3: c3 -> c2" in done.stdout
+
+
+def test_json_has_every_strategy_whole(tmp_path: Path) -> None:
+    topics, clients = tmp_path / "topics.json", tmp_path / "clients.txt"
+    topics.write_text('{"orders": 8}')
+    clients.write_text("c1\nc2\nc3\n")
+    arguments = ("--strategy", "AVG", "--strategy", "CONSISTENT_HASH", "--join", "c4", "--json")
+    done = pyengine("allocate", topics, "--clients", clients, *arguments)
+    average, ring = json.loads(done.stdout)
+    assert average["clients"]["c1"] == [["orders", "broker-a", i] for i in range(3)]
+    assert average["skew"] == {"fewest": 2, "most": 3, "mean": 8 / 3, "ratio": 1.125, "idle": 0, "orphans": 0}
+    assert ring["after"]["moved"] == len(ring["after"]["moves"])
+    assert {move["after"] for move in ring["after"]["moves"]} <= {"c4"}
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"orders": 8}')
+    for arguments, words in (
+        ((tmp_path / "none.json", "--clients", "c1"), "cannot be read"),
+        ((topics, "--clients", ","), "cidAll is null or cidAll empty"),
+        ((topics, "--clients", "c1", "--strategy", "AVERAGE"), "there is no allocation strategy of this name"),
+        ((topics, "--clients", "c1", "--leave", "c2"), "c2 is not in the plan"),
+    ):
+        done = pyengine("allocate", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
