@@ -27,6 +27,7 @@ cdef class Topic:
     cdef readonly object name
     cdef Serving serving
     cdef readonly bint always_retroactive
+    cdef readonly bint exact_errors          # a selector that cannot be evaluated ends the fan-out, as in the broker
     cdef str client_id_property
     cdef str suffix
     cdef Recovery recovery               # None: only the retained message
@@ -39,7 +40,6 @@ cdef class Topic:
 cdef class FanOut(Ledger):
     cdef list topics                     # number -> Topic, None where it was removed
     cdef dict subscriptions              # id -> Subscription
-    cdef bint cut_on_error
     cdef list questions                  # number -> selector, None where it is free
     cdef list askers                     # number -> how many subscriptions ask it
     cdef dict question_of                # hashable selector -> number
@@ -52,8 +52,8 @@ cdef class FanOut(Ledger):
     cdef Topic topic_at(self, object number)
     cdef int32_t question_for(self, object selector) except -2
     cdef int drop_question(self, int32_t question) except -1
-    cdef int ask(self, int32_t question, int32_t message, int64_t consumer) except -1     # 2: failed, which cuts
-    cdef int matches(self, Subscription it, int32_t message, object target) except -1     # 2: failed, which cuts
+    cdef int ask(self, int32_t question, int32_t message, int64_t consumer) except -1     # 2: it cannot be evaluated
+    cdef int matches(self, Subscription it, int32_t message, object target) except -1
     cdef list serving_order(self, Topic topic)
     cdef bint fan_out(self, Topic topic, int32_t message, object target, object producer, int64_t number,
                       Subscription discarding, int64_t now) except -1

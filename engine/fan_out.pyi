@@ -7,6 +7,7 @@ class Topic:
     number: int
     name: str
     always_retroactive: bool
+    exact_errors: bool
 
 @disjoint_base
 class FanOut(Ledger):

@@ -114,7 +114,7 @@ cdef class FanOut(Ledger):
         if outcome == RAISED:
             self.selector_errors += 1
             self.report(EventKind.SELECTOR_FAILED, consumer, -1, message, selector)
-            outcome = 2 if self.cut_on_error else 0
+            outcome = 2
         else:
             outcome = outcome == TRUE
         self.verdicts[question] = outcome
@@ -177,10 +177,10 @@ cdef class FanOut(Ledger):
             if it.browser and not browsers:
                 continue
             outcome = self.matches(it, message, target)
-            if outcome == 2:
+            if outcome == 2 and topic.exact_errors:
                 self.report(EventKind.CUT, it.id, -1, message, it.selector)
                 return True
-            if outcome == 0:
+            if outcome != 1:
                 continue
             if addressed and (only != it.client_id or not str(topic.name).endswith(topic.suffix)):
                 continue

@@ -38,6 +38,7 @@ cdef struct Reference:
     int32_t redeliveries
     uint8_t stored               # counted in the message's ``stored``
     uint8_t acknowledged         # in an open transaction
+    uint8_t queued               # in a cursor of a durable subscription
 
 
 cdef struct Line:

@@ -156,7 +156,7 @@ cdef class References:
         self.refs[reference].message = message
         self.refs[reference].previous = self.refs[reference].next = -1
         self.refs[reference].redeliveries = 0
-        self.refs[reference].stored = self.refs[reference].acknowledged = 0
+        self.refs[reference].stored = self.refs[reference].acknowledged = self.refs[reference].queued = 0
         self.at[message].holds += 1
         self.referenced += 1
         return reference

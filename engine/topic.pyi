@@ -1,14 +1,14 @@
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Literal, Protocol, TypeAlias
 
 from typing_extensions import disjoint_base
 
 from pyengine._engine.audit import Audit
 from pyengine._engine.eviction import Eviction, PendingLimit
-from pyengine._engine.fan_out import FanOut
 from pyengine._engine.queue import AckKind
 from pyengine._engine.recovery import Recovery
 from pyengine._engine.topic_ledger import Event, TopicDelivery
+from pyengine._engine.topic_region import Region
 
 class _Matches(Protocol):
     def matches(self, message: Any, /) -> bool: ...
@@ -17,23 +17,17 @@ _Asked: TypeAlias = Callable[[Any], object] | _Matches
 _Outcome: TypeAlias = list[TopicDelivery | Event]
 
 @disjoint_base
-class TopicRegion(FanOut):
-    keep_durable_subscriptions_active: bool
-    evaluation_errors: str
-    def __new__(
-        cls,
-        *,
-        keep_durable_subscriptions_active: bool = True,
-        evaluation_errors: Literal["reject", "strand"] = "reject",
-        expired_as_discarded: bool = False,
-    ) -> Self: ...
+class TopicRegion(Region):
     def add_topic(
         self,
         name: str,
         *,
-        dispatch_policy: str = "simple",
+        dispatch_policy: Literal[
+            "simple", "round_robin", "strict_order", "priority", "priority_network", "client_id_filter"
+        ] = "simple",
         recovery: Recovery | None = None,
         always_retroactive: bool = False,
+        selector_errors: Literal["no_match", "exact"] = "no_match",
         client_id_property: str = "PTP_CLIENTID",
         suffix: str = ".PTP",
         now: int = 0,
@@ -62,7 +56,44 @@ class TopicRegion(FanOut):
     ) -> int: ...
     def attach(self, subscription: int, topic: int, *, now: int = 0) -> _Outcome: ...
     def detach(self, subscription: int, topic: int) -> _Outcome: ...
-    def close(self, subscription: int) -> _Outcome: ...
+    def close(self, subscription: int) -> None: ...
+    def subscribe(
+        self,
+        client_id: str,
+        subscription_name: str,
+        topics: Iterable[int],
+        *,
+        destination: Hashable | None = None,
+        selector: _Asked | None = None,
+        priority: int = 0,
+        prefetch: int = 100,
+        no_local: bool = False,
+        connection: Hashable | None = None,
+        name: Hashable | None = None,
+        retroactive: bool = False,
+        prioritized_messages: bool = False,
+        use_prefetch_extension: bool = True,
+        link_stealing: bool = False,
+        active: bool = True,
+        now: int = 0,
+    ) -> tuple[int, _Outcome]: ...
+    def deactivate(self, subscription: int, *, last_delivered: int | None = None, now: int = 0) -> None: ...
+    def unsubscribe(self, client_id: str, subscription_name: str) -> None: ...
+    def remove_offline(self, timeout: int, *, now: int) -> list[tuple[str, str]]: ...
+    def expire(self, topic: int, now: int, *, limit: int = 400, active_too: bool = False) -> _Outcome: ...
+    def restore(
+        self,
+        topic: int,
+        message: Any,
+        handle: int,
+        subscriptions: Mapping[int, int],
+        *,
+        priority: int | None = ...,
+        expiration: int | None = ...,
+        timestamp: int | None = ...,
+        size: int | None = ...,
+        connection: Hashable | None = None,
+    ) -> None: ...
     def send(
         self,
         topic: int,
@@ -91,17 +122,8 @@ class TopicRegion(FanOut):
         now: int = 0,
     ) -> _Outcome: ...
     def commit(self, transaction: Hashable, *, now: int = 0) -> _Outcome: ...
-    def rollback(self, transaction: Hashable) -> None: ...
+    def rollback(self, transaction: Hashable, *, now: int = 0) -> _Outcome: ...
     def pull(self, subscription: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Outcome: ...
     def pull_mark(self, subscription: int) -> int: ...
     def pull_timeout(self, subscription: int, mark: int) -> _Outcome: ...
     def tick(self, now: int) -> None: ...
-    def consumers(self, topic: int) -> list[int]: ...
-    def recoverable(self, topic: int) -> list[int]: ...
-    def unacknowledged(self, subscription: int) -> list[int]: ...
-    def waiting(self, subscription: int) -> list[int]: ...
-    def is_slow(self, subscription: int) -> bool: ...
-    def subscription_statistics(self, subscription: int) -> dict[str, int]: ...
-    def statistics(self, topic: int) -> dict[str, int]: ...
-    @property
-    def messages(self) -> int: ...

@@ -2,41 +2,35 @@
 
 from collections.abc import Mapping
 
-from cpython.number cimport PyIndex_Check, PyNumber_Index
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.audit cimport Audit
+from pyengine._engine.durable_subscription cimport DurableSubscription
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
-from pyengine._engine.fan_out cimport FanOut, Serving, Topic
+from pyengine._engine.fan_out cimport Serving, Topic
 from pyengine._engine.queue cimport AckKind
 from pyengine._engine.recovery cimport Recovery
 from pyengine._engine.topic_ledger cimport EventKind
+from pyengine._engine.topic_region cimport ABSENT, Region
 from pyengine._engine.topic_subscription cimport Subscription
 
 from pyengine._engine.rounds import whole_number
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidTopologyError,
+    JMSError,
+)
 
 cdef dict SERVING = {
     "simple": Serving.SIMPLE,
-    "roundRobin": Serving.ROUND_ROBIN,
-    "strictOrder": Serving.STRICT_ORDER,
+    "round_robin": Serving.ROUND_ROBIN,
+    "strict_order": Serving.STRICT_ORDER,
     "priority": Serving.PRIORITY,
-    "priorityNetwork": Serving.PRIORITY_NETWORK,
-    "clientIdFilter": Serving.CLIENT_ID_FILTER,
+    "priority_network": Serving.PRIORITY_NETWORK,
+    "client_id_filter": Serving.CLIENT_ID_FILTER,
 }
-
-cdef object ABSENT = object()
-
-
-cdef object header(str field, object value, object default, object low, object high):
-    # The int of a header, its default if it is absent, or InvalidMessageError naming it.
-    if value is ABSENT or value is None:
-        return default
-    if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
-        raise InvalidMessageError(field, value, f"must be a whole number from {low} to {high}")
-    return PyNumber_Index(value)
-
 
 cdef tuple origin(object identity):
     # Producer and sequence number of a message id; (None, 0): it has none, and is like no other.
@@ -48,57 +42,33 @@ cdef tuple origin(object identity):
     return producer, int(number)
 
 
-cdef class TopicRegion(FanOut):
+cdef class TopicRegion(Region):
     """The topics of one broker and their subscriptions.
 
     keep_durable_subscriptions_active: keepDurableSubsActive (True): durable subscriptions are served while their
-    consumer is away, non-persistent messages included. evaluation_errors: what a selector that cannot be evaluated
-    means: "reject" (no match, reported as SELECTOR_FAILED) or "strand" (as the broker: nobody behind that subscription
-    gets the message, reported as CUT too). expired_as_discarded: count a message that expired while it waited as
-    discarded, as releases before 5.17.3 did. Raises InvalidTopologyError for a setting out of range.
+    consumer is away, non-persistent messages included. expired_as_discarded: count a message that expired while it
+    waited as discarded, as releases before 5.17.3 did. Every setting out of range raises InvalidTopologyError.
     """
 
-    def __cinit__(self, *, bint keep_durable_subscriptions_active=True, str evaluation_errors not None="reject",
-                  bint expired_as_discarded=False):
-        if evaluation_errors not in ("reject", "strand"):
-            raise InvalidTopologyError("must be 'reject' or 'strand'", key="evaluation_errors", value=evaluation_errors)
-        self.keep_durable_subscriptions_active = keep_durable_subscriptions_active
-        self.evaluation_errors = evaluation_errors
-        self.cut_on_error = evaluation_errors == "strand"
-        self.expired_as_discarded = expired_as_discarded
-        self.connections = {}
-        self.transactions = {}
-        self.durables = {}
-        self.next_handle = 1
-
-    cdef int open(self) except -1:
-        if self.busy:
-            raise IllegalStateError("a selector, strategy or query cannot call the region that is asking it")
-        return 0
-
-    cdef Subscription subscription_at(self, object number):
-        cdef Subscription found = self.subscriptions.get(number)
-        if found is None:
-            raise IllegalStateError(f"subscription {number!r} is not here; it was closed or never added")
-        return found
-
-    cdef int32_t connection_number(self, object connection):
-        return -1 if connection is None else self.connections.setdefault(connection, len(self.connections))
-
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
-                  str client_id_property not None="PTP_CLIENTID", str suffix not None=".PTP", int64_t now=0):
+                  str selector_errors not None="no_match", str client_id_property not None="PTP_CLIENTID",
+                  str suffix not None=".PTP", int64_t now=0):
         """Add a topic; return its number (0, 1, ... never used again).
 
-        dispatch_policy: "simple", "roundRobin", "strictOrder", "priority", "priorityNetwork" or "clientIdFilter": the
-        order in which subscriptions are served. recovery: a Recovery, of which the topic takes a copy, or None; a
-        message with the property ActiveMQ.Retain = true is kept in any case. always_retroactive: every non-durable
-        subscription is retroactive. client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix. now: ms.
+        dispatch_policy: "simple", "round_robin", "strict_order", "priority", "priority_network" or
+        "client_id_filter": the order in which subscriptions are served. recovery: a Recovery, of which the topic takes
+        a copy, or None; a message with the property ActiveMQ.Retain = true is kept in any case. always_retroactive:
+        every non-durable subscription is retroactive. selector_errors: what a selector that cannot be evaluated means:
+        "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: nobody behind that subscription gets the
+        message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix. now: ms.
         """
         cdef Topic it
         if dispatch_policy not in SERVING:
             raise InvalidTopologyError(
                 "is not a dispatch policy", key="dispatchPolicy", value=dispatch_policy,
                 hint="known: " + ", ".join(SERVING))
+        if selector_errors not in ("no_match", "exact"):
+            raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
         if recovery is not None and not isinstance(recovery, Recovery):
             raise InvalidTopologyError("must be a Recovery", key="subscriptionRecoveryPolicy", value=recovery)
         self.open()
@@ -107,6 +77,7 @@ cdef class TopicRegion(FanOut):
         it.name = name
         it.serving = SERVING[dispatch_policy]
         it.always_retroactive = always_retroactive
+        it.exact_errors = selector_errors == "exact"
         it.client_id_property = client_id_property
         it.suffix = suffix
         if recovery is not None:
@@ -178,7 +149,10 @@ cdef class TopicRegion(FanOut):
         return it.id
 
     def attach(self, subscription, topic, *, int64_t now=0):
-        """Attach a subscription to a topic; return what it is handed at once: old messages if it is retroactive."""
+        """Attach a subscription to a topic; return what it is handed at once: old messages if it is retroactive.
+
+        A durable subscription is attached to its topics by ``subscribe``; a wildcard's, here, to those made later.
+        """
         cdef Subscription it = self.subscription_at(subscription)
         cdef Topic to = self.topic_at(topic)
         self.open()
@@ -186,37 +160,186 @@ cdef class TopicRegion(FanOut):
             self.join(it, to, now)
         return self.take()
 
-    cdef int join(self, Subscription it, Topic topic, int64_t now) except -1:
-        it.topics.append(topic.number)
-        topic.consumers.append(it)
-        topic.order = None
-        if it.retroactive or topic.always_retroactive:
-            self.recover(topic, it, True, now)
-        return 0
-
     def detach(self, subscription, topic):
         """Detach a subscription from a topic: what it holds of that topic unacknowledged is in flight no more."""
         cdef Subscription it = self.subscription_at(subscription)
         cdef Topic source = self.topic_at(topic)
         self.open()
         if source.number in it.topics:
-            it.leave(source.number)
-            source.consumers.remove(it)
-            source.order = None
+            self.quit(it, source)
         return self.take()
 
     def close(self, subscription):
         """Remove a non-durable subscription: what waits for it is gone."""
         cdef Subscription it = self.subscription_at(subscription)
-        cdef Topic topic
         self.open()
+        if isinstance(it, DurableSubscription):
+            raise IllegalStateError(f"subscription {subscription!r} is durable: deactivate it, or unsubscribe")
+        self.destroy(it)
+
+    # Durable subscriptions
+
+    def subscribe(self, client_id, subscription_name, topics, *, destination=None, selector=None, priority=0,
+                  prefetch=100, bint no_local=False, connection=None, name=None, bint retroactive=False,
+                  bint prioritized_messages=False, bint use_prefetch_extension=True, bint link_stealing=False,
+                  bint active=True, int64_t now=0):
+        """A consumer of a durable subscription comes; return ``(id, what it is handed)``.
+
+        The key is (client_id, subscription_name). If it exists with the same selector, noLocal and destination, the
+        subscription goes on with the consumer's other settings; if one of them differs, it is deleted with its backlog
+        and made anew, with a new id. topics: the numbers of the topics it matches now. destination: what it subscribed
+        to (None: the topics). retroactive: a new subscription also gets what is stored for others; any gets what the
+        topics keep, the recovery policy's part only if nothing stored waits for it. prefetch: 100; the client asks for
+        1000 with automatic acknowledgement. prioritized_messages: higher priorities first. link_stealing: take it over
+        from a consumer that is there. active=False: make it as a store remembers it, offline. The others as in
+        ``add_subscription``. Raises JMSError if it is in use.
+        """
+        cdef DurableSubscription it
+        cdef Topic topic
+        cdef tuple key = (client_id, subscription_name)
+        cdef bint fresh
+        whole_number("consumer.priority", priority, -128, 127)
+        whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
+        if no_local and connection is None and active:
+            raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
+        wanted = [self.topic_at(number) for number in topics]
+        destination = tuple(topics) if destination is None else destination
+        self.open()
+        it = None
+        if key in self.durables:
+            it = self.subscriptions[self.durables[key]]
+            if it.active and not link_stealing:
+                raise JMSError(f"Durable consumer is in use for client: {client_id} and subscriptionName: "
+                               f"{subscription_name}")
+            if it.selector != selector or it.no_local != no_local or it.destination != destination:
+                self.destroy(it)
+                it = None
+            elif it.active:
+                it.stop(self.keep_durable_subscriptions_active, -1, now)
+        fresh = it is None
+        if fresh:
+            it = DurableSubscription.__new__(DurableSubscription)
+            it.ledger = self
+            it.id = self.next_id
+            it.client_id = client_id
+            it.subscription_name = subscription_name
+            it.destination = destination
+            it.selector = selector
+            it.no_local = no_local
+            it.prioritized = prioritized_messages
+            it.use_prefetch_extension = use_prefetch_extension
+            it.keep_active = self.keep_durable_subscriptions_active
+            it.last_ack = now
+            it.offline_since = now
+            it.predicate = self.question_for(selector)
+            self.subscriptions[it.id] = it
+            self.durables[key] = it.id
+            self.next_id += 1
+        it.connection = self.connection_number(connection)
+        it.name = name
+        it.priority = priority
+        it.prefetch = prefetch
+        it.retroactive = retroactive
+        for topic in wanted:
+            if topic.number not in it.topics:
+                self.join(it, topic, now)
+                if fresh and retroactive:
+                    self.recover_stored(topic, it)
+        if active:
+            self.activate(it, now)
+        return it.id, self.take()
+
+    cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1:
+        cdef int32_t message = self.counts[topic.number].stored_first, after
+        while message >= 0:
+            after = self.at[message].stored_after
+            self.asked += 1
+            if self.matches(it, message, None) == 1:
+                it.restore(message, 0)
+            message = after
+        return 0
+
+    cdef int activate(self, DurableSubscription it, int64_t now) except -1:
+        cdef Topic topic
         for number in it.topics:
             topic = self.topics[number]
-            topic.consumers.remove(it)
             topic.order = None
-        it.give_up()
-        self.drop_question(it.predicate)
-        del self.subscriptions[it.id]
+            if it in topic.offline:
+                topic.offline.remove(it)
+                topic.consumers.append(it)
+            if it.retroactive:
+                self.recover(topic, it, it.persistent_empty(topic.number), now)
+        return it.start(now)
+
+    def deactivate(self, subscription, *, last_delivered=None, int64_t now=0):
+        """The consumer of a durable subscription leaves; what it did not acknowledge waits again, in front.
+
+        last_delivered: the last message the client reports as delivered, acknowledged or not: the redelivery counts of
+        messages up to it go up. None: unknown (the connection broke) or none: all of them go up.
+        """
+        cdef Subscription found = self.subscription_at(subscription)
+        cdef DurableSubscription it
+        cdef Topic topic
+        self.open()
+        if not isinstance(found, DurableSubscription):
+            raise IllegalStateError(f"subscription {subscription!r} is not durable; close it")
+        it = found
+        if it.active:
+            it.stop(self.keep_durable_subscriptions_active, -1 if last_delivered is None else last_delivered, now)
+            if not it.keep_active:
+                for number in it.topics:
+                    topic = self.topics[number]
+                    topic.consumers.remove(it)
+                    topic.offline.append(it)
+                    topic.order = None
+
+    def unsubscribe(self, client_id, subscription_name):
+        """Delete a durable subscription and its backlog.
+
+        Raises InvalidDestinationError if there is none, JMSError if its consumer is there.
+        """
+        cdef DurableSubscription it
+        self.open()
+        if (client_id, subscription_name) not in self.durables:
+            raise InvalidDestinationError(f"No durable subscription exists for clientID: {client_id} and "
+                                          f"subscriptionName: {subscription_name}")
+        it = self.subscriptions[self.durables[client_id, subscription_name]]
+        if it.active:
+            raise JMSError("Durable consumer is in use")
+        self.destroy(it)
+        del self.durables[client_id, subscription_name]
+
+    def remove_offline(self, int64_t timeout, *, int64_t now):
+        """Delete the durable subscriptions whose consumer has been away for ``timeout`` ms (-1: none).
+
+        Returns their keys (offlineDurableSubscriberTimeout).
+        """
+        cdef DurableSubscription it
+        cdef list removed = []
+        self.open()
+        for key, number in list(self.durables.items()):
+            it = self.subscriptions[number]
+            if timeout != -1 and not it.active and now - it.offline_since >= timeout:
+                self.destroy(it)
+                del self.durables[key]
+                removed.append(key)
+        return removed
+
+    def expire(self, topic, int64_t now, *, limit=400, bint active_too=False):
+        """The periodic scan: expired stored messages leave the durable subscriptions whose consumer is away.
+
+        limit: maxExpirePageSize. active_too: enableMessageExpirationOnActiveDurableSubs. Returns what happened.
+        """
+        cdef Topic of = self.topic_at(topic)
+        cdef Subscription it
+        cdef DurableSubscription durable
+        cdef int64_t left = whole_number("maxExpirePageSize", limit, 0, 2**31 - 1)
+        self.open()
+        for it in of.consumers + of.offline:
+            if isinstance(it, DurableSubscription):
+                durable = it
+                if active_too or not durable.active:
+                    left -= durable.expire_stored(of.number, now, left)
         return self.take()
 
     def send(self, topic, object message=None, *, object priority=ABSENT, object expiration=ABSENT,
@@ -234,37 +357,16 @@ cdef class TopicRegion(FanOut):
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)
         cdef int32_t slot
-        cdef bint lasting = True, taken
         self.open()
         if isinstance(message, Envelope):
-            priority = (<Envelope> message)._priority if priority is ABSENT else priority
-            expiration = (<Envelope> message)._expiration if expiration is ABSENT else expiration
-            timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
-            lasting = (<Envelope> message)._persistent
-            message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
             connection = (<Envelope> message)._connection_id if connection is None else connection
             target = (<Envelope> message)._target_consumer_id if target is None else target
-            size = (<Envelope> message).size_in_bytes() if size is ABSENT else size
+            message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
         elif isinstance(message, Mapping):
-            priority = message.get("JMSPriority") if priority is ABSENT else priority
-            expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
-            timestamp = message.get("JMSTimestamp") if timestamp is ABSENT else timestamp
-            lasting = message.get("JMSDeliveryMode", "PERSISTENT") not in ("NON_PERSISTENT", 1)
             message_id = message.get("JMSMessageID") if message_id is ABSENT else message_id
-        priority = header("JMSPriority", priority, 4, 0, 9)
-        expiration = header("JMSExpiration", expiration, 0, 0, 2**63 - 1)
-        timestamp = header("JMSTimestamp", timestamp, 0, -(2**63), 2**63 - 1)
-        size = header("size", size, 1024, 0, 2**63 - 1)
         producer, number = origin(None if message_id is ABSENT else message_id)
-        slot = self.add(message, -1)
+        slot = self.accept(to, message, -1, priority, expiration, timestamp, persistent, size, connection)
         try:
-            self.at[slot].topic = to.number
-            self.at[slot].priority = priority
-            self.at[slot].expiration = expiration
-            self.at[slot].timestamp = timestamp
-            self.at[slot].persistent = lasting if persistent is ABSENT else bool(persistent)
-            self.at[slot].size = size
-            self.at[slot].connection = self.connection_number(connection)
             if 0 < self.at[slot].expiration < now:
                 self.counts[to.number].expired += 1
                 self.report(EventKind.EXPIRED, None, -1, slot, None)
@@ -272,13 +374,36 @@ cdef class TopicRegion(FanOut):
             self.counts[to.number].enqueues += 1
             if not self.retain(to, slot, now):
                 self.report(EventKind.REFUSED, None, -1, slot, None)
-                return self.take()
-            taken = self.fan_out(to, slot, target, producer, number, suppressed, now)
-            if not taken:
+            elif not self.fan_out(to, slot, target, producer, number, suppressed, now):
                 self.report(EventKind.NO_CONSUMER, None, -1, slot, None)
         finally:
             self.release(slot)
         return self.take()
+
+    def restore(self, topic, message, handle, subscriptions, *, object priority=ABSENT, object expiration=ABSENT,
+                object timestamp=ABSENT, object size=ABSENT, connection=None):
+        """Put a persistent message back that a store kept for durable subscriptions; nothing is dispatched.
+
+        handle: the one it had; messages are restored in ascending order of it, before anything is sent. subscriptions:
+        mapping of the ids that still wait for it to the redelivery counts they had. The others as in ``send``.
+        """
+        cdef Topic to = self.topic_at(topic)
+        cdef DurableSubscription it
+        cdef int32_t slot
+        self.open()
+        if isinstance(handle, bool) or not isinstance(handle, int) or handle < self.next_handle:
+            raise IllegalStateError(f"message {handle!r} cannot be restored: handles ascend from {self.next_handle} on")
+        for each in subscriptions:
+            if not isinstance(self.subscription_at(each), DurableSubscription):
+                raise IllegalStateError(f"subscription {each!r} is not durable")
+        slot = self.accept(to, message, handle, priority, expiration, timestamp, True, size, connection)
+        try:
+            for each, redeliveries in subscriptions.items():
+                it = self.subscription_at(each)
+                it.restore(slot, redeliveries)
+        finally:
+            self.release(slot)
+        self.take()
 
     def acknowledge(self, subscription, last=-1, *, kind=AckKind.INDIVIDUAL, first=None, count=None,
                     object transaction=None, int64_t now=0):
@@ -308,13 +433,17 @@ cdef class TopicRegion(FanOut):
             it.commit(deferred, now)
         return self.take()
 
-    def rollback(self, transaction):
-        """Take back what was acknowledged in a transaction; the messages are unacknowledged again."""
+    def rollback(self, transaction, *, int64_t now=0):
+        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are.
+
+        Returns what is handed out: a message that went back to waiting because its consumer left.
+        """
         cdef Subscription it
         self.open()
         for deferred in self.transactions.pop(transaction, ()):
             it = deferred[0]
-            it.roll_back(deferred)
+            it.roll_back(deferred, now)
+        return self.take()
 
     def pull(self, subscription, *, int64_t quantity=1, int64_t timeout=0, int64_t now=0):
         """A consumer with prefetch 0 asks for messages; return what it gets.
@@ -353,120 +482,3 @@ cdef class TopicRegion(FanOut):
         for it in self.topics:
             if it is not None and it.recovery is not None:
                 it.recovery.tick(now)
-
-    def consumers(self, topic):
-        """Ids of the subscriptions of a topic, in list order."""
-        cdef Subscription it
-        return [it.id for it in self.topic_at(topic).consumers]
-
-    def recoverable(self, topic):
-        """Handles of what a topic keeps for retroactive consumers, the retained message first."""
-        cdef Topic it = self.topic_at(topic)
-        cdef list result = [] if it.retained < 0 else [self.at[it.retained].handle]
-        if it.recovery is not None:
-            result.extend([self.at[<int32_t> kept].handle for kept in it.recovery.kept()])
-        return result
-
-    def unacknowledged(self, subscription):
-        """Handles a subscription was handed and has not acknowledged, in order."""
-        cdef Subscription it = self.subscription_at(subscription)
-        cdef int32_t reference = it.dispatched.first
-        cdef list result = []
-        while reference >= 0:
-            result.append(self.at[self.refs[reference].message].handle)
-            reference = self.refs[reference].next
-        return result
-
-    def waiting(self, subscription):
-        """Handles that wait for a subscription, in order."""
-        cdef Subscription it = self.subscription_at(subscription)
-        cdef int32_t reference = it.matched.first
-        cdef list result = []
-        while reference >= 0:
-            result.append(self.at[self.refs[reference].message].handle)
-            reference = self.refs[reference].next
-        return result
-
-    def is_slow(self, subscription):
-        """Whether a subscription is marked slow."""
-        return self.subscription_at(subscription).slow
-
-    def subscription_statistics(self, subscription):
-        """Counters of a subscription since its start, and now: ``pending``, ``in_flight``, ``slow``, ``limit``..."""
-        cdef Subscription it = self.subscription_at(subscription)
-        return {
-            "enqueues": it.enqueued,
-            "dispatched": it.handed_out,
-            "dequeues": it.dequeued,
-            "discarded": it.discarded,
-            "consumed": it.consumed,
-            "pending": it.waiting(),
-            "in_flight": it.in_flight,
-            "slow": it.slow,
-            "limit": it.limit,
-            "prefetch": it.prefetch,
-            "extension": it.extension,
-            "last_ack": it.last_ack,
-        }
-
-    def statistics(self, topic):
-        """Counters of a topic since its start, and now: ``consumers``, ``in_flight``, ``stored``."""
-        cdef Topic it = self.topic_at(topic)
-        cdef int32_t message = self.counts[it.number].stored_first, stored = 0
-        while message >= 0:
-            stored += 1
-            message = self.at[message].stored_after
-        return {
-            "enqueues": self.counts[it.number].enqueues,
-            "dispatched": self.counts[it.number].dispatched,
-            "dequeues": self.counts[it.number].dequeues,
-            "in_flight": self.counts[it.number].in_flight,
-            "expired": self.counts[it.number].expired,
-            "discarded": self.counts[it.number].discarded,
-            "consumers": len(it.consumers) + len(it.offline),
-            "stored": stored,
-        }
-
-    @property
-    def messages(self):
-        """How many messages the region holds."""
-        return self.live
-
-    def _check(self):
-        """Assert the invariants of the region and of its rooms."""
-        cdef Subscription it
-        cdef Topic topic
-        cdef int32_t message, before, kept
-        cdef list holds = [0] * self.slots, askers = [0] * len(self.questions)
-        FanOut._check(self)
-        for it in self.subscriptions.values():
-            it.check_lines(holds)
-            if it.predicate >= 0:
-                askers[it.predicate] += 1
-            for number in it.topics:
-                topic = self.topics[number]
-                assert (it in topic.consumers) != (it in topic.offline)
-        assert askers == self.askers
-        for topic in self.topics:
-            if topic is None:
-                continue
-            for it in topic.consumers + topic.offline:
-                assert topic.number in it.topics and self.subscriptions[it.id] is it
-            assert len(set(topic.consumers)) == len(topic.consumers)
-            if topic.retained >= 0:
-                holds[topic.retained] += 1
-            if topic.recovery is not None:
-                for kept in topic.recovery.kept():
-                    holds[kept] += 1
-            before = -1
-            message = self.counts[topic.number].stored_first
-            while message >= 0:
-                assert self.at[message].stored > 0 and self.at[message].persistent
-                assert self.at[message].stored_before == before
-                assert before < 0 or self.at[before].handle < self.at[message].handle
-                before = message
-                message = self.at[message].stored_after
-            assert self.counts[topic.number].stored_last == before
-        for message in range(self.slots):
-            if self.at[message].handle >= 0:
-                assert self.at[message].holds == holds[message], (self.at[message].handle, holds[message])

@@ -62,7 +62,7 @@ cdef class Subscription:
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
                          list deferred, int64_t now) except -1
     cdef int commit(self, tuple deferred, int64_t now) except -1
-    cdef int roll_back(self, tuple deferred) except -1
+    cdef int roll_back(self, tuple deferred, int64_t now) except -1
     cdef int leave(self, int32_t topic) except -1        # give up what came through a topic
     cdef int give_up(self) except -1                     # everything
     cdef int evict(self, int64_t now) except -1

@@ -250,7 +250,7 @@ cdef class Subscription:
         self.settle(kind, first, last, count, True)
         return self.dispatch_waiting(now)
 
-    cdef int roll_back(self, tuple deferred) except -1:
+    cdef int roll_back(self, tuple deferred, int64_t now) except -1:
         self.contract(deferred[4])
         return 0
 

@@ -55,14 +55,6 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 TICK = 1000
-_SERVING = {
-    "simple": "simple",
-    "round_robin": "roundRobin",
-    "strict_order": "strictOrder",
-    "priority": "priority",
-    "priority_network": "priorityNetwork",
-    "client_id_filter": "clientIdFilter",
-}
 
 
 def limit_of(policy: Policy | None) -> PendingLimit | None:
@@ -147,8 +139,7 @@ class Topics:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        exact = any(policy.selector_errors == "exact" for policy in broker.policies.entries)
-        self.region = TopicRegion(evaluation_errors="strand" if exact else "reject")
+        self.region = TopicRegion()
         self.destinations: dict[int, TopicDestination] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
@@ -160,7 +151,8 @@ class Topics:
         policy = topic.policy
         number = self.region.add_topic(
             str(topic.destination),
-            dispatch_policy=_SERVING["simple" if policy is None else policy.dispatch_policy],
+            dispatch_policy="simple" if policy is None else policy.dispatch_policy,
+            selector_errors="no_match" if policy is None else policy.selector_errors,
             recovery=recovery_of(policy, topic.destination),
             always_retroactive=policy is not None and policy.always_retroactive,
             now=self.broker.clock.now(),

@@ -1,0 +1,48 @@
+"""durable_subscription: a subscription that outlives its consumer (DurableTopicSubscription, spec activemq 3.8).
+
+What waits lies in *cursors*: one for non-persistent messages and one for each topic, in a list that turns by one each
+time the next cursor is looked for; a cursor once chosen is served until it is empty. Redelivery counts belong to the
+subscription, not to the message, and live in its references.
+
+Invariants: while inactive nothing is dispatched and the extension is 0. A stored reference is to a persistent message.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.references cimport Line
+from pyengine._engine.topic_subscription cimport Subscription
+
+
+cdef class Cursor:
+    cdef readonly int32_t topic          # -1: the non-persistent one
+    cdef Line tiers[10]                  # by priority, highest first; only the first if messages are not prioritized
+    cdef int32_t count
+
+
+cdef class DurableSubscription(Subscription):
+    cdef readonly object subscription_name
+    cdef readonly object destination     # what it subscribed to, as its identity
+    cdef readonly bint active
+    cdef readonly bint keep_active
+    cdef readonly bint prioritized
+    cdef readonly object offline_since   # ms, None while active
+    cdef list cursors
+    cdef Cursor transient
+
+    cdef Cursor cursor_of(self, int32_t message)
+    cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1
+    cdef int take_from(self, Cursor cursor, int32_t reference) except -1
+    cdef int32_t next_of(self, Cursor cursor) noexcept
+    cdef Cursor choose_cursor(self)
+    cdef int start(self, int64_t now) except -1
+    cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1
+    cdef bint persistent_empty(self, int32_t topic) except -1
+    cdef int restore(self, int32_t message, int32_t redeliveries) except -1
+    cdef list held(self)
+    cdef int finish(self, int32_t reference) except -1
+    cdef int empty(self, Cursor cursor) except -1
+    cdef int expire(self, int32_t message) except -1
+    cdef int64_t expire_stored(self, int32_t topic, int64_t now, int64_t limit) except -1
+    cdef int32_t dispatched_at(self, int64_t handle) except -2
+    cdef int settle_one(self, int kind, int32_t reference, bint transacted, list deferred) except -1
+    cdef bint holds(self, int32_t reference, int64_t handle) except -1

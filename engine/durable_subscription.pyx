@@ -1,0 +1,406 @@
+"""Durable subscriptions, as ActiveMQ's DurableTopicSubscription over its store cursor (spec activemq 3.8)."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.queue cimport AckKind
+from pyengine._engine.references cimport start_line
+from pyengine._engine.topic_ledger cimport EventKind
+from pyengine._engine.topic_subscription cimport Subscription
+
+from pyengine.errors import IllegalStateError, JMSError
+
+
+cdef class Cursor:
+    """Internal to a durable subscription; see durable_subscription.pxd."""
+
+    def __cinit__(self, int32_t topic):
+        cdef int tier
+        self.topic = topic
+        for tier in range(10):
+            start_line(&self.tiers[tier])
+
+    def __reduce__(self):
+        raise TypeError("a cursor is part of its subscription and cannot be pickled")
+
+
+cdef class DurableSubscription(Subscription):
+    """Internal to a region of topics; see durable_subscription.pxd."""
+
+    def __cinit__(self):
+        self.transient = Cursor(-1)
+        self.cursors = [self.transient]
+        self.keep_active = True
+
+    cdef Cursor cursor_of(self, int32_t message):
+        # None: a persistent message of a topic it is not attached to.
+        cdef Cursor cursor
+        if not self.ledger.at[message].persistent:
+            return self.transient
+        for cursor in self.cursors:
+            if cursor.topic == self.ledger.at[message].topic:
+                return cursor
+        return None
+
+    cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1:
+        cdef int tier = 9 - self.ledger.at[self.ledger.refs[reference].message].priority if self.prioritized else 0
+        if ahead:
+            self.ledger.prepend(&cursor.tiers[tier], reference)
+        else:
+            self.ledger.append(&cursor.tiers[tier], reference)
+        cursor.count += 1
+        self.ledger.refs[reference].queued = 1
+        return 0
+
+    cdef int take_from(self, Cursor cursor, int32_t reference) except -1:
+        cdef int tier = 9 - self.ledger.at[self.ledger.refs[reference].message].priority if self.prioritized else 0
+        self.ledger.unlink(&cursor.tiers[tier], reference)
+        self.ledger.refs[reference].queued = 0
+        cursor.count -= 1
+        return 0
+
+    cdef int32_t next_of(self, Cursor cursor) noexcept:
+        # What an open transaction has acknowledged before the consumer came back is passed over.
+        cdef int tier
+        cdef int32_t reference
+        if cursor.count:
+            for tier in range(10):
+                reference = cursor.tiers[tier].first
+                while reference >= 0:
+                    if not self.ledger.refs[reference].acknowledged:
+                        return reference
+                    reference = self.ledger.refs[reference].next
+        return -1
+
+    cdef Cursor choose_cursor(self):
+        cdef Cursor cursor, found = None
+        for cursor in self.cursors:
+            if self.next_of(cursor) >= 0:
+                found = cursor
+                break
+        if len(self.cursors) > 1:
+            self.cursors.append(self.cursors.pop(0))
+        return found
+
+    cdef bint full(self) noexcept:
+        return not self.active or Subscription.full(self)
+
+    cdef int64_t waiting(self) noexcept:
+        cdef Cursor cursor
+        cdef int64_t total = 0
+        for cursor in self.cursors:
+            total += cursor.count
+        return total
+
+    cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
+        cdef int32_t reference
+        cdef Cursor cursor
+        if not self.active and not self.keep_active and not self.ledger.at[message].persistent:
+            return 0
+        self.enqueued += 1
+        cursor = self.cursor_of(message)
+        if cursor is not None:
+            reference = self.ledger.refer(message)
+            self.push(cursor, reference, False)
+            if self.ledger.at[message].persistent:
+                self.ledger.store(reference, self.id)
+        return self.dispatch_waiting(now)
+
+    cdef int add_recovered(self, int32_t message, int64_t now) except -1:
+        # Neither counted nor stored; dispatched when the subscription starts.
+        return self.push(self.transient, self.ledger.refer(message), False)
+
+    cdef int restore(self, int32_t message, int32_t redeliveries) except -1:
+        # A pending message as a store kept it, or one that is stored for others and that a new subscription asks for.
+        cdef int32_t reference = self.ledger.refer(message)
+        cdef Cursor cursor = self.cursor_of(message)
+        if cursor is None:
+            self.ledger.drop(reference)
+            raise IllegalStateError(
+                f"message {self.ledger.at[message].handle} belongs to a topic the subscription is not attached to")
+        self.ledger.refs[reference].redeliveries = redeliveries
+        self.push(cursor, reference, False)
+        self.enqueued += 1
+        if self.ledger.at[message].persistent:
+            self.ledger.store(reference, self.id)
+        return 0
+
+    cdef bint persistent_empty(self, int32_t topic) except -1:
+        cdef Cursor cursor
+        for cursor in self.cursors:
+            if cursor.topic == topic:
+                return cursor.count == 0
+        return True
+
+    cdef int start(self, int64_t now) except -1:
+        self.active = True
+        self.offline_since = None
+        return self.dispatch_waiting(now)
+
+    cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1:
+        # What was dispatched goes back to the front. last_delivered: -1: unknown, all of it counts as delivered.
+        cdef int32_t reference, message
+        cdef Cursor cursor
+        self.active = False
+        self.keep_active = keep
+        self.offline_since = now
+        while self.dispatched.count:
+            reference = self.dispatched.last
+            message = self.ledger.refs[reference].message
+            self.ledger.unlink(&self.dispatched, reference)
+            self.in_flight -= 1
+            self.ledger.counts[self.ledger.at[message].topic].in_flight -= 1
+            if last_delivered <= 0 or self.ledger.at[message].handle <= last_delivered:
+                self.ledger.refs[reference].redeliveries += 1
+            cursor = self.cursor_of(message)
+            if cursor is None:
+                self.finish(reference)
+            else:
+                self.push(cursor, reference, True)
+        if not keep:
+            self.empty(self.transient)
+        self.extension = 0
+        return 0
+
+    cdef int empty(self, Cursor cursor) except -1:
+        cdef int tier
+        cdef int32_t reference
+        for tier in range(10):
+            while cursor.tiers[tier].count:
+                reference = cursor.tiers[tier].first
+                self.ledger.unlink(&cursor.tiers[tier], reference)
+                cursor.count -= 1
+                self.ledger.unstore(reference, self.id, False)
+                self.ledger.drop(reference)
+        return 0
+
+    cdef int dispatch_waiting(self, int64_t now) except -1:
+        cdef int64_t room, count = 0
+        cdef int32_t reference, message
+        cdef Cursor cursor = None
+        if not self.active:
+            return 0
+        room = self.extension if self.prefetch == 0 else self.prefetch + self.extension - self.in_flight
+        if room <= 0:
+            if self.waiting() and not self.slow:
+                self.find_slow()
+            return 0
+        self.slow = False
+        while count < room and not self.full():
+            if cursor is None or self.next_of(cursor) < 0:
+                cursor = self.choose_cursor()
+            reference = -1 if cursor is None else self.next_of(cursor)
+            if reference < 0:
+                break
+            message = self.ledger.refs[reference].message
+            self.take_from(cursor, reference)
+            if 0 < self.ledger.at[message].expiration < now:
+                room += 1
+                if self.ledger.at[message].persistent or not self.ledger.at[message].expiry_reported:
+                    self.expire(message)
+                self.finish(reference)
+            else:
+                self.hand_out(reference)
+                count += 1
+        return 0
+
+    cdef int expire(self, int32_t message) except -1:
+        if not self.ledger.at[message].persistent:
+            self.ledger.at[message].expiry_reported = 1
+        self.ledger.counts[self.ledger.at[message].topic].expired += 1
+        return self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
+
+    cdef int64_t expire_stored(self, int32_t topic, int64_t now, int64_t limit) except -1:
+        cdef Cursor cursor
+        cdef int tier
+        cdef int32_t reference, after, message
+        cdef int64_t expired = 0
+        for cursor in self.cursors:
+            if cursor.topic != topic:
+                continue
+            for tier in range(10):
+                reference = cursor.tiers[tier].first
+                while reference >= 0 and expired < limit:
+                    after = self.ledger.refs[reference].next
+                    message = self.ledger.refs[reference].message
+                    if 0 < self.ledger.at[message].expiration < now and not self.ledger.refs[reference].acknowledged:
+                        self.take_from(cursor, reference)
+                        self.expire(message)
+                        self.finish(reference)
+                        expired += 1
+                    reference = after
+        return expired
+
+    cdef int finish(self, int32_t reference) except -1:
+        # The subscription is done with the message, and the store with its reference.
+        self.ledger.unstore(reference, self.id, True)
+        return self.ledger.drop(reference)
+
+    cdef int32_t dispatched_at(self, int64_t handle) except -2:
+        cdef int32_t reference = self.dispatched.first
+        while reference >= 0:
+            if self.ledger.at[self.ledger.refs[reference].message].handle == handle:
+                return reference
+            reference = self.ledger.refs[reference].next
+        return -1
+
+    cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
+                         list deferred, int64_t now) except -1:
+        cdef int32_t start, end, reference
+        cdef int64_t size
+        cdef list chosen
+        if transaction is not None and kind == AckKind.POISON:
+            raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
+        end = self.dispatched_at(last)
+        if end < 0 and kind == AckKind.INDIVIDUAL:
+            return 0
+        start = self.dispatched.first if first < 0 else self.dispatched_at(first)
+        if kind == AckKind.INDIVIDUAL or kind == AckKind.DELIVERED:
+            start = end
+        chosen = []
+        reference = start
+        while reference >= 0:
+            chosen.append(reference)
+            if reference == end:
+                break
+            reference = self.ledger.refs[reference].next
+        if start < 0 or end < 0 or reference < 0:
+            raise JMSError(f"Unmatched acknowledge: subscription {self.id} does not hold message "
+                           f"{first if first >= 0 and start < 0 else last} in the acknowledged order")
+        size = len(chosen)
+        if kind == AckKind.STANDARD and transaction is None and count >= 0 and count != size:
+            raise JMSError(f"Unmatched acknowledge: it counts {count} messages, the range has {size}")
+        if kind == AckKind.DELIVERED:
+            self.expand(1 if count < 0 else count)
+            return self.dispatch_waiting(now)
+        if kind != AckKind.EXPIRED:
+            self.last_ack = now
+        for number in chosen:
+            reference = number
+            self.settle_one(kind, reference, transaction is not None, deferred)
+        if kind in (AckKind.POISON, AckKind.EXPIRED):
+            self.contract(1)
+        elif kind == AckKind.INDIVIDUAL and transaction is not None:
+            self.expand(1)
+        return self.dispatch_waiting(now)
+
+    cdef int settle_one(self, int kind, int32_t reference, bint transacted, list deferred) except -1:
+        cdef int32_t message = self.ledger.refs[reference].message
+        cdef int32_t topic = self.ledger.at[message].topic
+        if kind == AckKind.EXPIRED:
+            if self.ledger.at[message].persistent or not self.ledger.at[message].expiry_reported:
+                self.expire(message)
+        else:
+            if kind == AckKind.POISON:
+                self.ledger.report(EventKind.POISONED, self.id, -1, message, None)
+            self.ledger.counts[topic].dequeues += 1
+            self.ledger.refs[reference].redeliveries = 0
+            if transacted:
+                if not self.ledger.refs[reference].acknowledged:
+                    self.ledger.refs[reference].acknowledged = 1
+                    deferred.append((self, reference, self.ledger.at[message].handle))
+                return 0
+            self.dequeued += 1
+            if kind != AckKind.POISON:
+                self.contract(1)
+        self.ledger.unlink(&self.dispatched, reference)
+        self.in_flight -= 1
+        self.ledger.counts[topic].in_flight -= 1
+        return self.finish(reference)
+
+    cdef bint holds(self, int32_t reference, int64_t handle) except -1:
+        # Is it still the reference that a transaction acknowledged?
+        return (not self.closed and self.ledger.refs[reference].message >= 0
+                and self.ledger.refs[reference].acknowledged
+                and self.ledger.at[self.ledger.refs[reference].message].handle == handle)
+
+    cdef int commit(self, tuple deferred, int64_t now) except -1:
+        cdef int32_t reference = deferred[1], message
+        cdef Cursor cursor
+        self.dequeued += 1
+        if self.holds(reference, deferred[2]):
+            message = self.ledger.refs[reference].message
+            cursor = self.cursor_of(message)
+            if self.ledger.refs[reference].queued:
+                self.take_from(cursor, reference)
+            else:
+                self.ledger.unlink(&self.dispatched, reference)
+                self.in_flight -= 1
+                self.ledger.counts[self.ledger.at[message].topic].in_flight -= 1
+            self.finish(reference)
+        self.contract(1)
+        return self.dispatch_waiting(now)
+
+    cdef int roll_back(self, tuple deferred, int64_t now) except -1:
+        # A message that went back to its cursor meanwhile can be served again.
+        cdef int32_t reference = deferred[1]
+        cdef bint queued = False
+        if self.holds(reference, deferred[2]):
+            self.ledger.refs[reference].acknowledged = 0
+            queued = self.ledger.refs[reference].queued
+        self.contract(1)
+        return self.dispatch_waiting(now) if queued else 0
+
+    cdef int leave(self, int32_t topic) except -1:
+        # The topic goes away, and with it everything that came through it.
+        cdef Cursor cursor
+        cdef int32_t reference = self.dispatched.first, after, message
+        self.topics.remove(topic)
+        while reference >= 0:
+            after = self.ledger.refs[reference].next
+            message = self.ledger.refs[reference].message
+            if self.ledger.at[message].topic == topic:
+                self.ledger.unlink(&self.dispatched, reference)
+                self.in_flight -= 1
+                self.ledger.counts[topic].in_flight -= 1
+                self.ledger.unstore(reference, self.id, False)
+                self.ledger.drop(reference)
+            reference = after
+        for cursor in list(self.cursors):
+            if cursor.topic == topic:
+                self.empty(cursor)
+                self.cursors.remove(cursor)
+        return 0
+
+    cdef int give_up(self) except -1:
+        cdef Cursor cursor
+        for topic in list(self.topics):
+            self.leave(topic)
+        for cursor in self.cursors:
+            self.empty(cursor)
+        return Subscription.give_up(self)
+
+    cdef list held(self):
+        # Handles that wait, cursor by cursor in the order in which they will be served if nothing turns the list.
+        cdef Cursor cursor
+        cdef int tier
+        cdef int32_t reference
+        cdef list result = []
+        for cursor in self.cursors:
+            for tier in range(10):
+                reference = cursor.tiers[tier].first
+                while reference >= 0:
+                    result.append(self.ledger.at[self.ledger.refs[reference].message].handle)
+                    reference = self.ledger.refs[reference].next
+        return result
+
+    cdef int check_lines(self, list holds) except -1:
+        cdef Cursor cursor
+        cdef int tier, reference, passed = 0
+        self.ledger.check_line(&self.dispatched, holds)
+        assert self.matched.count == 0 and self.in_flight == self.dispatched.count
+        assert self.active or (self.dispatched.count == 0 and self.extension == 0)
+        assert sorted([cursor.topic for cursor in self.cursors]) == sorted([-1, *self.topics])
+        for cursor in self.cursors:
+            count = 0
+            for tier in range(10):
+                assert tier == 0 or self.prioritized or cursor.tiers[tier].count == 0
+                count += self.ledger.check_line(&cursor.tiers[tier], holds)
+                reference = cursor.tiers[tier].first
+                while reference >= 0:
+                    passed += self.ledger.refs[reference].acknowledged
+                    assert not self.ledger.refs[reference].stored or (
+                        self.ledger.at[self.ledger.refs[reference].message].persistent)
+                    reference = self.ledger.refs[reference].next
+            assert count == cursor.count
+        assert self.full() or self.waiting() == passed
+        return 0
