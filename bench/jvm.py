@@ -127,6 +127,28 @@ def selector_side(selector: str, messages: Sequence[Mapping[str, object]]) -> Si
     )
 
 
+def loop_side(selectors: Sequence[str], messages: Sequence[Mapping[str, object]]) -> Side:
+    """Every message against every selector, as the broker's dispatch does; warm."""
+    jvm = Jvm("Rival", heap="512m")
+    jvm.ask("load", messages=list(messages))
+    jvm.ask("subscribe", selectors=list(selectors))
+    spent = 0.0
+    for _ in range(3):
+        repeat = max(1, WARM_UP_MATCHES // (len(messages) * len(selectors)))
+        spent = float(str(jvm.ask("loop", repeat=repeat)["nanoseconds"])) * 1e-9
+    repeat = max(1, int(REPETITION / (spent * len(messages))))
+
+    def clock() -> float:
+        return float(str(jvm.ask("loop", repeat=repeat)["nanoseconds"])) * 1e-9
+
+    return Side(
+        call=lambda: jvm.ask("loop", repeat=repeat),
+        answer=lambda: jvm.ask("wanted")["wanted"],
+        units=repeat * len(messages),
+        clock=clock,
+    )
+
+
 def parse_side(selector: str) -> Side:
     """The parser alone, its cache emptied before each parse; warm."""
     jvm = Jvm("Rival")

@@ -8,10 +8,12 @@ program asks. A value that no message can carry raises InvalidMessageError when 
 from cpython.object cimport PyObject
 
 from pyengine._engine.program cimport Program
-from pyengine._engine.value cimport Scratch
+from pyengine._engine.value cimport Scratch, Value
 
 
 # As matches() and as evaluate() answer: Truth; RAISED is returned, and scratch says why. -1: a Python exception.
 cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1
 cdef int match_row(Program program, object message, Scratch* scratch) except -1
 cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1
+# The value of one slot, default applied. held: what the value borrows from, owned by the caller, or untouched.
+cdef int read_slot(Program program, object message, int slot, Value* into, PyObject** held, Scratch* scratch) except -1

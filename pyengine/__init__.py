@@ -4,6 +4,7 @@ from pyengine._engine.arrow import Columns
 from pyengine._engine.message import Message
 from pyengine._engine.packed import PackedMessages
 from pyengine._engine.selector import Selector
+from pyengine._engine.subscriptions import Subscriptions
 from pyengine._engine.value import Char
 from pyengine.errors import (
     IllegalStateError,
@@ -37,5 +38,6 @@ __all__ = [
     "PyengineError",
     "Selector",
     "SelectorEvaluationError",
+    "Subscriptions",
     "UnsupportedColumnError",
 ]

@@ -1,5 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -19,11 +20,12 @@ import org.apache.activemq.selector.SelectorParser;
  *
  * <p>load: messages as objects of properties; kept as built messages with properties as objects, the broker's in-memory
  * form. answers: one letter a message, T or F of matches(). match: CPU nanoseconds of this thread a match, over
- * {@code repeat} passes of all messages. parse: the same for parsing the selector, with the parser's cache emptied.
+ * {@code repeat} passes of all messages. subscribe, wanted, loop: the same for many selectors at once. parse: the same for parsing the selector, with the parser's cache emptied.
  */
 public final class Rival {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     private static ActiveMQMessage[] messages = {};
+    private static BooleanExpression[] selectors = {};
     private static volatile int sink;
 
     public static void main(String[] arguments) throws Exception {
@@ -35,7 +37,7 @@ public final class Rival {
             JsonNode request = json.readTree(line);
             ObjectNode reply = json.createObjectNode();
             try {
-                answer(request, reply);
+                answer(json, request, reply);
             } catch (Exception failure) {
                 reply.put("error", failure.toString());
             }
@@ -44,7 +46,7 @@ public final class Rival {
         }
     }
 
-    private static void answer(JsonNode request, ObjectNode reply) throws Exception {
+    private static void answer(ObjectMapper json, JsonNode request, ObjectNode reply) throws Exception {
         String selector = request.path("selector").asText();
         switch (request.get("op").asText()) {
             case "load":
@@ -56,6 +58,16 @@ public final class Rival {
                 break;
             case "match":
                 reply.put("nanoseconds", match(SelectorParser.parse(selector), request.get("repeat").asInt()));
+                break;
+            case "subscribe":
+                subscribe(request.get("selectors"));
+                reply.put("subscribed", selectors.length);
+                break;
+            case "wanted":
+                reply.set("wanted", wanted(json));
+                break;
+            case "loop":
+                reply.put("nanoseconds", loop(request.get("repeat").asInt()));
                 break;
             case "parse":
                 reply.put("nanoseconds", parse(selector, request.get("repeat").asInt()));
@@ -118,6 +130,48 @@ public final class Rival {
             }
         }
         return matched;
+    }
+
+    private static void subscribe(JsonNode texts) throws Exception {
+        selectors = new BooleanExpression[texts.size()];
+        for (int i = 0; i < selectors.length; i++) {
+            selectors[i] = SelectorParser.parse(texts.get(i).asText());
+        }
+    }
+
+    /** For each message the places of the selectors that want it. */
+    private static ArrayNode wanted(ObjectMapper json) throws Exception {
+        NonCachedMessageEvaluationContext context = new NonCachedMessageEvaluationContext();
+        ArrayNode all = json.createArrayNode();
+        for (ActiveMQMessage message : messages) {
+            context.setMessageReference(message);
+            ArrayNode places = all.addArray();
+            for (int i = 0; i < selectors.length; i++) {
+                if (selectors[i].matches(context)) {
+                    places.add(i);
+                }
+            }
+        }
+        return all;
+    }
+
+    /** As the broker's dispatch does: every message against every selector; CPU nanoseconds a message. */
+    private static double loop(int repeat) throws Exception {
+        NonCachedMessageEvaluationContext context = new NonCachedMessageEvaluationContext();
+        long start = THREADS.getCurrentThreadCpuTime();
+        int matched = 0;
+        for (int pass = 0; pass < repeat; pass++) {
+            for (ActiveMQMessage message : messages) {
+                context.setMessageReference(message);
+                for (BooleanExpression selector : selectors) {
+                    if (selector.matches(context)) {
+                        matched++;
+                    }
+                }
+            }
+        }
+        sink = matched;
+        return (THREADS.getCurrentThreadCpuTime() - start) / ((double) repeat * messages.length);
     }
 
     private static double parse(String selector, int repeat) throws Exception {

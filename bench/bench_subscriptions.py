@@ -1,0 +1,145 @@
+"""subscriptions: one message against many selectors; the workloads of the published index papers, scaled."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+
+import pyengine
+from bench import jvm
+from bench.contest import Contest, RivalMissingError, Side, speed_test
+
+ACTIVEMQ = "ActiveMQ's loop, warm JVM"
+LOOP = "loop over our selectors"
+MESSAGES = 200
+CARDINALITIES = (5, 20, 100, 1_000, 10_000, 3)
+JVM_MOST = 10_000  # selectors the JVM is given; beyond that its loop takes no less a selector
+
+
+def skewed(draw: random.Random, count: int) -> int:
+    """A value of a category: the first are the commonest."""
+    return min(int(count * draw.random() ** 2), count - 1)
+
+
+def interval(draw: random.Random, name: str, width: float) -> str:
+    low = draw.uniform(0, 1 - width)
+    return f"{name} BETWEEN {low * 1000:.3f} AND {(low + width) * 1000:.3f}"
+
+
+def w1(draw: random.Random) -> str:
+    """3 to 5 predicates on 12 attributes: at least one equality, half of them ranges of one or two sides."""
+    parts = []
+    count = draw.randint(3, 5)
+    equalities = max(1, count // 2)
+    for index in draw.sample(range(6), equalities):
+        parts.append(f"c{index} = 'v{skewed(draw, CARDINALITIES[index])}'")
+    for index in draw.sample(range(6), count - equalities):
+        kind = draw.random()
+        if kind < 0.5:
+            parts.append(interval(draw, f"n{index}", draw.uniform(0.02, 0.4)))
+        elif kind < 0.75:
+            parts.append(f"n{index} > {draw.uniform(0, 1000):.3f}")
+        else:
+            parts.append(f"n{index} <= {draw.uniform(0, 1000):.3f}")
+    draw.shuffle(parts)
+    return " AND ".join(parts)
+
+
+def w1_message(draw: random.Random) -> dict[str, object]:
+    message: dict[str, object] = {f"c{i}": f"v{skewed(draw, count)}" for i, count in enumerate(CARDINALITIES)}
+    return message | {f"n{i}": round(draw.uniform(0, 1000), 3) for i in range(6)}
+
+
+def w2(draw: random.Random) -> str:
+    """10 ranges of width 0.3 on 20 uniform attributes."""
+    return " AND ".join(interval(draw, f"a{index}", 0.3) for index in draw.sample(range(20), 10))
+
+
+def w2_message(draw: random.Random) -> dict[str, object]:
+    return {f"a{i}": round(draw.uniform(0, 1000), 3) for i in range(20)}
+
+
+def w3(draw: random.Random) -> str:
+    """5 predicates on 100 sparse attributes of 100 values, one in five an equality."""
+    parts = []
+    for index in draw.sample(range(100), 5):
+        kind, value = draw.random(), draw.randrange(100)
+        parts.append(f"d{index} {'=' if kind < 0.2 else '>=' if kind < 0.6 else '<='} {value}")
+    return " AND ".join(parts)
+
+
+def w3_message(draw: random.Random) -> dict[str, object]:
+    return {f"d{index}": draw.randrange(100) for index in draw.sample(range(100), 30)}
+
+
+WORKLOADS = {"W1": (w1, w1_message), "W2": (w2, w2_message), "W3": (w3, w3_message)}
+
+
+@functools.cache
+def texts(workload: str, count: int) -> list[str]:
+    draw = random.Random(20225)
+    return [WORKLOADS[workload][0](draw) for _ in range(count)]
+
+
+@functools.cache
+def messages(workload: str) -> list[dict[str, object]]:
+    draw = random.Random(20226)
+    return [WORKLOADS[workload][1](draw) for _ in range(MESSAGES)]
+
+
+@functools.lru_cache(maxsize=2)
+def index(workload: str, count: int) -> pyengine.Subscriptions:
+    return pyengine.Subscriptions(enumerate(texts(workload, count)))
+
+
+def ours(workload: str, count: int) -> Side:
+    subscriptions, given = index(workload, count), messages(workload)
+
+    def call() -> None:
+        for message in given:
+            subscriptions.match(message)
+
+    return Side(call=call, answer=lambda: [subscriptions.match(message) for message in given], units=len(given))
+
+
+def loop(workload: str, count: int) -> Side:
+    selectors = [pyengine.Selector(text) for text in texts(workload, count)]
+    given = messages(workload)
+    few = itertools.cycle(given)
+    return Side(
+        call=lambda: [number for number, selector in enumerate(selectors) if selector.matches(next(few))],
+        answer=lambda: [
+            [number for number, selector in enumerate(selectors) if selector.matches(message)] for message in given
+        ],
+        units=1,
+    )
+
+
+def activemq(workload: str, count: int) -> Side:
+    if count > JVM_MOST:
+        raise RivalMissingError(f"not given more than {JVM_MOST:,} selectors: its loop takes the same time for each")
+    return jvm.loop_side(texts(workload, count), messages(workload))
+
+
+def contests() -> Iterator[Contest]:
+    goals: Mapping[str, dict[int, float]] = {
+        # performance.md: microseconds of the core alone; from Python in the same rows ratios to ActiveMQ's loop.
+        "W1": {100: 10, 1_000: 100, 10_000: 400},
+        "W2": {},
+        "W3": {},
+    }
+    for workload, count in itertools.product(WORKLOADS, (100, 1_000, 10_000, 100_000)):
+        sides = {"pyengine": functools.partial(ours, workload, count), LOOP: functools.partial(loop, workload, count)}
+        if count <= JVM_MOST:
+            sides[ACTIVEMQ] = functools.partial(activemq, workload, count)
+        yield Contest(
+            question=f"{workload}: a dict against {count:,} subscriptions, list of keys",
+            unit="message",
+            sides=sides,
+            goals={ACTIVEMQ: goals[workload][count]} if count in goals[workload] else {},
+        )
+
+
+test_speed = speed_test(contests)

@@ -1,0 +1,547 @@
+# cython: freethreading_compatible=True
+"""See building.pxd."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
+from pyengine._engine.program cimport ABSENT, NUMBER, REJECT, TEXT, TEXTS, Leaf, leaf_truth
+from pyengine._engine.requirements cimport (
+    MAY_BE_FALSE,
+    MAY_BE_TRUE,
+    MAY_BE_UNKNOWN,
+    MAY_RAISE,
+    OPEN,
+    REFUSED,
+    find_requirements,
+    verdict_of,
+)
+from pyengine._engine.segment cimport (
+    FIRST_TEXT,
+    LINE,
+    NULL_BUCKET,
+    ODD_BUCKET,
+    STRANGE_BUCKET,
+    Point,
+    Segment,
+    Subscription,
+    Table,
+)
+from pyengine._engine.value cimport (
+    DOUBLE,
+    FALSE,
+    INT,
+    LATIN1,
+    LONG,
+    NULL_VALUE,
+    STRING,
+    TRUE,
+    UNKNOWN,
+    Scratch,
+    Value,
+    free_scratch,
+    order_key,
+)
+
+import numpy
+
+cdef enum:
+    TEXT_BUCKETS = 256
+    BOUNDS = 96
+
+cdef int64_t EXACT = <int64_t> 1 << 53
+
+
+cdef extern from *:
+    """
+    #ifdef __GNUC__
+    #define pyengine_ones(word) __builtin_popcountll(word)
+    #else
+    static int pyengine_ones(uint64_t word) { int n = 0; while (word) { word &= word - 1; n++; } return n; }
+    #endif
+    """
+    int pyengine_ones(uint64_t word) noexcept nogil
+
+
+cdef struct Need:                # a requirement that is indexed
+    int32_t entry
+    int32_t table
+    const Leaf* leaf
+    int32_t point                # first of its ``points`` in the builder's list, -1 none
+    int32_t point_count
+    bint equality                # satisfied by its one point and by nothing else
+
+
+cdef class Builder:
+    """One building of a segment."""
+    cdef Segment segment
+    cdef int32_t* requirements
+    cdef Need* needs
+    cdef int64_t need_count
+    cdef int64_t need_room
+    cdef int64_t* seats          # points of the needs
+    cdef int64_t seat_count
+    cdef int64_t seat_room
+    cdef dict table_of           # slot -> table
+    cdef Value strange
+    cdef object strange_text
+
+    def __dealloc__(self):
+        free(self.requirements)
+        free(self.needs)
+        free(self.seats)
+
+    cdef Segment build(self, list subscriptions, bint errors_count):
+        cdef Segment segment = Segment()
+        cdef Subscription it
+        cdef int leaves = 1
+        self.segment = segment
+        self.table_of = {}
+        segment.size = <int> len(subscriptions)
+        segment.errors_count = errors_count
+        segment.lines = (segment.size + LINE - 1) // LINE
+        segment.words = (segment.lines + 63) // 64
+        segment.whole = <uint64_t*> zeros(segment.lines * 64)
+        for it in subscriptions:
+            leaves = max(leaves, it.program.leaf_count)
+            segment.needs_gil |= it.program.needs_gil
+            segment.widest = max(segment.widest, <int> len(it.program.names))
+        self.requirements = <int32_t*> zeros(leaves * sizeof(int32_t))
+        self.collect(subscriptions)
+        self.choose_order(subscriptions)
+        self.cut_number_lines()
+        self.fill()
+        return segment
+
+    cdef int collect(self, list subscriptions) except -1:
+        """The needs of every entry, and the points they name."""
+        cdef Segment segment = self.segment
+        cdef Subscription it
+        cdef const Leaf* leaf
+        cdef int32_t entry = 0
+        cdef int count, index
+        cdef bint whole
+        cdef set asked = set()
+        for it in subscriptions:
+            count = find_requirements(it.program, segment.errors_count, self.requirements, &whole)
+            asked.clear()
+            for index in range(count):
+                leaf = &it.program.leaves[self.requirements[index]]
+                if leaf.kind not in (NUMBER, TEXT, TEXTS, ABSENT) or it.slots[leaf.slot] in asked:
+                    whole = False       # one row of bits a slot: a second requirement on it is left to the program
+                    continue
+                if self.add_need(entry, leaf, it.slots[leaf.slot]):
+                    asked.add(it.slots[leaf.slot])
+                else:
+                    whole = False
+            if whole:
+                segment.whole[entry >> 6] |= <uint64_t> 1 << (entry & 63)
+            entry += 1
+        return 0
+
+    cdef int table(self, int slot) except -1:
+        cdef object known = self.table_of.get(slot)
+        cdef Segment segment = self.segment
+        cdef Table* larger
+        if known is not None:
+            return known
+        larger = <Table*> realloc(segment.tables, (segment.table_count + 1) * sizeof(Table))
+        if larger == NULL:
+            raise MemoryError()
+        segment.tables = larger
+        memset(&larger[segment.table_count], 0, sizeof(Table))
+        larger[segment.table_count].slot = slot
+        self.table_of[slot] = segment.table_count
+        segment.table_count += 1
+        return segment.table_count - 1
+
+    cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot) except -1:
+        cdef Need* larger
+        cdef Need* need
+        cdef Value number
+        cdef int index
+        if self.need_count == self.need_room:
+            self.need_room = max(64, 2 * self.need_room)
+            larger = <Need*> realloc(self.needs, self.need_room * sizeof(Need))
+            if larger == NULL:
+                raise MemoryError()
+            self.needs = larger
+        need = &self.needs[self.need_count]
+        need.entry = entry
+        need.table = self.table(slot)
+        need.leaf = leaf
+        need.point = -1
+        need.point_count = 0
+        need.equality = False
+        if leaf.kind == TEXT:
+            if not self.add_point(need, &leaf.constant):
+                return False
+        elif leaf.kind == TEXTS:
+            for index in range(leaf.count):
+                if not self.add_point(need, &leaf.texts[index]):
+                    return False
+        elif leaf.kind == NUMBER and leaf.low == leaf.high and -EXACT <= leaf.low <= EXACT:
+            if leaf.real_low == leaf.real_high == order_key(<double> leaf.low):
+                number.type = LONG
+                number.payload.integer = leaf.low
+                self.add_point(need, &number)
+        need.equality = (
+            (leaf.kind == TEXT or leaf.kind == NUMBER) and need.point_count == 1
+            and leaf.next[<int> TRUE] != REJECT and leaf.next[<int> FALSE] == REJECT
+            and leaf.next[<int> UNKNOWN] == REJECT
+        )
+        self.need_count += 1
+        return True
+
+    cdef bint add_point(self, Need* need, const Value* constant) except -1:
+        cdef Segment segment = self.segment
+        cdef Reading reading
+        cdef Point* point
+        cdef Table* table = &segment.tables[need.table]
+        cdef int64_t* larger
+        if not point_of(constant, &reading, &segment.scratch):
+            return False
+        if 2 * segment.point_count >= segment.point_room:
+            self.rehash(max(64, 2 * segment.point_room))
+        point = segment.seek(need.table, reading.kind, reading.hash, reading.bytes, reading.length)
+        if point.kind == NOTHING:
+            point.hash = reading.hash
+            point.bytes = reading.bytes
+            point.length = reading.length
+            point.kind = reading.kind
+            point.table = need.table
+            point.code = table.texts
+            table.texts += reading.kind == WORD
+            segment.point_count += 1
+        point.users += 1
+        if self.seat_count == self.seat_room:
+            self.seat_room = max(64, 2 * self.seat_room)
+            larger = <int64_t*> realloc(self.seats, self.seat_room * sizeof(int64_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.seats = larger
+        if need.point_count == 0:
+            need.point = <int32_t> self.seat_count
+        self.seats[self.seat_count] = <int64_t> (point - segment.points)
+        self.seat_count += 1
+        need.point_count += 1
+        return True
+
+    cdef int rehash(self, int64_t room) except -1:
+        cdef Segment segment = self.segment
+        cdef Point* old = segment.points
+        cdef Point* seat
+        cdef int64_t index, former = segment.point_room
+        cdef int64_t* moved = <int64_t*> zeros((former + 1) * sizeof(int64_t))
+        segment.points = <Point*> zeros(room * sizeof(Point))
+        segment.point_room = room
+        for index in range(former):
+            if old[index].kind != NOTHING:
+                seat = segment.seek(
+                    old[index].table, old[index].kind, old[index].hash, old[index].bytes, old[index].length)
+                seat[0] = old[index]
+                moved[index] = seat - segment.points
+        for index in range(self.seat_count):
+            self.seats[index] = moved[self.seats[index]]
+        free(old)
+        free(moved)
+        return 0
+
+    cdef Point* point(self, const Need* need, int which) noexcept nogil:
+        return &self.segment.points[self.seats[need.point + which]]
+
+    cdef int choose_order(self, list subscriptions) except -1:
+        """Entries by access point; within one by the stretches of the slots most asked about."""
+        cdef Segment segment = self.segment
+        cdef int64_t index, size = segment.size
+        cdef Need* need
+        cdef Point* point
+        cdef Subscription it
+        cdef int32_t place
+        access = numpy.full(size, -1, numpy.int64)
+        rarest = numpy.full(size, 2**31 - 1, numpy.int64)
+        cdef int64_t[::1] of = access, rare = rarest
+        cdef int64_t[::1] asked = numpy.zeros(segment.table_count + 1, numpy.int64)
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            asked[need.table] += need.leaf.kind == NUMBER
+            if need.equality and self.point(need, 0).users < rare[need.entry]:
+                rare[need.entry] = self.point(need, 0).users
+                of[need.entry] = self.seats[need.point]
+        popular = sorted(range(segment.table_count), key=lambda table: -asked[table])[:3]
+        keys = []
+        cdef int64_t[::1] low
+        for table in reversed(popular):
+            lows = numpy.full(size, INT64_MAX, numpy.int64)
+            low = lows
+            for index in range(self.need_count):
+                need = &self.needs[index]
+                if need.table == table and need.leaf.kind == NUMBER:
+                    low[need.entry] = need.leaf.real_low if need.leaf.real_low > INT64_MIN else need.leaf.real_high
+            known = numpy.sort(lows[lows != INT64_MAX])
+            cuts = known[numpy.arange(1, 10) * len(known) // 10] if len(known) else known
+            keys.append(numpy.where(lows == INT64_MAX, 99, numpy.searchsorted(cuts, lows, side="right")))
+        keys.append(numpy.where(access < 0, 2**62, access))
+        order = numpy.lexsort(keys)
+        cdef int64_t[::1] entries = order
+        places = numpy.empty(size, numpy.int64)
+        places[order] = numpy.arange(size)
+        cdef int64_t[::1] place_of = places
+        segment.entries = [subscriptions[number] for number in order.tolist()]
+        segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
+        segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
+        segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
+        cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
+        segment.loose = segment.size
+        place = 0
+        for it in segment.entries:
+            it.segment = segment
+            it.place = place
+            segment.subscriptions[place] = <PyObject*> it
+            segment.keys[place] = <PyObject*> it.key
+            segment.numbers[place] = it.number
+            index = entries[place]
+            if segment.whole[index >> 6] >> (index & 63) & 1:
+                whole[place >> 6] |= <uint64_t> 1 << (place & 63)
+            if of[index] >= 0:
+                point = &segment.points[of[index]]
+                if point.last == 0:
+                    point.first = place
+                point.last = place + 1
+                if point.kind == NUMERAL:
+                    segment.tables[point.table].numbers_are_points = True
+            elif segment.loose == segment.size:
+                segment.loose = place
+            place += 1
+        free(segment.whole)
+        segment.whole = whole
+        # What the access point says needs no bits.
+        cdef int64_t kept = 0
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            if need.equality and of[need.entry] == self.seats[need.point]:
+                continue
+            self.needs[kept] = need[0]
+            self.needs[kept].entry = <int32_t> place_of[need.entry]
+            kept += 1
+        self.need_count = kept
+        # By table and entry, so that filling goes through memory in order.
+        tables, entries_of = numpy.empty(kept, numpy.int64), numpy.empty(kept, numpy.int64)
+        cdef int64_t[::1] table_of = tables, entry_of = entries_of, sequence
+        for index in range(kept):
+            table_of[index] = self.needs[index].table
+            entry_of[index] = self.needs[index].entry
+        sequence = numpy.lexsort((entries_of, tables))
+        cdef Need* ordered = <Need*> zeros((kept + 1) * sizeof(Need))
+        for index in range(kept):
+            ordered[index] = self.needs[sequence[index]]
+        free(self.needs)
+        self.needs = ordered
+        self.need_room = kept + 1
+        return 0
+
+    cdef int cut_number_lines(self) except -1:
+        """The bounds of each table, at ends of its intervals."""
+        cdef Segment segment = self.segment
+        cdef Table* table
+        cdef Need* need
+        cdef int64_t index
+        cdef int number, texts
+        cdef list ends = [[] for _ in range(segment.table_count)]
+        for number in range(segment.table_count):
+            segment.tables[number].buckets = 0
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            segment.tables[need.table].buckets = 1
+            if need.leaf.kind == NUMBER:
+                if need.leaf.real_low > INT64_MIN:
+                    ends[need.table].append(need.leaf.real_low)
+                if need.leaf.real_high < INT64_MAX:
+                    ends[need.table].append(need.leaf.real_high + 1)
+        for number in range(segment.table_count):
+            table = &segment.tables[number]
+            table.distinct = table.texts
+            texts = 1
+            while texts < table.texts and texts < TEXT_BUCKETS:
+                texts *= 2
+            table.texts = texts if table.texts else 0
+            if not table.buckets:
+                continue
+            found = numpy.unique(numpy.array(ends[number], numpy.int64))
+            if len(found) > BOUNDS:
+                # By frequency, so that every stretch cuts through about as many intervals.
+                every = numpy.sort(numpy.array(ends[number], numpy.int64))
+                found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
+            table.bound_count = <int> len(found)
+            table.bounds = <int64_t*> zeros((len(found) + 1) * sizeof(int64_t))
+            for index in range(table.bound_count):
+                table.bounds[index] = found[index]
+            table.buckets = FIRST_TEXT + table.texts + table.bound_count + 1
+            table.passed = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
+            table.open = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
+            table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
+        return 0
+
+    cdef int fill(self) except -1:
+        """The bits of every bucket."""
+        cdef Segment segment = self.segment
+        cdef Table* table
+        cdef Need* need
+        cdef int64_t index, cells = <int64_t> segment.lines * 8
+        cdef int number, bucket, line, other, longest = 0
+        cdef uint64_t* asked = <uint64_t*> zeros(segment.table_count * cells * 8)
+        cdef uint64_t* row
+        cdef uint64_t any_bit
+        cdef int64_t passing
+        for index in range(segment.point_room):
+            if segment.points[index].kind == WORD:
+                longest = max(longest, <int> segment.points[index].length)
+        self.strange_text = b"x" * (longest + 1)
+        self.strange.type = STRING
+        self.strange.encoding = LATIN1
+        self.strange.length = longest + 1
+        self.strange.payload.text = <const char*> <bytes> self.strange_text
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            asked[need.table * cells + (need.entry >> 6)] |= <uint64_t> 1 << (need.entry & 63)
+            self.judge(need)
+        for number in range(segment.table_count):
+            table = &segment.tables[number]
+            passing = 0
+            for bucket in range(table.buckets):
+                for line in range(segment.lines):
+                    row = table.passed + bucket * cells + line * 8
+                    any_bit = 0
+                    for other in range(8):
+                        row[other] |= ~asked[number * cells + line * 8 + other]
+                        any_bit |= row[other]
+                        passing += pyengine_ones(row[other])
+                    if any_bit:
+                        table.lively[bucket * segment.words + (line >> 6)] |= <uint64_t> 1 << (line & 63)
+            table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
+        free(asked)
+        # The most refusing first. Points know their table by its number.
+        order = sorted(range(segment.table_count), key=lambda place: (segment.tables[<int> place].passing, place))
+        cdef Table* sorted_tables = <Table*> zeros((segment.table_count + 1) * sizeof(Table))
+        cdef int32_t[::1] place_of = numpy.empty(segment.table_count + 1, numpy.int32)
+        for number, former in enumerate(order):
+            sorted_tables[number] = segment.tables[<int> former]
+            place_of[<int> former] = number
+            segment.with_buckets += segment.tables[<int> former].buckets > 0
+        free(segment.tables)
+        segment.tables = sorted_tables
+        for index in range(segment.point_room):
+            if segment.points[index].kind != NOTHING:
+                segment.points[index].table = place_of[segment.points[index].table]
+        self.reseat()
+        return 0
+
+    cdef int reseat(self) except -1:
+        """Points hash by their table too."""
+        return self.rehash(self.segment.point_room)
+
+    cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
+        """The same verdict in ``count`` buckets; they are REFUSED until marked."""
+        cdef Table* table = &self.segment.tables[need.table]
+        cdef int verdict = verdict_of(need.leaf, possible, self.segment.errors_count)
+        cdef int64_t cells = <int64_t> self.segment.lines * 8, at
+        cdef uint64_t bit = <uint64_t> 1 << (need.entry & 63)
+        if verdict == REFUSED and count > 1:
+            return 0
+        for at in range(bucket, bucket + count):
+            at = at * cells + (need.entry >> 6)
+            table.passed[at] = table.passed[at] & ~bit if verdict == REFUSED else table.passed[at] | bit
+            table.open[at] = table.open[at] | bit if verdict == OPEN else table.open[at] & ~bit
+        return 0
+
+    cdef int truth(self, const Leaf* leaf, const Value* value) except -1:
+        cdef Scratch scratch
+        memset(&scratch, 0, sizeof(Scratch))
+        cdef int truth = leaf_truth(leaf, value, &scratch)
+        free_scratch(&scratch)
+        return 1 << truth
+
+    cdef int judge(self, const Need* need) except -1:
+        """Passed or open, bucket by bucket, by asking the leaf itself what it says of the bucket's values."""
+        cdef const Leaf* leaf = need.leaf
+        cdef Table* table = &self.segment.tables[need.table]
+        cdef int first = FIRST_TEXT + table.texts, bucket, last, strange, numbers, index, own
+        cdef int64_t low, high
+        cdef Value value
+        memset(&value, 0, sizeof(Value))
+        value.type = NULL_VALUE
+        self.mark(need, NULL_BUCKET, 1, self.truth(leaf, &value))
+        self.mark(need, ODD_BUCKET, 1, MAY_BE_FALSE | MAY_BE_TRUE | MAY_BE_UNKNOWN | MAY_RAISE)
+        strange = self.truth(leaf, &self.strange)
+        value.type = INT
+        value.payload.integer = 0
+        numbers = self.truth(leaf, &value)
+        value.type = DOUBLE
+        value.payload.real = 0.0
+        numbers |= self.truth(leaf, &value)
+        self.mark(need, STRANGE_BUCKET, 1, strange)
+        self.mark(need, FIRST_TEXT, table.texts, strange)
+        if leaf.kind == TEXT or leaf.kind == TEXTS:
+            own = MAY_BE_TRUE if leaf.kind == TEXT else self.truth(leaf, &leaf.texts[0])
+            for index in range(need.point_count):
+                bucket = FIRST_TEXT + (self.point(need, index).code & (table.texts - 1))
+                # Of a bucket shared by two texts nobody knows which it is.
+                self.mark(need, bucket, 1, own if table.distinct <= table.texts else own | strange)
+        if leaf.kind != NUMBER:
+            self.mark(need, first, table.bound_count + 1, numbers)
+            return 0
+        bucket = 0
+        last = table.bound_count
+        if verdict_of(leaf, MAY_BE_FALSE, self.segment.errors_count) == REFUSED:
+            # Refused is what they are until marked, so only the stretches that the interval touches count.
+            bucket = rank(table, min(leaf.real_low, key_of(leaf.low)))
+            last = rank(table, max(leaf.real_high, key_of(leaf.high)))
+        for bucket in range(bucket, last + 1):
+            low = table.bounds[bucket - 1] if bucket else INT64_MIN
+            high = table.bounds[bucket] - 1 if bucket < table.bound_count else INT64_MAX
+            self.mark(need, first + bucket, 1, interval_truths(leaf, low, high))
+        return 0
+
+
+cdef int64_t key_of(int64_t integer) noexcept nogil:
+    """The key of an integer; beyond all keys where no double is the integer for sure."""
+    return INT64_MIN if integer < -EXACT else INT64_MAX if integer > EXACT else order_key(<double> integer)
+
+
+cdef int rank(const Table* table, int64_t key) noexcept nogil:
+    """The stretch of a key."""
+    cdef int low = 0, high = table.bound_count, middle
+    while low < high:
+        middle = (low + high) >> 1
+        if table.bounds[middle] <= key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef int interval_truths(const Leaf* leaf, int64_t low, int64_t high) noexcept nogil:
+    """Truths of a NUMBER leaf on doubles, and integers up to 2**53, with keys from ``low`` to ``high``."""
+    cdef int truths = covered(leaf.real_low, leaf.real_high, low, high)
+    if leaf.low > leaf.high or leaf.low > EXACT or leaf.high < -EXACT:
+        return truths | MAY_BE_FALSE
+    return truths | covered(key_of(leaf.low), key_of(leaf.high), low, high)
+
+
+cdef int covered(int64_t least, int64_t most, int64_t low, int64_t high) noexcept nogil:
+    if least > most or most < low or least > high:
+        return MAY_BE_FALSE
+    return MAY_BE_TRUE if least <= low and high <= most else MAY_BE_FALSE | MAY_BE_TRUE
+
+
+cdef void* zeros(size_t size) except NULL:
+    cdef void* block = calloc(1, size if size else 1)
+    if block == NULL:
+        raise MemoryError()
+    return block
+
+
+cdef Segment segment_of(list subscriptions, bint errors_count):
+    return Builder().build(subscriptions, errors_count)

@@ -1,0 +1,273 @@
+# cython: freethreading_compatible=True
+"""See event.pxd."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from pyengine._engine.header cimport fresh_header, header_code
+from pyengine._engine.message cimport Message
+from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, general_truth, leaf_truth
+from pyengine._engine.row cimport read_slot
+from pyengine._engine.value cimport (
+    BYTE,
+    DOUBLE,
+    LATIN1,
+    LONG,
+    NULL_VALUE,
+    OBJECT,
+    RAISED,
+    STRING,
+    UCS2,
+    UTF8,
+    Scratch,
+    Value,
+    free_scratch,
+    order_key,
+    take_scratch,
+)
+
+import sys
+
+cdef int64_t EXACT_REAL = <int64_t> 1 << 53      # integers up to here are doubles, each its own
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    static inline uint64_t pyengine_mix(uint64_t a, uint64_t b) {
+    #ifdef __SIZEOF_INT128__
+        __uint128_t product = (__uint128_t)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t x = (a ^ (b >> 32)) * 0x9E3779B97F4A7C15u;
+        return x ^ (x >> 29) ^ b * 0xD6E8FEB86659FD93u;
+    #endif
+    }
+    /* Eight bytes at a time; ``high`` gathers the top bits of all bytes. */
+    static inline uint64_t pyengine_hash(const uint8_t *bytes, uint32_t length, uint64_t seed, uint64_t *high) {
+        uint64_t word, hash = seed ^ (length * 0xA0761D6478BD642Fu), seen = 0;
+        while (length > 8) {
+            memcpy(&word, bytes, 8);
+            seen |= word;
+            hash = pyengine_mix(hash ^ word, 0xE7037ED1A0B428DBu);
+            bytes += 8;
+            length -= 8;
+        }
+        word = 0;
+        memcpy(&word, bytes, length);
+        seen |= word;
+        *high = seen & 0x8080808080808080u;
+        return pyengine_mix(hash ^ word, 0x8EBC6AF09C88C6E3u);
+    }
+    """
+    uint64_t pyengine_hash(const uint8_t* bytes, uint32_t length, uint64_t seed, uint64_t* high) noexcept nogil
+
+
+cdef uint64_t hash_bytes(const uint8_t* bytes, uint32_t length, uint64_t seed) noexcept nogil:
+    cdef uint64_t high
+    return pyengine_hash(bytes, length, seed, &high)
+
+
+cdef inline uint32_t unit(const Value* text, uint32_t place) noexcept nogil:
+    if text.encoding == LATIN1:
+        return (<const uint8_t*> text.payload.text)[place]
+    if text.encoding == UCS2:
+        return (<const uint16_t*> text.payload.text)[place]
+    return (<const uint32_t*> text.payload.text)[place]
+
+
+cdef int transcode(const Value* text, Reading* reading, Scratch* scratch) noexcept nogil:
+    """CPython text as UTF-8, a surrogate pair as its code point; ODD with a lone surrogate; -1 without memory."""
+    cdef uint8_t* bytes = <uint8_t*> take_scratch(scratch, 4 * <size_t> text.length + 1)
+    cdef uint32_t place = 0, point, low, length = 0
+    if bytes == NULL:
+        return -1
+    while place < text.length:
+        point = unit(text, place)
+        place += 1
+        if 0xD800 <= point < 0xE000:
+            low = unit(text, place) if point < 0xDC00 and place < text.length else 0
+            if not 0xDC00 <= low < 0xE000:
+                reading.kind = ODD
+                return 0
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00)
+            place += 1
+        if point < 0x80:
+            bytes[length] = <uint8_t> point
+            length += 1
+        elif point < 0x800:
+            bytes[length] = <uint8_t> (0xC0 | point >> 6)
+            bytes[length + 1] = <uint8_t> (0x80 | point & 0x3F)
+            length += 2
+        elif point < 0x10000:
+            bytes[length] = <uint8_t> (0xE0 | point >> 12)
+            bytes[length + 1] = <uint8_t> (0x80 | point >> 6 & 0x3F)
+            bytes[length + 2] = <uint8_t> (0x80 | point & 0x3F)
+            length += 3
+        else:
+            bytes[length] = <uint8_t> (0xF0 | point >> 18)
+            bytes[length + 1] = <uint8_t> (0x80 | point >> 12 & 0x3F)
+            bytes[length + 2] = <uint8_t> (0x80 | point >> 6 & 0x3F)
+            bytes[length + 3] = <uint8_t> (0x80 | point & 0x3F)
+            length += 4
+    reading.bytes = bytes
+    reading.length = length
+    return 0
+
+
+cdef int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
+    """Everything but the bytes and hash of a number, whose key lies in the reading itself; -1 without memory."""
+    cdef uint64_t high
+    cdef int64_t integer
+    if value.type == STRING:
+        reading.kind = WORD
+        if value.encoding == UTF8 or value.encoding == LATIN1:
+            reading.bytes = <const uint8_t*> value.payload.text
+            reading.length = value.length
+            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &high)
+            if value.encoding == UTF8 or not high:
+                return 0
+        if transcode(value, reading, scratch) < 0:
+            return -1
+        if reading.kind == WORD:
+            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &high)
+    elif BYTE <= value.type <= LONG:
+        integer = value.payload.integer
+        if -EXACT_REAL <= integer <= EXACT_REAL:
+            reading.kind = NUMERAL
+            reading.key = order_key(<double> integer)
+        else:
+            reading.kind = ODD
+    elif value.type == DOUBLE:
+        reading.kind = NUMERAL
+        reading.key = order_key(value.payload.real)
+    else:
+        reading.kind = NOTHING if value.type == NULL_VALUE else ODD
+    return 0
+
+
+cdef void point_at_key(Reading* reading) noexcept nogil:
+    reading.bytes = <const uint8_t*> &reading.key
+    reading.length = 8
+    reading.hash = hash_bytes(reading.bytes, 8, 2)
+
+
+cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil:
+    cdef uint32_t place
+    cdef const uint8_t* bytes = <const uint8_t*> constant.payload.text
+    cdef int64_t* key
+    memset(reading, 0, sizeof(Reading))
+    if constant.type == STRING and constant.encoding == UTF8:
+        # A lone surrogate is ED A0..BF; such a text is the same as texts that have no UTF-8.
+        for place in range(1, constant.length):
+            if bytes[place - 1] == 0xED and bytes[place] >= 0xA0:
+                return False
+    if read_value_as_point(constant, reading, scratch) < 0 or reading.kind == ODD or reading.kind == NOTHING:
+        return False
+    if reading.kind == NUMERAL:
+        point_at_key(reading)
+        key = <int64_t*> take_scratch(scratch, 8)
+        if key == NULL:
+            return False
+        key[0] = reading.key
+        reading.bytes = <const uint8_t*> key
+    return True
+
+
+cdef Program reader_of(list names, bint every_text):
+    cdef Program program = Program()
+    cdef int slot, count = <int> len(names)
+    program.every_text = every_text
+    program.owned = []
+    program.names = tuple([sys.intern(name) for name in names])
+    program.text = ""
+    program.dialect = "rocketmq" if every_text else "activemq"
+    program.defaults = <Value*> program.take(max(1, count) * sizeof(Value))
+    program.headers = <int32_t*> program.take(max(1, count) * sizeof(int32_t))
+    if not every_text:
+        for slot in range(count):
+            program.headers[slot] = header_code(program.names[slot])
+            if program.headers[slot]:
+                fresh_header(program.headers[slot], &program.defaults[slot])
+    return program
+
+
+cdef class Event:
+    def __cinit__(self, Program reader not None):
+        self.reader = reader
+        self.count = <int> len(reader.names)
+        self.values = <Value*> calloc(self.count + 1, sizeof(Value))
+        self.at = <Reading*> calloc(self.count + 1, sizeof(Reading))
+        self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
+        if self.values == NULL or self.at == NULL or self.held == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        self.clear()
+        free(self.values)
+        free(self.at)
+        free(self.held)
+        free(self.gathered)
+
+    cdef int reserve(self, int slots) except -1:
+        cdef void* larger
+        if slots > self.gathered_room:
+            larger = realloc(self.gathered, slots * sizeof(Value))
+            if larger == NULL:
+                raise MemoryError()
+            self.gathered = <Value*> larger
+            self.gathered_room = slots
+        return 0
+
+    cdef void clear(self) noexcept:
+        cdef int slot
+        for slot in range(self.count):
+            if self.held[slot] != NULL:
+                Py_XDECREF(self.held[slot])
+                self.held[slot] = NULL
+        self.forget()
+
+    cdef void forget(self) noexcept nogil:
+        if self.scratch.blocks != NULL or self.scratch.objects != NULL or self.scratch.error != NULL:
+            free_scratch(&self.scratch)
+            memset(&self.scratch, 0, sizeof(Scratch))
+
+    cdef int read(self, object message) except -1:
+        cdef int slot
+        self.has_objects = False
+        self.body = <void*> (<Message> message)._body if isinstance(message, Message) else NULL
+        for slot in range(self.count):
+            read_slot(self.reader, message, slot, &self.values[slot], &self.held[slot], &self.scratch)
+            if self.interpret(slot) < 0:
+                raise MemoryError()
+        return 0
+
+    cdef int interpret(self, int slot) noexcept nogil:
+        cdef Reading* reading = &self.at[slot]
+        if self.values[slot].type == OBJECT:
+            self.has_objects = True
+        if read_value_as_point(&self.values[slot], reading, &self.scratch) < 0:
+            return -1
+        if reading.kind == NUMERAL:
+            point_at_key(reading)
+        return 0
+
+    cdef int ask(self, Program program, const int* slots) noexcept nogil:
+        cdef int at = program.start, truth, index
+        cdef const Leaf* leaf
+        while at >= 0:
+            leaf = &program.leaves[at]
+            if leaf.kind < GENERAL:
+                truth = leaf_truth(leaf, &self.values[slots[leaf.slot]], &self.scratch)
+            else:
+                for index in range(leaf.count):
+                    self.gathered[leaf.slots[index]] = self.values[slots[leaf.slots[index]]]
+                truth = general_truth(program, leaf, self.gathered, self.body, &self.scratch)
+            if truth == RAISED:
+                return RAISED
+            at = leaf.next[truth]
+        return at == ACCEPT

@@ -1,0 +1,62 @@
+"""search: one look at many subscriptions as they were at one moment.
+
+A *snapshot* is immutable: segments, a bitmap of those of their entries that are alive, and a tail that is asked one by
+one. Who searches keeps his snapshot whatever happens to the subscriptions meanwhile.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+
+from pyengine._engine.arrow cimport Columns
+from pyengine._engine.event cimport Event
+from pyengine._engine.program cimport Program
+from pyengine._engine.segment cimport Found, Segment
+
+
+cdef class Living:               # which entries of a segment are alive
+    cdef uint64_t* bits
+    cdef int64_t count
+    cdef Segment segment
+    cdef Living without(self, int place)
+
+
+cdef class Snapshot:
+    cdef Program reader
+    cdef tuple living
+    cdef tuple tail
+    cdef PyObject** segments     # borrowed from ``living``
+    cdef const uint64_t** alive
+    cdef PyObject** asked        # borrowed from ``tail``
+    cdef int segment_count
+    cdef int tail_count
+    cdef int most_tables
+    cdef int widest
+    cdef bint needs_gil
+    cdef bint errors_count
+    cdef list idle               # Searches nobody uses
+
+
+cdef class Search:               # working memory of one match
+    cdef Event event
+    cdef int* buckets
+    cdef Found found
+    cdef Found spare             # of the sort
+
+    cdef void find(self, Snapshot snapshot) noexcept nogil       # what matches event's message, in order
+    cdef object refusal(self, Snapshot snapshot, object row)     # the exception of what raised, or None
+
+
+cdef class Rows:                 # of columns, asked one after another
+    cdef Snapshot snapshot
+    cdef Search search
+    cdef int* places             # slot -> column, -1 none
+    cdef int64_t* numbers        # what matched, row by row
+    cdef int64_t size
+    cdef int64_t room
+    cdef int64_t* offsets        # [row + 1]: where the numbers of the row end
+
+    cdef int take(self, int64_t row) noexcept nogil
+    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil
+
+
+cdef list alive_of(Living one)   # its living Subscriptions

@@ -1,0 +1,202 @@
+"""See search.pxd."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from pyengine._engine.arrow cimport Columns, read_cell
+from pyengine._engine.event cimport Event
+from pyengine._engine.plan cimport as_property
+from pyengine._engine.program cimport raised_error
+from pyengine._engine.segment cimport Found, Segment, Subscription, ask
+from pyengine._engine.value cimport NULL_VALUE, RAISED
+
+from pyengine.errors import SelectorEvaluationError
+
+
+cdef class Living:
+    def __cinit__(self, Segment segment not None):
+        self.segment = segment
+        self.bits = <uint64_t*> calloc(segment.lines * 8 + 1, sizeof(uint64_t))
+        if self.bits == NULL:
+            raise MemoryError()
+        self.count = segment.size
+        memset(self.bits, 0xFF, (segment.size >> 6) * sizeof(uint64_t))
+        if segment.size & 63:
+            self.bits[segment.size >> 6] = (<uint64_t> 1 << (segment.size & 63)) - 1
+
+    def __dealloc__(self):
+        free(self.bits)
+
+    cdef Living without(self, int place):
+        cdef Living fewer = Living.__new__(Living, self.segment)
+        memcpy(fewer.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        fewer.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+        fewer.count = self.count - 1
+        return fewer
+
+
+cdef class Snapshot:
+    def __dealloc__(self):
+        free(self.segments)
+        free(<void*> self.alive)
+        free(self.asked)
+
+
+cdef void sort_found(Found* found, Found* spare) noexcept nogil:
+    """By number: by insertion if there are few, else a byte at a time."""
+    cdef int64_t size = found.size, index, at, number, digit, total, most = 0
+    cdef int shift = 0
+    cdef int64_t[256] counts
+    cdef PyObject* held
+    if size <= 48:
+        for index in range(1, size):
+            number = found.numbers[index]
+            held = found.keys[index]
+            at = index
+            while at > 0 and found.numbers[at - 1] > number:
+                found.numbers[at] = found.numbers[at - 1]
+                found.keys[at] = found.keys[at - 1]
+                at -= 1
+            found.numbers[at] = number
+            found.keys[at] = held
+        return
+    if spare.room < found.room:
+        free(spare.numbers)
+        free(<void*> spare.keys)
+        spare.numbers = <int64_t*> malloc(found.room * sizeof(int64_t))
+        spare.keys = <PyObject**> malloc(found.room * sizeof(PyObject*))
+        spare.room = found.room
+        if spare.numbers == NULL or spare.keys == NULL:
+            spare.room = 0
+            found.no_memory = True
+            return
+    for index in range(size):
+        most |= found.numbers[index]
+    while most >> shift:
+        memset(counts, 0, sizeof(counts))
+        for index in range(size):
+            counts[found.numbers[index] >> shift & 255] += 1
+        total = 0
+        for index in range(256):
+            at = counts[index]
+            counts[index] = total
+            total += at
+        for index in range(size):
+            digit = found.numbers[index] >> shift & 255
+            spare.numbers[counts[digit]] = found.numbers[index]
+            spare.keys[counts[digit]] = found.keys[index]
+            counts[digit] += 1
+        memcpy(found.numbers, spare.numbers, size * sizeof(int64_t))
+        memcpy(found.keys, spare.keys, size * sizeof(PyObject*))
+        shift += 8
+
+
+cdef class Search:
+    def __cinit__(self, Snapshot snapshot not None):
+        self.event = Event(snapshot.reader)
+        self.event.reserve(snapshot.widest + 1)
+        self.buckets = <int*> malloc((snapshot.most_tables + 1) * sizeof(int))
+        if self.buckets == NULL:
+            raise MemoryError()
+
+    def __dealloc__(self):
+        free(self.buckets)
+        free(self.found.numbers)
+        free(<void*> self.found.keys)
+        free(self.spare.numbers)
+        free(<void*> self.spare.keys)
+
+    cdef void find(self, Snapshot snapshot) noexcept nogil:
+        cdef int index
+        self.found.size = self.found.raised_size = 0
+        self.found.no_memory = False
+        for index in range(snapshot.segment_count):
+            (<Segment> snapshot.segments[index]).match(
+                self.event, snapshot.alive[index], self.buckets, &self.found)
+        for index in range(snapshot.tail_count):
+            ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
+        sort_found(&self.found, &self.spare)
+
+    cdef object refusal(self, Snapshot snapshot, object row):
+        cdef int64_t index
+        cdef Subscription it
+        cdef list raised
+        if self.found.no_memory:
+            return MemoryError()
+        if not self.found.raised_size:
+            return None
+        raised = []
+        for index in range(self.found.room - self.found.raised_size, self.found.room):
+            it = <Subscription> self.found.keys[index]
+            raised.append((self.found.numbers[index], it))
+        raised.sort()
+        for _, it in raised:
+            if self.event.ask(it.program, it.slots) == RAISED:
+                error = raised_error(it.program, &self.event.scratch, row)
+                if snapshot.errors_count or not isinstance(error, SelectorEvaluationError):
+                    return error
+        return None
+
+
+cdef class Rows:
+    def __dealloc__(self):
+        free(self.places)
+        free(self.numbers)
+        free(self.offsets)
+
+    def __cinit__(self, Snapshot snapshot not None, Search search not None, int64_t rows):
+        self.snapshot = snapshot
+        self.search = search
+        self.places = <int*> malloc((search.event.count + 1) * sizeof(int))
+        self.offsets = <int64_t*> calloc(rows + 1, sizeof(int64_t))
+        if self.places == NULL or self.offsets == NULL:
+            raise MemoryError()
+
+    cdef int take(self, int64_t row) noexcept nogil:
+        """What the search found becomes the answer of a row; -1 without memory."""
+        cdef int64_t* larger
+        cdef int64_t size = self.search.found.size
+        if self.size + size > self.room:
+            larger = <int64_t*> realloc(self.numbers, max(1024, 2 * (self.room + size)) * sizeof(int64_t))
+            if larger == NULL:
+                return -1
+            self.numbers = larger
+            self.room = max(1024, 2 * (self.room + size))
+        memcpy(self.numbers + self.size, self.search.found.numbers, size * sizeof(int64_t))
+        self.size += size
+        self.offsets[row + 1] = self.size
+        return 0
+
+    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil:
+        """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory."""
+        cdef int slot
+        while row < columns.row_count:
+            while row >= columns.starts[batch + 1]:
+                batch += 1
+            event.has_objects = False
+            for slot in range(event.count):
+                event.values[slot].type = NULL_VALUE
+                if self.places[slot] >= 0:
+                    read_cell(
+                        &columns.views[batch * columns.column_count + self.places[slot]],
+                        row - columns.starts[batch], &event.values[slot])
+                if event.values[slot].type == NULL_VALUE:
+                    event.values[slot] = event.reader.defaults[slot]
+                if not as_property(event.reader, &event.values[slot], &event.scratch) or event.interpret(slot) < 0:
+                    return -1
+            self.search.find(self.snapshot)
+            if self.search.found.raised_size or self.search.found.no_memory:
+                return row
+            if self.take(row) < 0:
+                return -1
+            row += 1
+            if event.scratch.blocks != NULL:
+                event.forget()
+        return row
+
+
+cdef list alive_of(Living one):
+    cdef int place
+    return [one.segment.entries[place] for place in range(one.segment.size) if one.bits[place >> 6] >> (place & 63) & 1]

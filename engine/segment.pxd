@@ -1,0 +1,104 @@
+"""segment: an immutable index over many subscriptions, 512 to a cache line of bits.
+
+Entries with an equality that every match must satisfy (their *access point*: the rarest there is) lie together, those
+without one behind them at ``loose``. For each slot that entries ask about, values fall into *buckets*: null, what only
+the programs understand, an unknown text, texts, and stretches of the number line. A bucket has for each entry a bit
+``passed``: unless a requirement of the entry on this slot is surely missed; and a bit ``open``: whether it is met
+depends on where in the bucket the value lies. An entry that passed everywhere, is open nowhere, and has requirements
+only (``whole``) matches; of one that is open the program is asked.
+
+Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit l of a bucket: line l has a bit
+passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from pyengine._engine.event cimport Event
+from pyengine._engine.program cimport Program
+from pyengine._engine.selector cimport Selector
+from pyengine._engine.value cimport Scratch
+
+
+cdef enum:
+    LINE = 512
+    NULL_BUCKET = 0
+    ODD_BUCKET = 1
+    STRANGE_BUCKET = 2           # a text that no entry names
+    FIRST_TEXT = 3
+
+
+cdef class Subscription:
+    cdef object key
+    cdef Selector selector
+    cdef Program program
+    cdef int64_t number          # place in the order of addition; never used again
+    cdef int* slots              # of the program -> of the event
+    cdef Segment segment         # None: in the tail
+    cdef int32_t place           # entry of the segment
+
+
+cdef struct Found:               # what matched, in no order
+    int64_t* numbers
+    PyObject** keys              # borrowed from the segments; of what raised, the Subscription
+    int64_t size
+    int64_t room
+    int64_t raised_size          # at the end of the same arrays, growing down: whose program raised
+    bint no_memory
+
+
+cdef struct Table:               # one slot
+    int slot
+    int texts                    # buckets of texts: a power of two, or 0
+    int distinct                 # texts that entries name
+    int bound_count              # the number line is cut below each bound
+    int buckets                  # 3 + texts + bound_count + 1; 0: only an access slot
+    bint numbers_are_points
+    int64_t* bounds
+    uint64_t* passed             # [bucket][line][8]
+    uint64_t* open
+    uint64_t* lively             # [bucket][line / 64]
+    double passing               # part of the bits that are set
+
+
+cdef struct Point:
+    uint64_t hash
+    const uint8_t* bytes
+    uint32_t length
+    uint8_t kind                 # of event.Kind; NOTHING: the seat is empty
+    int32_t table
+    int32_t code                 # of a text in its table
+    int32_t first                # entries whose access point it is
+    int32_t last
+    int32_t users                # while it is built
+
+
+cdef class Segment:
+    cdef readonly int size
+    cdef int lines
+    cdef int words               # of 64 lines
+    cdef bint errors_count
+    cdef readonly bint needs_gil
+    cdef int widest              # slots of the program with most
+    cdef list entries            # Subscription by place
+    cdef PyObject** subscriptions
+    cdef PyObject** keys
+    cdef int64_t* numbers
+    cdef uint64_t* whole         # [line][8]
+    cdef int loose
+    cdef Table* tables           # those with buckets first, the most refusing first
+    cdef int table_count
+    cdef int with_buckets
+    cdef Point* points
+    cdef int64_t point_room
+    cdef int64_t point_count
+    cdef Scratch scratch
+
+    # Adds what matches. alive: a bit an entry. buckets: room for table_count ints. Without the GIL unless needs_gil.
+    cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil
+    cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
+                   Found* found) noexcept nogil
+    cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
+
+
+cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil

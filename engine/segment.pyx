@@ -1,0 +1,269 @@
+# cython: freethreading_compatible=True
+"""See segment.pxd."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp
+
+from pyengine._engine.event cimport NOTHING, NUMERAL, ODD, WORD, Event, Reading
+from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
+
+cdef enum:
+    FEW = 8                  # entries of one access point that are asked one by one
+    MOST_ROWS = 128          # slots whose bits are looked at
+
+ctypedef const uint64_t* Row
+
+
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+    #define PYENGINE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define PYENGINE_CLONES
+    #endif
+    /* line &= every row's line, until nothing is left; whether something is. */
+    PYENGINE_CLONES
+    static int pyengine_narrow(uint64_t *line, const uint64_t *const *rows, int count, int64_t at) {
+        uint64_t left = 0;
+        int i, k;
+        for (k = 0; k < 8; k++) left |= line[k];
+        for (i = 0; left && i < count; i++) {
+            const uint64_t *row = rows[i] + at;
+            left = 0;
+            for (k = 0; k < 8; k++) {
+                line[k] &= row[k];
+                left |= line[k];
+            }
+        }
+        return left != 0;
+    }
+    #ifdef __GNUC__
+    #define pyengine_lowest(word) __builtin_ctzll(word)
+    #else
+    static int pyengine_lowest(uint64_t word) { int n = 0; while (!(word & 1)) { word >>= 1; n++; } return n; }
+    #endif
+    """
+    bint pyengine_narrow(uint64_t* line, const uint64_t** rows, int count, int64_t at) noexcept nogil
+    int pyengine_lowest(uint64_t word) noexcept nogil
+
+
+cdef class Subscription:
+    """One key with its selector; see segment.pxd."""
+
+    def __dealloc__(self):
+        free(self.slots)
+
+
+cdef bint grow(Found* found) noexcept nogil:
+    cdef int64_t room = 64 if found.room == 0 else 2 * found.room, index
+    cdef int64_t* numbers = <int64_t*> realloc(found.numbers, room * sizeof(int64_t))
+    cdef PyObject** keys
+    if numbers == NULL:
+        return False
+    found.numbers = numbers
+    keys = <PyObject**> realloc(<void*> found.keys, room * sizeof(PyObject*))
+    if keys == NULL:
+        return False
+    found.keys = keys
+    for index in range(1, found.raised_size + 1):
+        numbers[room - index] = numbers[found.room - index]
+        keys[room - index] = keys[found.room - index]
+    found.room = room
+    return True
+
+
+cdef inline void add(Found* found, int64_t number, PyObject* key, bint raised) noexcept nogil:
+    cdef int64_t place
+    if found.size + found.raised_size == found.room and not grow(found):
+        found.no_memory = True
+        return
+    if raised:
+        found.raised_size += 1
+        place = found.room - found.raised_size
+    else:
+        place = found.size
+        found.size += 1
+    found.numbers[place] = number
+    found.keys[place] = key
+
+
+cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
+    cdef int truth = event.ask((<Subscription> subscription).program, (<Subscription> subscription).slots)
+    cdef int problem
+    if truth == TRUE:
+        add(found, (<Subscription> subscription).number, <PyObject*> (<Subscription> subscription).key, False)
+    elif truth == RAISED:
+        problem = event.scratch.problem
+        if errors_count or problem == FUNCTION_FAILED or problem == NO_MEMORY:
+            add(found, (<Subscription> subscription).number, subscription, True)
+
+
+cdef class Segment:
+    """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
+
+    def __dealloc__(self):
+        cdef int number
+        for number in range(self.table_count):
+            free(self.tables[number].bounds)
+            free(self.tables[number].passed)
+            free(self.tables[number].open)
+            free(self.tables[number].lively)
+        free(self.tables)
+        free(self.points)
+        free(self.subscriptions)
+        free(self.keys)
+        free(self.numbers)
+        free(self.whole)
+        free_scratch(&self.scratch)
+
+    cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil:
+        """The seat of a point, or the empty one where it would sit."""
+        cdef uint64_t mask = self.point_room - 1
+        cdef uint64_t place = (hash + <uint64_t> table * <uint64_t> 0x9E3779B97F4A7C15) & mask
+        cdef Point* point
+        while True:
+            point = &self.points[place]
+            if point.kind == NOTHING:
+                return point
+            if (point.hash == hash and point.table == table and point.kind == kind and point.length == length
+                    and not memcmp(point.bytes, bytes, length)):
+                return point
+            place = (place + 1) & mask
+
+    cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil:
+        cdef int number, place, low, high, middle
+        cdef const Table* table
+        cdef const Reading* reading
+        cdef const Point* point
+        cdef bint ordinary = not event.has_objects
+        for number in range(self.table_count):
+            table = &self.tables[number]
+            reading = &event.at[table.slot]
+            if reading.kind == NOTHING:
+                buckets[number] = NULL_BUCKET
+            elif reading.kind == ODD:
+                buckets[number] = ODD_BUCKET
+                if table.numbers_are_points:
+                    ordinary = False
+            elif reading.kind == WORD:
+                buckets[number] = STRANGE_BUCKET
+                if self.point_room:
+                    point = self.seek(number, WORD, reading.hash, reading.bytes, reading.length)
+                    if point.kind != NOTHING:
+                        buckets[number] = FIRST_TEXT + (point.code & (table.texts - 1))
+            else:
+                low = 0
+                high = table.bound_count
+                while low < high:
+                    middle = (low + high) >> 1
+                    if table.bounds[middle] <= reading.key:
+                        low = middle + 1
+                    else:
+                        high = middle
+                buckets[number] = FIRST_TEXT + table.texts + low
+        if not ordinary:
+            for place in range(self.size):
+                if alive[place >> 6] >> (place & 63) & 1:
+                    ask(event, self.subscriptions[place], self.errors_count, found)
+            return
+        if self.loose < self.size:
+            self.scan(event, alive, buckets, self.loose, self.size, found)
+        if self.loose and self.point_room:
+            for number in range(self.table_count):
+                table = &self.tables[number]
+                reading = &event.at[table.slot]
+                if reading.kind == WORD or (reading.kind == NUMERAL and table.numbers_are_points):
+                    point = self.seek(number, reading.kind, reading.hash, reading.bytes, reading.length)
+                    if point.kind != NOTHING and point.last:
+                        self.scan(event, alive, buckets, point.first, point.last, found)
+
+    cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
+                   Found* found) noexcept nogil:
+        cdef int place, word, line, k, number, count = self.with_buckets
+        cdef int64_t cells = <int64_t> self.lines * 8
+        cdef uint64_t lines, left, opened, bit
+        cdef uint64_t[8] bits
+        cdef Row[MOST_ROWS] rows
+        if last - first <= FEW:
+            for place in range(first, last):
+                if alive[place >> 6] >> (place & 63) & 1:
+                    ask(event, self.subscriptions[place], self.errors_count, found)
+            return
+        if count > MOST_ROWS:
+            count = MOST_ROWS       # the most refusing; what the others would say the program says
+        for number in range(count):
+            rows[number] = self.tables[number].passed + buckets[number] * cells
+        for word in range((first >> 9) >> 6, (((last - 1) >> 9) >> 6) + 1):
+            lines = ~(<uint64_t> 0)
+            for number in range(count):
+                lines &= self.tables[number].lively[buckets[number] * self.words + word]
+            while lines:
+                line = (word << 6) + pyengine_lowest(lines)
+                lines &= lines - 1
+                if line < first >> 9:
+                    continue
+                if line > (last - 1) >> 9:
+                    break
+                for k in range(8):
+                    bits[k] = alive[line * 8 + k]
+                    place = line * LINE + 64 * k
+                    if place < first:
+                        bits[k] = bits[k] & (~(<uint64_t> 0) << (first - place)) if first - place < 64 else 0
+                    if place + 64 > last:
+                        bits[k] = bits[k] & (~(<uint64_t> 0) >> (place + 64 - last)) if place < last else 0
+                if not pyengine_narrow(bits, rows, count, line * 8):
+                    continue
+                for k in range(8):
+                    left = bits[k]
+                    if not left:
+                        continue
+                    opened = ~self.whole[line * 8 + k]
+                    if self.with_buckets > count:
+                        opened = ~(<uint64_t> 0)
+                    for number in range(count):
+                        opened |= self.tables[number].open[buckets[number] * cells + line * 8 + k]
+                    place = line * LINE + 64 * k
+                    while left:
+                        bit = left & (0 - left)
+                        number = place + pyengine_lowest(left)
+                        left ^= bit
+                        if opened & bit:
+                            ask(event, self.subscriptions[number], self.errors_count, found)
+                        else:
+                            add(found, self.numbers[number], self.keys[number], False)
+
+    def _check(self):
+        """Assert the invariants of segment.pxd."""
+        cdef int64_t index
+        cdef int number, bucket, line, k
+        cdef Table* table
+        cdef uint64_t any_bit
+        cdef Subscription it
+        points = {}
+        for index in range(self.point_room):
+            if self.points[index].kind != NOTHING:
+                label = (self.points[index].table, self.points[index].kind,
+                         (<const char*> self.points[index].bytes)[:self.points[index].length])
+                assert label not in points
+                points[label] = index
+                assert self.seek(
+                    self.points[index].table, self.points[index].kind, self.points[index].hash,
+                    self.points[index].bytes, self.points[index].length) == &self.points[index]
+                assert 0 <= self.points[index].first <= self.points[index].last <= self.loose
+        assert len(points) == self.point_count
+        for index in range(self.size):
+            it = self.entries[index]
+            assert it.segment is self and it.place == index and it.number == self.numbers[index]
+        for number in range(self.table_count):
+            table = &self.tables[number]
+            assert (table.buckets > 0) == (number < self.with_buckets)
+            for bucket in range(table.buckets):
+                for line in range(self.lines):
+                    any_bit = 0
+                    for k in range(8):
+                        any_bit |= table.passed[(bucket * self.lines + line) * 8 + k]
+                        assert not (table.open[(bucket * self.lines + line) * 8 + k]
+                                    & ~table.passed[(bucket * self.lines + line) * 8 + k])
+                    assert (table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1) == (any_bit != 0)

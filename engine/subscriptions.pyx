@@ -1,0 +1,454 @@
+"""See subscriptions.pxd."""
+
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, malloc
+from libc.string cimport memcpy
+
+from pyengine._engine.arrow cimport Columns, columns_of
+from pyengine._engine.building cimport segment_of
+from pyengine._engine.event cimport Event, reader_of
+from pyengine._engine.header cimport header_code
+from pyengine._engine.kernels cimport kernel_lowest_bit
+from pyengine._engine.search cimport Living, Rows, Search, Snapshot, alive_of
+from pyengine._engine.segment cimport Subscription
+from pyengine._engine.selector cimport Selector
+
+from collections.abc import Mapping
+
+import numpy
+
+from pyengine.errors import MissingColumnError, SelectorEvaluationError
+
+cdef enum:
+    SMALL_TAIL = 64
+    LARGE_TAIL = 128
+    LARGE = 20_000           # subscriptions from which on the tail may be large
+    LIKE_SIZES = 4           # segments of like size that are made one
+    AHEAD = 8                # keys fetched before they are counted
+    BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
+
+
+cdef extern from *:
+    """
+    #ifdef __GNUC__
+    #define pyengine_prefetch(address) __builtin_prefetch(address, 1)
+    #else
+    #define pyengine_prefetch(address) ((void)0)
+    #endif
+    """
+    void pyengine_prefetch(const void* address) noexcept nogil
+
+
+cdef class Subscriptions:
+    """Many selectors, each under a key, asked together: which of them want this message?
+
+    subscriptions: a mapping from keys (hashable) to selectors (text, or Selector of this dialect). dialect: as for
+    Selector. on_error: what a message does on which a selector cannot be evaluated: "raise" SelectorEvaluationError, or
+    "reject" it for that selector. The answer is the one of a loop over the selectors in the order of their addition;
+    only, every property that any of them names is read, so a value that no message can carry always raises
+    InvalidMessageError. Safe to change while other threads match: they see the subscriptions as they were.
+    Raises InvalidSelectorError.
+    """
+
+    def __init__(self, subscriptions=(), *, dialect="activemq", on_error="raise"):
+        if on_error not in ("raise", "reject"):
+            raise ValueError(f"on_error is {on_error!r}; it must be one of 'raise', 'reject'")
+        Selector("TRUE", dialect)
+        self.dialect = dialect
+        self.on_error = on_error
+        self.by_key = {}
+        self.slot_of = {}
+        self.living = []
+        self.tail = []
+        self.update(subscriptions)
+
+    @classmethod
+    def __class_getitem__(cls, item):
+        return type(list.__class_getitem__(int))(cls, item)
+
+    def __len__(self):
+        return len(self.by_key)
+
+    def __contains__(self, key):
+        return key in self.by_key
+
+    def __iter__(self):
+        return iter(list(self.by_key))
+
+    def __getitem__(self, key):
+        """The selector of a key."""
+        return (<Subscription> self.by_key[key]).selector
+
+    def __repr__(self):
+        return f"<Subscriptions: {len(self.by_key)} selectors, dialect={self.dialect!r}>"
+
+    def __reduce__(self):
+        return restored, ({key: self[key].text for key in self.by_key}, self.dialect, self.on_error)
+
+    def keys(self):
+        """The keys, in the order of addition."""
+        return list(self.by_key)
+
+    cdef Subscription made(self, object key, object selector, int64_t number):
+        cdef Subscription it = Subscription.__new__(Subscription)
+        cdef int slot
+        if isinstance(selector, Selector):
+            if (<Selector> selector).dialect != self.dialect:
+                raise ValueError(
+                    f"the selector of {key!r} is of dialect {(<Selector> selector).dialect!r}, not {self.dialect!r}")
+            it.selector = selector
+        else:
+            it.selector = Selector(selector, self.dialect)
+        it.key = key
+        it.program = it.selector.program
+        it.number = number
+        it.place = -1
+        it.slots = <int*> malloc((len(it.program.names) + 1) * sizeof(int))
+        if it.slots == NULL:
+            raise MemoryError()
+        for slot, name in enumerate(it.program.names):
+            it.slots[slot] = self.slot_of.setdefault(name, len(self.slot_of))
+        return it
+
+    def add(self, key, selector):
+        """Add one; ValueError if the key is there already."""
+        if key in self.by_key:
+            raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
+        it = self.made(key, selector, self.next_number)
+        self.next_number += 1
+        self.by_key[key] = it
+        self.take_in([it])
+
+    def update(self, subscriptions):
+        """Add many, all or none: a mapping, or pairs; one index is built for them. ValueError for a key that is there.
+
+        """
+        cdef list fresh = []
+        cdef dict new = {}
+        cdef int64_t number = self.next_number
+        for key, selector in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
+            if key in self.by_key or key in new:
+                raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
+            new[key] = self.made(key, selector, number)
+            fresh.append(new[key])
+            number += 1
+        self.next_number = number
+        self.by_key.update(new)
+        self.take_in(fresh)
+
+    def remove(self, key):
+        """Remove one; KeyError if there is none."""
+        cdef Subscription gone = self.by_key.pop(key)
+        self.drop(gone)
+
+    def replace(self, key, selector):
+        """Change the selector of a key, which keeps its place in the order; KeyError if there is none."""
+        cdef Subscription old = self.by_key[key]
+        it = self.made(key, selector, old.number)
+        self.by_key[key] = it
+        self.drop(old)
+        self.take_in([it])
+
+    cdef int take_in(self, list fresh) except -1:
+        cdef list all_new
+        self.snapshot = None
+        self.ordered = None
+        self.tail.extend(fresh)
+        if len(self.tail) > (SMALL_TAIL if len(self.by_key) < LARGE else LARGE_TAIL):
+            all_new, self.tail = self.tail, []
+            self.living.append(Living(segment_of(all_new, self.on_error == "raise")))
+            self.compact()
+        return 0
+
+    cdef int drop(self, Subscription gone) except -1:
+        cdef int index
+        cdef Living one
+        self.snapshot = None
+        self.ordered = None
+        if gone.segment is None:
+            self.tail = [it for it in self.tail if it is not gone]
+            return 0
+        for index in range(len(self.living)):
+            one = self.living[index]
+            if one.segment is gone.segment:
+                one = one.without(gone.place)
+                self.living[index] = one
+                if one.count == 0:
+                    del self.living[index]
+                elif 2 * one.count < one.segment.size:
+                    self.living[index] = Living(segment_of(alive_of(one), self.on_error == "raise"))
+                return 0
+        raise AssertionError("a subscription is in no segment")
+
+    cdef int compact(self) except -1:
+        """Make one of the last segments while there are several of like size."""
+        cdef list together
+        cdef Living one
+        self.living.sort(key=lambda one: -(<Living> one).count)
+        while len(self.living) >= LIKE_SIZES:
+            least = (<Living> self.living[len(self.living) - 1]).count
+            together = [one for one in self.living if (<Living> one).count <= LIKE_SIZES * least]
+            if len(together) < LIKE_SIZES:
+                break
+            self.living = [one for one in self.living if (<Living> one).count > LIKE_SIZES * least]
+            merged = []
+            for one in together:
+                merged += alive_of(one)
+            self.living.append(Living(segment_of(merged, self.on_error == "raise")))
+            self.living.sort(key=lambda one: -(<Living> one).count)
+        return 0
+
+    def optimize(self):
+        """Make one index of everything, as if all had been added at once: matching is fastest afterwards."""
+        cdef Living one
+        cdef list everything = list(self.tail)
+        for one in self.living:
+            everything += alive_of(one)
+        everything.sort(key=lambda it: (<Subscription> it).number)
+        self.snapshot = None
+        self.tail = everything if len(everything) <= 16 else []
+        self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
+        for it in self.tail:
+            (<Subscription> it).segment = None
+
+    cdef Snapshot current(self):
+        cdef Snapshot snapshot = self.snapshot
+        cdef Living one
+        cdef Subscription it
+        cdef int index
+        if snapshot is not None:
+            return snapshot
+        snapshot = Snapshot.__new__(Snapshot)
+        snapshot.reader = reader_of(list(self.slot_of), self.dialect == "rocketmq")
+        snapshot.living = tuple(self.living)
+        snapshot.tail = tuple(self.tail)
+        snapshot.errors_count = self.on_error == "raise"
+        snapshot.idle = []
+        snapshot.segment_count = <int> len(snapshot.living)
+        snapshot.tail_count = <int> len(snapshot.tail)
+        snapshot.segments = <PyObject**> calloc(snapshot.segment_count + 1, sizeof(PyObject*))
+        snapshot.alive = <const uint64_t**> calloc(snapshot.segment_count + 1, sizeof(uint64_t*))
+        snapshot.asked = <PyObject**> calloc(snapshot.tail_count + 1, sizeof(PyObject*))
+        if snapshot.segments == NULL or snapshot.alive == NULL or snapshot.asked == NULL:
+            raise MemoryError()
+        for index in range(snapshot.segment_count):
+            one = snapshot.living[index]
+            snapshot.segments[index] = <PyObject*> one.segment
+            snapshot.alive[index] = one.bits
+            snapshot.most_tables = max(snapshot.most_tables, one.segment.table_count)
+            snapshot.widest = max(snapshot.widest, one.segment.widest)
+            snapshot.needs_gil |= one.segment.needs_gil
+        for index in range(snapshot.tail_count):
+            it = snapshot.tail[index]
+            snapshot.asked[index] = <PyObject*> it
+            snapshot.widest = max(snapshot.widest, <int> len(it.program.names))
+            snapshot.needs_gil |= it.program.needs_gil
+        self.snapshot = snapshot
+        return snapshot
+
+    cdef Search begin(self, Snapshot snapshot):
+        return snapshot.idle.pop() if snapshot.idle else Search(snapshot)
+
+    def match(self, message, /):
+        """The keys of the subscriptions that want a message (a mapping or a Message): a list, in order of addition.
+
+        Raises SelectorEvaluationError (of the first that raises; unless on_error is "reject"), InvalidMessageError.
+        """
+        cdef Snapshot snapshot = self.snapshot if self.snapshot is not None else self.current()
+        cdef Search search = self.begin(snapshot)
+        cdef int64_t index
+        cdef list keys
+        try:
+            search.event.read(message)
+            search.find(snapshot)
+            if search.found.raised_size or search.found.no_memory:
+                error = search.refusal(snapshot, None)
+                if error is not None:
+                    raise error
+            keys = PyList_New(search.found.size)
+            for index in range(search.found.size):
+                if index + AHEAD < search.found.size:
+                    pyengine_prefetch(search.found.keys[index + AHEAD])
+                key = <object> search.found.keys[index]
+                Py_INCREF(key)
+                PyList_SET_ITEM(keys, index, key)
+            return keys
+        finally:
+            search.event.clear()
+            snapshot.idle.append(search)
+
+    def match_batch(self, batch, *, missing="raise"):
+        """Who wants each message of a batch: ``(offsets, keys)``.
+
+        batch: a list or tuple of messages, a dict of equally long numpy arrays by property name, or any object with the
+        Arrow PyCapsule interface. missing: of a column that a selector reads, "raise" MissingColumnError or take it for
+        "null". offsets: int64, one more than messages; message r is wanted by keys[offsets[r]:offsets[r + 1]] (an array
+        of objects), in the order of addition. Raises as ``match``, with the row.
+        """
+        offsets, places = self.match_places(batch, missing=missing)
+        return offsets, self.keyed()[1][places]
+
+    def match_places(self, batch, *, missing="raise"):
+        """``match_batch`` with places in ``keys()`` (int64) instead of keys."""
+        cdef Snapshot snapshot = self.current()
+        if missing not in ("raise", "null"):
+            raise ValueError(f"missing is {missing!r}; it must be one of 'raise', 'null'")
+        numbers = self.keyed()[0]
+        if isinstance(batch, (list, tuple)):
+            offsets, found = self.match_messages(snapshot, batch)
+        else:
+            offsets, found = self.match_columns(snapshot, columns_of(batch), missing)
+        return offsets, numpy.searchsorted(numbers, found)
+
+    def match_messages(self, Snapshot snapshot, messages):
+        cdef Search search = self.begin(snapshot)
+        cdef list rows = list(messages)
+        cdef int64_t row, index, size = 0
+        offsets = numpy.zeros(len(rows) + 1, numpy.int64)
+        cdef int64_t[::1] offset = offsets, into
+        parts = numpy.empty(max(64, len(rows)), numpy.int64)
+        into = parts
+        try:
+            for row in range(len(rows)):
+                search.event.read(rows[row])
+                search.find(snapshot)
+                if search.found.raised_size or search.found.no_memory:
+                    error = search.refusal(snapshot, row)
+                    if error is not None:
+                        raise error
+                if size + search.found.size > len(parts):
+                    parts = numpy.concatenate([parts, numpy.empty(len(parts) + search.found.size, numpy.int64)])
+                    into = parts
+                for index in range(search.found.size):
+                    into[size + index] = search.found.numbers[index]
+                size += search.found.size
+                offset[row + 1] = size
+                search.event.clear()
+        finally:
+            search.event.clear()
+            snapshot.idle.append(search)
+        return offsets, parts[:size]
+
+    def match_columns(self, Snapshot snapshot, Columns columns, missing):
+        cdef Rows rows
+        cdef Event event
+        cdef int64_t row = 0
+        cdef Py_ssize_t batch = 0
+        cdef int slot
+        if len(self.by_key) <= BY_COLUMN and columns.row_count >= 64:
+            try:
+                return self.match_by_selector(columns, missing)
+            except SelectorEvaluationError:
+                pass             # row by row, for the error of the first message
+        rows = Rows(snapshot, self.begin(snapshot), columns.row_count)
+        for slot in range(rows.search.event.count):
+            name = snapshot.reader.names[slot]
+            rows.places[slot] = columns.find(name)
+            if rows.places[slot] < 0 and missing == "raise" and (self.dialect == "rocketmq" or not header_code(name)):
+                if any([name in self[key].names for key in self.by_key]):
+                    raise MissingColumnError(name, columns.names)
+        event = rows.search.event
+        try:
+            event.body = NULL
+            while row < columns.row_count:
+                if snapshot.needs_gil:
+                    row = rows.run(event, columns, row, batch)
+                else:
+                    with nogil:
+                        row = rows.run(event, columns, row, batch)
+                if row < 0:
+                    raise MemoryError()
+                if row < columns.row_count:
+                    error = rows.search.refusal(snapshot, row)
+                    if error is not None:
+                        raise error
+                    if rows.take(row) < 0:
+                        raise MemoryError()
+                    row += 1
+                    rows.search.event.forget()
+        finally:
+            rows.search.event.clear()
+            snapshot.idle.append(rows.search)
+        offsets = numpy.empty(columns.row_count + 1, numpy.int64)
+        found = numpy.empty(rows.size, numpy.int64)
+        cdef int64_t[::1] into = offsets
+        memcpy(&into[0], rows.offsets, (columns.row_count + 1) * sizeof(int64_t))
+        if rows.size:
+            into = found
+            memcpy(&into[0], rows.numbers, rows.size * sizeof(int64_t))
+        return offsets, found
+
+    def match_by_selector(self, Columns columns, missing):
+        """Column by column: each selector of all rows, then who wants each row."""
+        cdef int64_t row, at, size = columns.row_count
+        cdef uint64_t word
+        cdef Subscription it
+        answers = {}
+        for it in self.by_key.values():
+            if it.selector not in answers:
+                answers[it.selector] = it.selector.mask_words(columns, self.on_error, missing)
+        offsets = numpy.zeros(size + 1, numpy.int64)
+        cdef int64_t[::1] offset = offsets, into, next_of
+        cdef const uint64_t[::1] words
+        for it in self.by_key.values():
+            words = answers[it.selector]
+            for at in range(len(words)):
+                word = words[at]
+                while word:
+                    offset[64 * at + kernel_lowest_bit(word) + 1] += 1
+                    word &= word - 1
+        numpy.cumsum(offsets, out=offsets)
+        found = numpy.empty(offsets[size], numpy.int64)
+        into = found
+        next_of = offsets[:size].copy()
+        for it in self.by_key.values():
+            words = answers[it.selector]
+            for at in range(len(words)):
+                word = words[at]
+                while word:
+                    row = 64 * at + kernel_lowest_bit(word)
+                    into[next_of[row]] = it.number
+                    next_of[row] += 1
+                    word &= word - 1
+        return offsets, found
+
+    cdef tuple keyed(self):
+        """Numbers of the living, ascending, and their keys."""
+        if self.ordered is None:
+            keys = numpy.empty(len(self.by_key), object)
+            keys[:] = list(self.by_key)
+            numbers = numpy.array([(<Subscription> it).number for it in self.by_key.values()], numpy.int64)
+            self.ordered = (numbers, keys)
+        return self.ordered
+
+    def _check(self):
+        """Assert the invariants of subscriptions.pxd."""
+        cdef Living one
+        cdef Subscription it
+        cdef int place
+        seen = {}
+        for it in self.tail:
+            assert it.segment is None
+            seen[it.key] = it
+        for one in self.living:
+            one.segment._check()
+            alive = alive_of(one)
+            assert len(alive) == one.count
+            for it in alive:
+                assert it.key not in seen and it.segment is one.segment
+                seen[it.key] = it
+        assert len(seen) == len(self.by_key)
+        last = -1
+        for key, it in self.by_key.items():
+            assert seen[key] is it and it.number > last
+            last = it.number
+            for place, name in enumerate(it.program.names):
+                assert self.slot_of[name] == it.slots[place]
+
+
+def restored(texts, dialect, on_error):
+    """Subscriptions from what ``__reduce__`` gives."""
+    return Subscriptions(texts, dialect=dialect, on_error=on_error)

@@ -1,0 +1,301 @@
+"""Subscriptions answer as a loop over their selectors, always: random selectors, messages and changes."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Mapping
+from random import Random
+from typing import Any, Literal
+
+import numpy
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import pyengine
+from pyengine import Selector, Subscriptions
+from tests.model.column_batches import LITERALS, QUOTED, Batch, batches
+from tests.model.test_selector_model import TEXTS, Writer, messages
+
+Dialect = Literal["activemq", "rocketmq"]
+seeds = st.integers(0, 2**48)
+dialects = st.sampled_from(["activemq", "activemq", "rocketmq"])
+PROPERTY_NAMES = ("a", "b", "c", "d")
+
+
+def text_of(seed: int, dialect: str, depth: int) -> str:
+    """A legal selector: a conjunction of simple predicates as subscriptions have them, or anything up to ``depth``."""
+    draw = Random(seed)
+    while True:
+        if draw.random() < 0.5:
+            writer = Writer(draw.randrange(2**48))
+            text = writer.activemq(depth) if dialect == "activemq" else writer.rocketmq(depth)
+        else:
+            parts = []
+            for _ in range(draw.randint(1, 5)):
+                name, number = draw.choice(PROPERTY_NAMES), draw.choice(LITERALS[:10])
+                parts.append(
+                    draw.choice(
+                        [
+                            f"{name} = {draw.choice(QUOTED)}",
+                            f"{name} = {draw.choice(QUOTED)}",
+                            f"{name} = '{draw.choice(TEXTS).replace(chr(39), chr(39) * 2)}'",
+                            f"{name} = {number}",
+                            f"{name} <> {draw.choice([number, *QUOTED])}",
+                            f"{name} {draw.choice(['<', '<=', '>', '>='])} {number}",
+                            f"{name} BETWEEN -3 AND {number}",
+                            f"{name} {draw.choice(['', 'NOT '])}IN ('a', {draw.choice(QUOTED)}, '\U0001f600')",
+                            f"{name} IS {draw.choice(['', 'NOT '])}NULL",
+                            f"JMSPriority > {draw.randrange(9)}",
+                        ]
+                    )
+                )
+            text = draw.choice([" AND ", " AND ", " AND ", " OR "]).join(parts)
+        try:
+            Selector(text, dialect)  # type: ignore[arg-type]
+        except pyengine.InvalidSelectorError:
+            continue
+        return text
+
+
+def texts_of(seed: int, count: int, dialect: str, depth: int) -> dict[str, str]:
+    draw = Random(seed)
+    return {f"k{number}": text_of(draw.randrange(2**48), dialect, depth) for number in range(count)}
+
+
+def loop(selectors: Mapping[str, Selector], message: Any, on_error: str) -> list[str] | tuple[str, str]:
+    """What a loop over the selectors says; what it raises as (selector, problem)."""
+    found = []
+    for key, selector in selectors.items():
+        try:
+            if selector.matches(message):
+                found.append(key)
+        except pyengine.SelectorEvaluationError as error:
+            if on_error == "raise":
+                return selector.text, error.problem
+    return found
+
+
+def asked(subscriptions: Subscriptions[str], message: Any) -> list[str] | tuple[str, str]:
+    try:
+        return subscriptions.match(message)
+    except pyengine.SelectorEvaluationError as error:
+        return error.text, error.problem
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seeds,
+    st.sampled_from([1, 20, 70, 300, 700]),
+    st.integers(0, 6),
+    dialects,
+    st.sampled_from(["raise", "reject"]),
+    st.lists(messages, min_size=1, max_size=6),
+)
+def test_many_selectors_answer_as_the_loop(
+    seed: int, count: int, depth: int, dialect: Dialect, on_error: Any, given_messages: list[dict[str, Any]]
+) -> None:
+    texts = texts_of(seed, count, dialect, depth)
+    selectors = {key: Selector(text, dialect) for key, text in texts.items()}
+    subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
+    subscriptions.optimize()
+    subscriptions._check()
+    for message in given_messages:
+        expected = loop(selectors, message, on_error)
+        assert asked(subscriptions, message) == expected
+        assert asked(subscriptions, pyengine.Message(message)) == expected
+    rows = [loop(selectors, message, on_error) for message in given_messages]
+    if not any(isinstance(row, tuple) for row in rows):
+        offsets, keys = subscriptions.match_batch(given_messages)
+        assert offsets.dtype == numpy.int64
+        assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == rows
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batches(PROPERTY_NAMES), seeds, st.sampled_from([3, 40, 200]), dialects, st.sampled_from(["raise", "reject"]))
+def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, dialect: Dialect, on_error: Any) -> None:
+    texts = texts_of(seed, count, dialect, 3)
+    subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
+    subscriptions.optimize()
+    for start in range(0, len(batch.rows), 200):
+        rows, table = batch.rows[start : start + 200], batch.table.slice(start, 200)
+        try:
+            expected: Any = [part.tolist() for part in subscriptions.match_batch(rows)]
+        except pyengine.SelectorEvaluationError as error:
+            expected = (error.text, error.problem, error.row)
+        try:
+            found: Any = [part.tolist() for part in subscriptions.match_batch(table, missing="null")]
+        except pyengine.SelectorEvaluationError as error:
+            found = (error.text, error.problem, error.row)
+        assert found == expected
+
+
+@settings(max_examples=60, deadline=None, stateful_step_count=30)
+class SubscriptionsMachine(RuleBasedStateMachine):
+    """Adding, removing, replacing, optimizing, and matching in between, beside a dictionary of selectors."""
+
+    @initialize(seed=seeds, count=st.sampled_from([0, 3, 30, 100, 260]), dialect=dialects)
+    def begin(self, seed: int, count: int, dialect: Dialect) -> None:
+        self.draw = Random(seed)
+        self.dialect = dialect
+        texts = texts_of(seed, count, dialect, 3)
+        self.selectors = {key: Selector(text, dialect) for key, text in texts.items()}
+        self.subscriptions: Subscriptions[str] = Subscriptions(texts, dialect=dialect)
+        self.next = count
+
+    def fresh(self) -> Selector:
+        return Selector(text_of(self.draw.randrange(2**48), self.dialect, 3), self.dialect)
+
+    @rule(count=st.sampled_from([1, 1, 5, 80]), one_by_one=st.booleans())
+    def add(self, count: int, one_by_one: bool) -> None:
+        new = {f"k{self.next + number}": self.fresh() for number in range(count)}
+        self.next += count
+        if one_by_one:
+            for key, selector in new.items():
+                self.subscriptions.add(key, selector.text)
+        else:
+            self.subscriptions.update(new)
+        self.selectors |= new
+
+    @precondition(lambda self: self.selectors)
+    @rule(count=st.sampled_from([1, 1, 10, 150]))
+    def remove(self, count: int) -> None:
+        for _ in range(min(count, len(self.selectors))):
+            key = self.draw.choice(list(self.selectors))
+            self.subscriptions.remove(key)
+            del self.selectors[key]
+
+    @precondition(lambda self: self.selectors)
+    @rule(count=st.sampled_from([1, 20]))
+    def replace(self, count: int) -> None:
+        for _ in range(count):
+            key = self.draw.choice(list(self.selectors))
+            self.selectors[key] = self.fresh()
+            self.subscriptions.replace(key, self.selectors[key])
+
+    @rule()
+    def optimize(self) -> None:
+        self.subscriptions.optimize()
+
+    @rule(message=messages)
+    def match(self, message: dict[str, Any]) -> None:
+        assert asked(self.subscriptions, message) == loop(self.selectors, message, "raise")
+
+    @rule(message=messages)
+    def match_while_it_changes(self, message: dict[str, Any]) -> None:
+        """What looks a property up during a match may change the subscriptions; the match does not see it."""
+        expected = loop(self.selectors, message, "raise")
+        machine = self
+
+        class Changing(dict[str, Any]):
+            def get(self, name: str, default: Any = None) -> Any:
+                if machine.selectors and machine.draw.random() < 0.5:
+                    machine.remove(1)
+                return super().get(name, default)
+
+        assert asked(self.subscriptions, Changing(message)) == expected
+
+    @invariant()
+    def holds(self) -> None:
+        if hasattr(self, "subscriptions"):
+            self.subscriptions._check()
+            assert self.subscriptions.keys() == list(self.selectors)
+            assert len(self.subscriptions) == len(self.selectors)
+
+
+TestSubscriptionsMachine = SubscriptionsMachine.TestCase
+
+
+def test_numbers_at_the_borders_of_buckets() -> None:
+    edges = [0, 1, -1, 2**31, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
+    reals = [0.0, -0.0, 1.0, 5e-324, 2.0**53, 2.0**53 + 2, 2.0**63, float("inf"), float("-inf"), float("nan"), 0.1]
+    texts = {}
+    for number in [*edges, 0.0, 0.1, 5e-324, 1e300]:
+        for relation in ("=", "<", "<=", ">", ">=", "<>"):
+            texts[f"{relation} {number!r}"] = f"n {relation} {number!r}"
+        texts[f"between {number!r}"] = f"n BETWEEN {number!r} AND 9007199254740993"
+        texts[f"both {number!r}"] = f"n = {number!r} AND t = 'x'"
+    texts |= {f"t{number}": f"t = 'x' AND n = {number}" for number in range(600)}
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    subscriptions = Subscriptions(texts)
+    subscriptions._check()
+    values = [*edges, *reals, numpy.float32(0.1), numpy.int8(1), True, "1", None]
+    for value in values:
+        for message in ({"n": value, "t": "x"}, {"n": value}):
+            assert subscriptions.match(message) == loop(selectors, message, "raise"), message
+
+
+def test_more_texts_than_buckets() -> None:
+    texts = {
+        number: f"id = 't{number % 3000}' AND kind = 'k{number % 700}' AND n > {number % 11}" for number in range(6000)
+    }
+    subscriptions = Subscriptions(texts)
+    subscriptions._check()
+    for number in (0, 1, 5, 2999, 3000, 4501):
+        message = {"id": f"t{number % 3000}", "kind": f"k{number % 700}", "n": 20}
+        expected = [key for key, text in texts.items() if Selector(text).matches(message)]
+        assert subscriptions.match(message) == expected
+        assert number in expected
+
+
+def test_a_list_among_the_values_is_asked_of_the_programs() -> None:
+    texts = {number: f"a = {number} AND b = 'x'" for number in range(100)} | {"less": "a < 3", "set": "a IS NOT NULL"}
+    message = pyengine.Message({"b": "x"})
+    message.set_object_property("a", [1, 2])
+    with pytest.raises(pyengine.SelectorEvaluationError, match="a < 3"):
+        Subscriptions(texts).match(message)
+    assert Subscriptions(texts, on_error="reject").match(message) == ["set"]
+
+
+def test_an_xpath_and_a_function() -> None:
+    texts = {"x": "XPATH '//a = 1'", "f": "REGEX('^a', s)", "s": "s = 'ab'"}
+    message = pyengine.Message({"s": "ab"}, body="<a>1</a>")
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    for more in (0, 100):
+        subscriptions = Subscriptions(texts | {f"n{number}": f"n = {number}" for number in range(more)})
+        assert subscriptions.match(message) == loop(selectors, message, "raise")
+
+
+def test_keys_errors_and_copies() -> None:
+    subscriptions: Subscriptions[Any] = Subscriptions({"audit": "price > 100", ("eu", 1): Selector("region = 'EU'")})
+    assert subscriptions.match({"price": 101, "region": "EU"}) == ["audit", ("eu", 1)]
+    with pytest.raises(ValueError, match="already"):
+        subscriptions.add("audit", "TRUE")
+    with pytest.raises(ValueError, match="already"):
+        subscriptions.update([("x", "TRUE"), ("x", "FALSE")])
+    assert "x" not in subscriptions
+    for call in (lambda: subscriptions.remove("nobody"), lambda: subscriptions.replace("nobody", "TRUE")):
+        with pytest.raises(KeyError):
+            call()
+    with pytest.raises(pyengine.InvalidSelectorError):
+        subscriptions.replace("audit", "price >")
+    with pytest.raises(ValueError, match="dialect"):
+        subscriptions.add("other", Selector("a = 'x'", "rocketmq"))
+    assert subscriptions["audit"] == Selector("price > 100")
+    copy = pickle.loads(pickle.dumps(subscriptions))
+    assert copy.keys() == ["audit", ("eu", 1)]
+    assert copy.match({"price": 101}) == ["audit"]
+    subscriptions.replace("audit", "price < 5")
+    assert subscriptions.match({"price": 1, "region": "EU"}) == ["audit", ("eu", 1)]
+    with pytest.raises(TypeError):
+        subscriptions.match(5)  # type: ignore[arg-type]
+    with pytest.raises(pyengine.InvalidMessageError):
+        subscriptions.match({"price": object()})
+
+
+def test_a_missing_column_is_an_error_only_where_it_is_read() -> None:
+    table = pa.table({"price": [1, 200]})
+    subscriptions = Subscriptions({"audit": "price > 100 AND JMSPriority = 4", "eu": "region = 'EU'"})
+    with pytest.raises(pyengine.MissingColumnError, match="region"):
+        subscriptions.match_batch(table)
+    offsets, keys = subscriptions.match_batch(table, missing="null")
+    assert offsets.tolist() == [0, 0, 1]
+    assert keys.tolist() == ["audit"]
+    subscriptions.remove("eu")
+    assert subscriptions.match_batch(table)[1].tolist() == ["audit"]
+    offsets, places = subscriptions.match_places(table.slice(0, 0))
+    assert offsets.tolist() == [0]
+    assert places.tolist() == []
