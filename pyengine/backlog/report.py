@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pyengine.backlog import pages
+from pyengine.backlog.pages import Language
 from pyengine.backlog.summary import DaySummary, DestinationSummary, HeldSummary, Summary
-from pyengine.errors import InvalidSourceError, MissingExtraError
 
-CHART_WIDTH, CHART_HEIGHT = 720, 120
 MAX_POINTS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Points of an SVG polyline in a box of CHART_WIDTH x CHART_HEIGHT."""
-
-    points: str
-
-
-@dataclass(frozen=True, slots=True)
 class Chart:
-    """Messages a day. top: the value of the upper edge. every: days in one point."""
+    """Messages a day, as SVG points. top: the value of the upper edge. every: days in one point."""
 
-    delivered: Line
-    held: Line
+    delivered: str
+    held: str
     top: int
     first: str
     last: str
@@ -43,43 +35,21 @@ class Month:
     held: int
 
 
-def check_installed() -> None:
-    """Raise MissingExtraError if the page cannot be made, before a long run rather than after it."""
-    if importlib.util.find_spec("jinja2") is None:
-        raise MissingExtraError("report", "jinja2")
-
-
-def write(summary: Summary, path: Path) -> None:
+def write(summary: Summary, path: Path, language: Language = "en") -> None:
     """Write the page. Raises MissingExtraError without jinja2, InvalidSourceError if the file cannot be written."""
-    text = render(summary)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidSourceError(str(path), f"cannot be written: {error.strerror}", "choose another folder") from error
+    pages.write(render(summary, language), path)
 
 
-def render(summary: Summary) -> str:
+def render(summary: Summary, language: Language = "en") -> str:
     """The page as text; everything that came from outside is escaped."""
-    check_installed()
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pyengine.backlog", ""),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = pages.environment(language)
     environment.filters.update(number=number, moment=moment, share=share, causes_first=causes_first)
-    template = environment.get_template("report.html")
     charts = {name: chart(queue["days"]) for name, queue in summary["destinations"].items()}
-    return template.render(
+    return environment.get_template("report.html").render(
         summary=summary,
         charts=charts,
         months={name: months(queue["days"]) for name, queue in summary["destinations"].items()},
         rates={name: rates(queue) for name, queue in summary["destinations"].items()},
-        width=CHART_WIDTH,
-        height=CHART_HEIGHT,
     )
 
 
@@ -121,7 +91,8 @@ def chart(days: list[DaySummary]) -> Chart | None:
     delivered = [sum(day["delivered"] for day in group) for group in groups]
     held = [sum(day["held"] for day in group) for group in groups]
     top = max(*delivered, *held, 1)
-    return Chart(_line(delivered, top), _line(held, top), top, days[0]["day"], days[-1]["day"], every)
+    first, last = days[0]["day"], days[-1]["day"]
+    return Chart(pages.points(delivered, top), pages.points(held, top), top, first, last, every)
 
 
 def months(days: list[DaySummary]) -> list[Month]:
@@ -147,9 +118,3 @@ def rates(queue: DestinationSummary) -> dict[str, Any]:
         "busiest": busiest["day"],
         "most": busiest["delivered"] + busiest["held"],
     }
-
-
-def _line(values: list[int], top: int) -> Line:
-    step = CHART_WIDTH / max(len(values) - 1, 1)
-    heights = (CHART_HEIGHT * (1 - value / top) for value in values)
-    return Line(" ".join(f"{index * step:.1f},{height:.1f}" for index, height in enumerate(heights)))

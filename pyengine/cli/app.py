@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pyengine.backlog import findings_page, pages, simulation_page
 from pyengine.cli import allocate as allocating
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
@@ -31,6 +33,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class Lang(StrEnum):
+    """Languages of the pages."""
+
+    en = "en"
+    zh = "zh"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Page = Annotated[Path | None, typer.Option("--report", help="Also write an offline HTML page.")]
+PageLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the page.")]
 
 
 @contextmanager
@@ -70,12 +84,14 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for the results [default: out/<name of the file>].")] = None,
     master: Annotated[str, typer.Option(help="Spark master, for instance spark://host:7077.")] = "local[*]",
     partitions: Annotated[int | None, typer.Option(min=1, help="Spark partitions [default: one a queue].")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table; errors only.")] = False,
+    lang: PageLanguage = Lang.en,
 ) -> None:
     """Send every row through its queue, and say who got what and why the rest waits."""
     with plain_errors():
-        summary = running.run(topology, out or Path("out") / topology.stem, master, partitions, quiet or as_json)
+        folder = out or Path("out") / topology.stem
+        summary = running.run(topology, folder, master, partitions, quiet or as_json, lang.value)
         if as_json:
             print(json.dumps(summary, ensure_ascii=False, indent=2))
         elif not quiet:
@@ -103,7 +119,9 @@ def match(
 @app.command()
 def diagnose(
     files: Annotated[list[str], typer.Argument(help="Snapshots, logs, thread dumps; folders too; - is stdin.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
+    report: Page = None,
+    lang: PageLanguage = Lang.en,
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
@@ -113,6 +131,8 @@ def diagnose(
     """
     with plain_errors():
         evidence, found = diagnosing.ask(files)
+        if report is not None:
+            pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
         if as_json:
             print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
         else:
@@ -130,7 +150,7 @@ def policies(
         list[str] | None, typer.Option("--define", "-D", help="NAME=VALUE of a ${placeholder}; may be repeated.")
     ] = None,
     broker: Annotated[str, typer.Option(help="brokerName, if the file has several.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show a broker's policies, which entry counts for a destination, and what of the file pyengine does not model.
 
@@ -148,7 +168,9 @@ def policies(
 @app.command()
 def lint(
     files: Annotated[list[str], typer.Argument(help="Topologies or push consumers' parameters in TOML; - is stdin.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
+    report: Page = None,
+    lang: PageLanguage = Lang.en,
 ) -> None:
     """Find traps in a configuration before it is used.
 
@@ -157,6 +179,9 @@ def lint(
     """
     with plain_errors():
         found = linting.ask(files)
+        if report is not None:
+            page = findings_page.render("Traps in the configuration", [each for _, each in found], (), lang.value)
+            pages.write(page, report)
         if as_json:
             print(json.dumps(linting.as_dict(found), ensure_ascii=False, indent=2))
         else:
@@ -167,7 +192,9 @@ def lint(
 @app.command()
 def simulate(
     scenario: Annotated[str, typer.Argument(help="A TOML file; see docs/simulate.md; - is stdin.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
+    report: Page = None,
+    lang: PageLanguage = Lang.en,
 ) -> None:
     """Play variants of consumers and policy under virtual time, with the broker's own rules, and compare them.
 
@@ -175,6 +202,8 @@ def simulate(
     """
     with plain_errors():
         asked, played = simulating.ask(scenario)
+        if report is not None:
+            pages.write(simulation_page.render(asked.title, played, lang.value), report)
         if as_json:
             print(json.dumps(simulating.as_dict(asked, played), ensure_ascii=False, indent=2))
         else:

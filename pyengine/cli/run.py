@@ -15,7 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from pyengine.backlog import report
+from pyengine.backlog import pages, report
+from pyengine.backlog.pages import Language
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.errors import InvalidSourceError
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from pyengine.spark.pipeline import Progress as Stage
 
 
-def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool) -> Summary:
+def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool, language: Language = "en") -> Summary:
     """Read the topology, run the pipeline, write summary.json and report.html; the summary with its paths filled in."""
     topology = Topology.load(file)
-    report.check_installed()
+    pages.check_installed()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -40,7 +41,7 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool)
     summary: Summary = result.summary
     summary["paths"]["report"] = str(out / "report.html")
     summary["paths"]["summary"] = str(out / "summary.json")
-    report.write(summary, out / "report.html")
+    report.write(summary, out / "report.html", language)
     (out / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
     return summary
 

@@ -123,7 +123,7 @@ def test_empty_runs_and_odd_times_have_a_page() -> None:
 def test_long_runs_are_summed_into_few_points() -> None:
     chart = report.chart(summaries.days(3, 1, 4000))
     assert chart is not None
-    assert len(chart.delivered.points.split()) == 400
+    assert len(chart.delivered.split()) == 400
     assert chart.every == 10
     assert report.chart(summaries.days(3, 1, 1)) is None
 

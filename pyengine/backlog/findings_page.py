@@ -1,0 +1,19 @@
+"""Findings as an offline page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyengine.backlog import pages
+from pyengine.backlog.evidence import Remark
+from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.pages import Language
+
+
+def render(title: str, findings: Sequence[Finding], remarks: Sequence[Remark] = (), language: Language = "en") -> str:
+    """The page as text. title: English words of the pages ("Diagnosis"). Raises MissingExtraError without jinja2.
+
+    What was seen and what to do is in English in both editions; headings and the meaning of each code are translated.
+    """
+    counts = {severity.name.lower(): sum(each.severity == severity for each in findings) for severity in Severity}
+    return pages.render("findings.html", language, title=title, findings=findings, remarks=remarks, counts=counts)

@@ -1,0 +1,69 @@
+"""Offline HTML pages: no script, nothing from outside, light and dark, in English and Chinese."""
+
+from __future__ import annotations
+
+import importlib.util
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyengine.errors import InvalidSourceError, MissingExtraError
+
+if TYPE_CHECKING:
+    import jinja2
+
+Language = Literal["en", "zh"]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+CHART_WIDTH, CHART_HEIGHT = 720, 120
+
+
+@cache
+def chinese() -> dict[str, str]:
+    """English words of the pages and codes of findings -> Chinese."""
+    table: dict[str, str] = tomllib.loads((files(__package__) / "words.zh.toml").read_text("utf-8"))
+    return table
+
+
+def check_installed() -> None:
+    """Raise MissingExtraError if a page cannot be made, before a long run rather than after it."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise MissingExtraError("report", "jinja2")
+
+
+def environment(language: Language = "en") -> jinja2.Environment:
+    """Templates with ``t("English words")``, which gives the words in the page's language; all text is escaped."""
+    check_installed()
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("pyengine.backlog", "pages"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    words = chinese() if language == "zh" else {}
+    made.globals.update(t=lambda text: words.get(text, text), language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
+    return made
+
+
+def write(text: str, path: Path) -> None:
+    """Write a page. Raises InvalidSourceError if the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidSourceError(str(path), f"cannot be written: {error.strerror}", "choose another file") from error
+
+
+def points(values: list[float] | list[int], top: float) -> str:
+    """An SVG polyline of values from 0 to ``top`` in a box of CHART_WIDTH x CHART_HEIGHT."""
+    step = CHART_WIDTH / max(len(values) - 1, 1)
+    heights = (CHART_HEIGHT * (1 - value / top) for value in values)
+    return " ".join(f"{index * step:.1f},{height:.1f}" for index, height in enumerate(heights))
+
+
+def render(template: str, language: Language = "en", **values: Any) -> str:
+    """A page as text."""
+    return environment(language).get_template(template).render(**values)

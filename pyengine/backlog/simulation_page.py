@@ -1,0 +1,29 @@
+"""Variants of a simulation, side by side, as an offline page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyengine.backlog import pages
+from pyengine.backlog.pages import Language
+from pyengine.backlog.simulate import Simulation
+
+POINTS = 240
+
+
+def render(title: str, played: Mapping[str, Simulation], language: Language = "en") -> str:
+    """The page as text: a table of the variants, and for each the backlog and the load over time."""
+    variants = {name: found.summary() for name, found in played.items()}
+    lines = {}
+    for name, found in played.items():
+        times = np.linspace(0, found.end / 1e9, POINTS)
+        lines[name] = {"backlog": _line(found.backlog(times)), "load": _line(found.load(times))}
+    return pages.render("simulation.html", language, title=title, variants=variants, lines=lines)
+
+
+def _line(values: NDArray[np.int64]) -> dict[str, object]:
+    top = max(int(values.max()), 1)
+    return {"points": pages.points(values.tolist(), top), "top": top}

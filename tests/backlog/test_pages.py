@@ -1,0 +1,62 @@
+"""Pages of findings and simulations: well-formed, escaped, nothing from outside, both languages complete."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyengine.backlog import findings_page, pages, simulation_page
+from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.evidence import Remark, read_files
+from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.pages import LANGUAGES, Language
+from pyengine.backlog.simulate import SimulatedConsumer, Workload, simulate
+from tests.backlog.test_report import outline
+
+BACKLOG = Path(pages.__file__).parents[1]
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_findings_are_on_the_page(language: Language) -> None:
+    found = diagnose(read_files(sorted(DATA.glob("jolokia-*.json"))))
+    odd = Finding("slow", Severity.INFO, "<b>queue</b>", ("1 < 2",), "a & b")
+    page = findings_page.render("Diagnosis", [*found, odd], [Remark("f", 3, "<i>", "odd")], language)
+    shape = outline(page)
+    assert not {"script", "img", "link"} & shape.tags
+    assert "&lt;b&gt;queue&lt;/b&gt;" in page
+    assert "owns 2 message groups: g0, g2" in page
+    assert ("\u8bca\u65ad" in page) == (language == "zh")
+    assert "Nothing found." in findings_page.render("Diagnosis", [])
+    assert len(page) < 100_000
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_variants_are_on_the_page(language: Language) -> None:
+    workload = Workload.from_rate(100, 0.02, 500)
+    played = {"one": simulate(workload, [SimulatedConsumer("c")]), "none": simulate(workload, [])}
+    page = simulation_page.render("Why?", played, language)
+    shape = outline(page)
+    heights = [float(y) for tag, name, value in shape.attributes if (tag, name) == ("polyline", "points")
+               for y in re.findall(r",([-\d.]+)", value)]  # fmt: skip
+    assert heights
+    assert 0 <= min(heights) <= max(heights) <= pages.CHART_HEIGHT
+    assert "no_consumer" in page
+    assert len(page) < 100_000
+
+
+def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
+    words = pages.chinese()
+    asked = {
+        word
+        for template in (BACKLOG / "pages").glob("*.html")
+        for word in re.findall(r't\("([^"]+)"\)', template.read_text("utf-8"))
+    }
+    rules = [*(BACKLOG / "rules").glob("*.py"), BACKLOG / "lint.py"]
+    codes = {
+        code for rule in rules for code in re.findall(r'(?:Finding|trap)\(\s*"([a-z_]+)"', rule.read_text("utf-8"))
+    }
+    assert len(codes) > 40
+    assert asked | codes <= words.keys(), sorted((asked | codes) - words.keys())
