@@ -136,6 +136,7 @@ class Pulling:
                 str(answer),
             )
             go = request.process_queue.put_messages(messages) if verdict.step == PullStep.CONSUME else False
+        write_log(verdict.log[:1])
         if verdict.step == PullStep.CONSUME:
             member.consuming.submit(messages, request.process_queue, request.queue, go)
         elif verdict.step == PullStep.ADVANCE:
@@ -144,7 +145,6 @@ class Pulling:
         elif verdict.step == PullStep.ILLEGAL:
             member.running.pull_service.execute_task(lambda: self._fix(request, verdict.log[1:]))
         self._again(request, verdict)
-        write_log(verdict.log[:1])
 
     def _filtered(self, request: PullRequest, subscription: SubscriptionData, answer: PullResult) -> list[MessageExt]:
         """The messages that the tags let through, with what the client adds to them."""

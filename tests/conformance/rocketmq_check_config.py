@@ -25,7 +25,17 @@ def _value(name: str, text: str) -> Any:
     if text == "null":
         return None
     if name == "messageListener":
-        return object()
+        wrap = {"orderly": rocketmq.MessageListenerOrderly, "concurrently": rocketmq.MessageListenerConcurrently}
+        kinds = [wrap[kind] for kind in wrap if kind in text.lower()]
+        return kinds[0](lambda messages, context: None) if kinds else object()
+    if name == "subscription":
+        return {}
+    if name == "messageModel":
+        return rocketmq.MessageModel[text]
+    if name == "consumeFromWhere":
+        return rocketmq.ConsumeFromWhere[text]
+    if text in ("true", "false"):
+        return text == "true"
     if match := re.fullmatch(r"(.)\*(\d+)", text):
         return match.group(1) * int(match.group(2))
     if name in ("consumerGroup", "consumeTimestamp"):
