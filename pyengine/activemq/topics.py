@@ -200,7 +200,7 @@ class Topics:
         for topic in self.destinations.values():
             if subscription in topic.subscriptions:
                 topic.subscriptions.remove(subscription)
-        self.carry_out(self.region.close(number))
+        self.region.close(number)
         del self._subscriptions[number]
 
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
