@@ -22,6 +22,7 @@ from pyengine.cli import match as matching
 from pyengine.cli import policies as policing
 from pyengine.cli import run as running
 from pyengine.cli import simulate as simulating
+from pyengine.cli import watch as watching
 from pyengine.errors import PyengineError
 
 app = typer.Typer(
@@ -29,10 +30,16 @@ app = typer.Typer(
     help="Which consumer gets which message, by ActiveMQ's rules, and why the rest waits. "
     "Exit codes: 0 clean, 1 findings (rejected rows), 2 bad input.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class Tool(StrEnum):
+    """What takes a dump of a process."""
+
+    jstack = "jstack"
+    py_spy = "py-spy"
 
 
 class Lang(StrEnum):
@@ -163,6 +170,27 @@ def policies(
         else:
             policing.show(found)
     raise typer.Exit(1 if any(part["changes_answers"] for part in found["not_modelled"]) else 0)
+
+
+@app.command()
+def watch(
+    pid: Annotated[int, typer.Argument(help="A running process: Java (jstack) or Python (py-spy).")],
+    samples: Annotated[int, typer.Option(min=3, help="Dumps to take.")] = 5,
+    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two dumps.")] = 1.0,
+    tool: Annotated[Tool | None, typer.Option(help="[default: by the process]")] = None,
+    as_json: Json = False,
+) -> None:
+    """Find out which consumer threads of a running process stand still, and at which line of your code.
+
+    A Python service can watch itself: pyengine.backlog.watch. Exit code 1: a thread stands still.
+    """
+    with plain_errors():
+        evidence, found = watching.ask(pid, samples, every, tool.value if tool else "")
+        if as_json:
+            print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
+        else:
+            diagnosing.show(evidence, found, Console())
+    raise typer.Exit(1 if found else 0)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -160,6 +161,31 @@ def test_simulate_compares_variants() -> None:
         refused = pyengine("simulate", "-", stdin=wrong)
         assert refused.returncode == 2
         assert words in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+def test_watch_names_the_line_at_which_a_listener_stands() -> None:
+    listener = (
+        "import socket, threading\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "def call_without_timeout():\n"
+        "    socket.create_connection(server.getsockname()).recv(1)\n"
+        "threading.Thread(target=call_without_timeout, name='ConsumeMessageThread_g_1', daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "input()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", listener], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        done = pyengine("watch", str(process.pid), "--samples", "3", "--every", "0.2")
+    finally:
+        process.communicate("\n", timeout=30)
+    assert done.returncode == 1, done.stderr
+    assert "thread ConsumeMessageThread_g_1" in done.stdout
+    assert "call_without_timeout" in done.stdout
 
 
 def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:

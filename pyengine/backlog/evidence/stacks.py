@@ -20,7 +20,9 @@ _ROCKETMQ_THREAD = re.compile(r"^(?P<name>.*?)\s*TID: \d+ STATE: (?P<state>\w+)$
 
 def recognises(text: str) -> bool:
     """True for jstack's or py-spy's output."""
-    return JSTACK in text or bool(re.search(r"^Process \d+: .*\n(?:.*\n)?Python v", text, re.MULTILINE))
+    return JSTACK in text or all(
+        re.search(rf"^{mark}", text, re.MULTILINE) for mark in (r"Process \d+: ", r"Python v\d")
+    )
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
@@ -81,16 +83,20 @@ def _py_spy(text: str, file: str, modified: int | None) -> Evidence:
     found = Evidence()
     dumps: list[list[ThreadState]] = []
     processes: list[str] = []
+    heading = False
     for number, line in enumerate(text.splitlines(), 1):
         if _PYSPY_PROCESS.match(line):
             dumps.append([])
             processes.append(line)
+            heading = True  # the command line that follows may have several lines
         elif match := _PYSPY_THREAD.match(line):
             dumps[-1].append(ThreadState(match[2] or "", match[1], ()))
         elif line.startswith("    ") and dumps and dumps[-1]:
             last = dumps[-1][-1]
             dumps[-1][-1] = ThreadState(last.name, last.state, (*last.frames, line.strip()))
-        elif line.strip() and not line.startswith("Python v"):
+        elif line.startswith("Python v"):
+            heading = False
+        elif line.strip() and not heading:
             found.remarks.append(Remark(file, number, line.strip(), "not a line of py-spy's dump"))
     found.dumps.extend(
         ThreadDump(file, modified, "py-spy", process, tuple(threads))

@@ -1,0 +1,49 @@
+"""``pyengine watch``: dumps of a running process, taken one after another and compared."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from pyengine.backlog.evidence import Evidence, read_text
+from pyengine.backlog.findings import Finding
+from pyengine.backlog.rules import threads
+from pyengine.errors import InvalidSourceError
+
+TOOLS = {"jstack": ("jstack", "{pid}"), "py-spy": ("py-spy", "dump", "--pid", "{pid}")}
+
+
+def tool_for(pid: int) -> str:
+    """jstack for a Java process, py-spy for any other; told by the process's own name where the system shows it."""
+    name = Path(f"/proc/{pid}/comm")
+    return "jstack" if name.exists() and name.read_text().strip() == "java" else "py-spy"
+
+
+def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list[Finding]]:
+    """``samples`` dumps, ``every`` seconds apart, and the consumer threads that stand still in all of them.
+
+    Raises InvalidSourceError where the tool is missing or cannot look into the process.
+    """
+    tool = tool or tool_for(pid)
+    command = [part.format(pid=pid) for part in TOOLS[tool]]
+    if shutil.which(command[0]) is None:
+        hint = "it comes with a JDK" if tool == "jstack" else "pip install py-spy"
+        raise InvalidSourceError(f"process {pid}", f"{tool} is not on PATH", hint)
+    evidence = Evidence()
+    console = Console(stderr=True)
+    for number in track(
+        range(samples), "taking dumps", console=console, transient=True, disable=not console.is_terminal
+    ):
+        if number:
+            time.sleep(every)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+            raise InvalidSourceError(f"process {pid}", f"{tool} failed: {said[0]}", "is it yours, and does it run?")
+        evidence.add(read_text(done.stdout, f"dump {number + 1} of process {pid}", time.time_ns() // 1_000_000))
+    return evidence, list(threads.findings(evidence))
