@@ -1,5 +1,6 @@
 """RocketMQ: an embedded cluster, its push consumer, which client owns which queue, which offset is safe to commit."""
 
+from pyengine._engine.consume_lag import LastConsume
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.hash_code import hash_code, tags_code
 from pyengine._engine.offset_table import ControllableOffset
@@ -21,6 +22,7 @@ from pyengine.rocketmq.allocation import (
     sort_queues,
 )
 from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
 from pyengine.rocketmq.consume_status import ConsumeStatus
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
@@ -69,6 +71,7 @@ __all__ = [
     "ConsumeFromWhere",
     "ConsumeOrderlyContext",
     "ConsumeOrderlyStatus",
+    "ConsumeStats",
     "ConsumeStatus",
     "ConsumerParameters",
     "ConsumerRunningInfo",
@@ -76,6 +79,7 @@ __all__ = [
     "DefaultMQPushConsumer",
     "FlowControl",
     "IllegalStateError",
+    "LastConsume",
     "Load",
     "LocalFileOffsetStore",
     "MQBrokerError",
@@ -93,6 +97,7 @@ __all__ = [
     "Move",
     "OffsetNotFoundError",
     "OffsetStore",
+    "OffsetWrapper",
     "ProcessQueue",
     "Producer",
     "PullMessageRequest",
@@ -111,6 +116,7 @@ __all__ = [
     "allocate_topics",
     "build_subscription",
     "compare_strategies",
+    "consume_stats",
     "dlq_topic",
     "hash_code",
     "parse_consume_timestamp",

@@ -444,6 +444,32 @@ def test_rates_and_running_info(site: Site) -> None:
     assert "MainThread" in info.jstack
 
 
+def test_delay_and_the_two_meanings_of_1970() -> None:
+    site = Site(queues=3)
+    consumer = site.consumer()
+    queues = [MessageQueue("T", "broker-a", queue) for queue in range(3)]
+    site.send(b"a", b"b", queue=0)
+    site.clock.advance(1)
+    site.send(b"c", queue=1)
+    site.clock.advance(15_000)
+    consumer.shutdown()
+    site.send(b"d", queue=0)
+    site.send(b"e", queue=2)
+    site.broker.delete_below(queues[1], 1)
+    stats = rocketmq.consume_stats(site.broker, "G", "T")
+    rows = [stats.offset_table[queue] for queue in queues]
+    assert [row.delay for row in rows] == [1, 0, 1]
+    assert [row.last_consume for row in rows] == [
+        rocketmq.LastConsume.KNOWN,
+        rocketmq.LastConsume.DELETED,
+        rocketmq.LastConsume.NOTHING_CONSUMED,
+    ]
+    assert [row.last_timestamp for row in rows] == [site.clock.now() - 15_001, 0, 0]
+    assert (stats.total_delay(), stats.total_delay("U")) == (2, 0)
+    assert stats.oldest_last_timestamp() == site.clock.now() - 15_001
+    site.close()
+
+
 def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running() -> None:
     before = {thread.name for thread in threading.enumerate()}
     clock = SystemClock()

@@ -1,0 +1,74 @@
+"""How far a group is behind: Delay and LastConsumeTime, queue by queue (ConsumeStats, spec rocketmq 9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyengine._engine.consume_lag import LastConsume, delay, last_consume
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.message import MessageExt
+
+
+class StoredMessages(Protocol):
+    """What consume_stats asks of a cluster; :class:`pyengine.rocketmq.Broker` answers it."""
+
+    def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
+        """All queues of a topic."""
+
+    def consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """The committed offsets of a group, for the queues that have one."""
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """Where the next message will go."""
+
+    def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
+        """The message at an offset, None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetWrapper:
+    """One queue of a group. last_timestamp: ms, the store time of the last consumed message; 0 is shown as 1970.
+
+    last_consume says what a 0 means: nothing was consumed yet, or that message was deleted.
+    """
+
+    broker_offset: int
+    consumer_offset: int
+    delay: int
+    last_timestamp: int
+    last_consume: LastConsume
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeStats:
+    """A group's queues. It is as old as the last commit: up to the 5 s between two, unless pulls carry them."""
+
+    offset_table: dict[MessageQueue, OffsetWrapper]
+
+    def total_delay(self, topic: str | None = None) -> int:
+        """Messages behind, of one topic or all."""
+        return sum(row.delay for queue, row in self.offset_table.items() if topic in (None, queue.topic))
+
+    def oldest_last_timestamp(self, topic: str | None = None) -> int | None:
+        """The LastConsumeTime of the queue that is furthest behind in time, ms; None where none is known."""
+        known = [
+            row.last_timestamp
+            for queue, row in self.offset_table.items()
+            if topic in (None, queue.topic) and row.last_consume == LastConsume.KNOWN
+        ]
+        return min(known, default=None)
+
+
+def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeStats:
+    """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0."""
+    table = {}
+    for topic in topics:
+        committed = cluster.consumer_offsets(group, topic)
+        for queue in cluster.topic_subscribe_info(topic) or []:
+            consumed = committed.get(queue, -1)
+            last = cluster.message(queue, consumed - 1) if consumed > 0 else None
+            when, why = last_consume(consumed, None if last is None else last.store_timestamp)
+            end = cluster.max_offset(queue)
+            table[queue] = OffsetWrapper(end, max(consumed, 0), delay(end, consumed), when, why)
+    return ConsumeStats(table)
