@@ -108,7 +108,10 @@ def run(
 
 @app.command()
 def match(
-    selector: Annotated[str, typer.Argument(help="For instance \"region = 'EU' AND price > 100\".")],
+    selector: Annotated[
+        str,
+        typer.Argument(help='For instance "region = \'EU\' AND price > 100"; @FILE: many, name = "selector" in TOML.'),
+    ],
     files: Annotated[list[str] | None, typer.Argument(help="Parquet, JSON lines or CSV; - or nothing: stdin.")] = None,
     count: Annotated[bool, typer.Option("--count", "-c", help="Print the number of matching rows only.")] = False,
     format: Annotated[str, typer.Option(help="parquet, jsonl or csv [default: by suffix; stdin: jsonl].")] = "",
@@ -117,7 +120,10 @@ def match(
         bool, typer.Option("--missing-null", help="A column the selector names and the data lacks is null.")
     ] = False,
 ) -> None:
-    """Print the rows a selector matches, as JSON lines. Exit code 1: some rows could not be read or evaluated."""
+    """Print the rows a selector (or any of many) matches, as JSON lines.
+
+    Exit code 1: some rows could not be read or evaluated.
+    """
     with plain_errors():
         findings = matching.match(matching.Question(selector, dialect, missing), files or ["-"], format, count=count)
     raise typer.Exit(1 if findings else 0)

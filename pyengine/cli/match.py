@@ -1,17 +1,23 @@
-"""``pyengine match``: a selector over files."""
+"""``pyengine match``: a selector, or a file of many, over files of messages."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
 
-from pyengine import Selector
+import numpy as np
+
+from pyengine import Selector, Subscriptions
 from pyengine.backlog.sources import FORMATS, Rows, read_files, read_stream
-from pyengine.errors import InvalidSourceError, did_you_mean
+from pyengine.errors import InvalidSourceError, SelectorEvaluationError, did_you_mean
 
 BATCH = 65_536
 DIALECTS = ("activemq", "rocketmq")
@@ -19,7 +25,10 @@ DIALECTS = ("activemq", "rocketmq")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of every row. missing_is_null: a column that the data lacks is null instead of an error."""
+    """What is asked of every row. selector: its text, or ``@`` and a TOML file of ``name = "selector"`` lines.
+
+    missing_is_null: a column that the data lacks is null instead of an error.
+    """
 
     selector: str
     dialect: str = "activemq"
@@ -27,46 +36,110 @@ class Question:
 
 
 def match(question: Question, files: Sequence[str], format: str, *, count: bool) -> int:
-    """Print matching rows, or how many there are; the number of rows that could not be read or evaluated."""
+    """Print matching rows, or how many there are; the number of rows that could not be read or evaluated.
+
+    With a file of selectors a row carries the names of those that want it, and the count is one for each of them.
+    """
     if question.dialect not in DIALECTS:
         raise InvalidSourceError(
             "--dialect", f"{question.dialect!r} is unknown", did_you_mean(question.dialect, DIALECTS)
         )
     if format and format not in FORMATS:
         raise InvalidSourceError("--format", f"{format!r} is unknown", did_you_mean(format, FORMATS))
-    selector = Selector(question.selector, question.dialect)  # type: ignore[arg-type]
-    found = findings = 0
+    asked: _Asked
+    if question.selector.startswith("@"):
+        asked = _Many(_read_subscriptions(question.selector[1:], question.dialect), question.missing_is_null)
+    else:
+        asked = _One(Selector(question.selector, question.dialect), question.missing_is_null)  # type: ignore[arg-type]
+    findings = 0
     try:
         for file in files:
             rows = (
                 read_stream(sys.stdin.buffer, format or "jsonl", "stdin") if file == "-" else read_files([file], format)
             )
-            matched, unanswered = _match_rows(selector, question, rows, count)
-            found += matched
-            findings += unanswered + _report_rejects(file, rows)
-        if count:
-            print(found)
+            for start in range(0, rows.table.num_rows, BATCH):
+                asked.ask(rows.table.slice(start, BATCH), printing=not count)
+            findings += _report_rejects(file, rows)
+        for line in asked.counts() if count else ():
+            print(line)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep Python from complaining when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return findings
+    if asked.unanswered:
+        print(f"pyengine: {asked.unanswered} rows cannot be evaluated (the broker throws there too)", file=sys.stderr)
+    return findings + asked.unanswered
 
 
-def _match_rows(selector: Selector, question: Question, rows: Rows, count: bool) -> tuple[int, int]:
-    found = unanswered = 0
-    for start in range(0, rows.table.num_rows, BATCH):
-        part = rows.table.slice(start, BATCH)
-        truth = selector.truth(part, missing="null" if question.missing_is_null else "raise")
-        unanswered += int((truth == -2).sum())
+class _One:
+    """One selector."""
+
+    def __init__(self, selector: Selector, missing_is_null: bool) -> None:
+        self.selector = selector
+        self.missing: Literal["raise", "null"] = "null" if missing_is_null else "raise"
+        self.found = self.unanswered = 0
+
+    def ask(self, part: Any, *, printing: bool) -> None:
+        truth = self.selector.truth(part, missing=self.missing)
+        self.unanswered += int((truth == -2).sum())
         hits = (truth == 1).nonzero()[0]
-        found += len(hits)
-        if not count:
+        self.found += len(hits)
+        if printing:
             for row in part.take(hits).to_pylist():
                 print(json.dumps(_present(row), ensure_ascii=False, default=str))
-    if unanswered:
-        print(f"pyengine: {unanswered} rows cannot be evaluated (the broker throws there too)", file=sys.stderr)
-    return found, unanswered
+
+    def counts(self) -> list[str]:
+        return [str(self.found)]
+
+
+class _Many:
+    """Subscriptions; a row is unanswered where one of them cannot be evaluated, and the others still count."""
+
+    def __init__(self, subscriptions: Subscriptions[str], missing_is_null: bool) -> None:
+        self.subscriptions = subscriptions
+        self.missing: Literal["raise", "null"] = "null" if missing_is_null else "raise"
+        self.found = dict.fromkeys(subscriptions.keys(), 0)
+        self.unanswered = 0
+
+    @cached_property
+    def tolerant(self) -> Subscriptions[str]:
+        """The same, for a part in which a selector cannot be evaluated on some row."""
+        pairs = [(key, self.subscriptions[key]) for key in self.subscriptions]
+        return Subscriptions(pairs, dialect=self.subscriptions.dialect, on_error="reject")
+
+    def ask(self, part: Any, *, printing: bool) -> None:
+        try:
+            offsets, keys = self.subscriptions.match_batch(part, missing=self.missing)
+        except SelectorEvaluationError:
+            offsets, keys = self.tolerant.match_batch(part, missing=self.missing)
+            failed = np.zeros(part.num_rows, bool)
+            for key in self.subscriptions:
+                failed |= self.subscriptions[key].truth(part, missing=self.missing) == -2
+            self.unanswered += int(failed.sum())
+        for key, count in Counter(keys.tolist()).items():
+            self.found[key] += count
+        if printing:
+            hits = np.flatnonzero(np.diff(offsets))
+            for place, row in zip(hits.tolist(), part.take(hits).to_pylist(), strict=True):
+                wanted = {"subscriptions": keys[offsets[place] : offsets[place + 1]].tolist()}
+                print(json.dumps(_present(row) | wanted, ensure_ascii=False, default=str))
+
+    def counts(self) -> list[str]:
+        return [f"{count}\t{key}" for key, count in self.found.items()]
+
+
+_Asked = _One | _Many
+
+
+def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
+    try:
+        texts = tomllib.loads(Path(file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidSourceError(file, f"cannot be read: {error}", "write lines like eu = \"region = 'EU'\"") from error
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise InvalidSourceError(file, f"{name} is not text", "write lines like eu = \"region = 'EU'\"")
+    return Subscriptions(texts, dialect=dialect)  # type: ignore[arg-type]
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine import Selector
+from pyengine import Selector, Subscriptions
 from pyengine.errors import MissingColumnError
 from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, quoted
@@ -16,23 +17,25 @@ from pyengine.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
 
 
 def match(
     df: DataFrame,
-    subscriptions: Mapping[str, str],
+    subscriptions: Mapping[str, str] | Subscriptions[str],
     *,
     into: str = "subscriptions",
     explode: bool = False,
-    dialect: Literal["activemq", "rocketmq"] = "activemq",
+    dialect: DialectName = "activemq",
     on_error: OnError = "raise",
 ) -> DataFrame:
     """Which subscriptions want each row.
 
-    subscriptions: name -> selector text. into: the column that is added: an array of names in the order of the mapping,
-    empty where nobody wants the row; with explode=True one name, and a row for each. Headers are columns of their name
-    where df has them, else a freshly made message's. on_error: as in ``matches``.
+    subscriptions: name -> selector text, or a Subscriptions, which brings its own dialect and on_error. into: the
+    column that is added: an array of names in the order of the mapping, empty where nobody wants the row; with
+    explode=True one name, and a row for each. Headers are columns of their name where df has them, else a freshly made
+    message's. on_error: as in ``matches``. A worker builds one index for all of them (pyengine.Subscriptions).
 
     Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is no column), ValueError when df
     has a column called ``into`` already.
@@ -43,25 +46,37 @@ def match(
 
     if into in df.columns:
         raise ValueError(f"the DataFrame has a column {into!r} already: name another one with into=")
+    if isinstance(subscriptions, Subscriptions):
+        wanted_by, dialect, on_error = subscriptions, subscriptions.dialect, subscriptions.on_error
+    else:
+        wanted_by = Subscriptions(subscriptions, dialect=dialect, on_error=on_error)
     read: dict[str, None] = {}
-    for name, text in subscriptions.items():
-        for wanted in Selector(text, dialect).names:
+    for name in wanted_by:
+        for wanted in wanted_by[name].names:
             if wanted in df.columns:
                 read[wanted] = None
             elif not wanted.startswith("JMS"):
                 raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
-    work = Subscribers(dict(subscriptions), tuple(read), dialect, on_error)
+    work = Subscribers(tuple((name, wanted_by[name].text) for name in wanted_by), tuple(read), dialect, on_error)
     made: Any = arrow_udf
     inputs = [F.col(quoted(name)) for name in read] or [F.lit(1)]
     found = made(work, "array<string>")(*inputs)
     return df.withColumn(into, F.explode(found) if explode else found)
 
 
+@lru_cache(maxsize=8)
+def _index(texts: tuple[tuple[str, str], ...], dialect: DialectName, on_error: OnError) -> Subscriptions[str]:
+    """The Subscriptions of these texts, built once per process."""
+    return Subscriptions(texts, dialect=dialect, on_error=on_error)
+
+
 class Subscribers:
     """What a worker runs for ``match``."""
 
-    def __init__(self, subscriptions: dict[str, str], names: tuple[str, ...], dialect: str, on_error: OnError) -> None:
-        self.subscriptions = subscriptions
+    def __init__(
+        self, texts: tuple[tuple[str, str], ...], names: tuple[str, ...], dialect: DialectName, on_error: OnError
+    ) -> None:
+        self.texts = texts
         self.names = names
         self.dialect = dialect
         self.on_error = on_error
@@ -71,17 +86,11 @@ class Subscribers:
         import numpy as np
         import pyarrow as pa
 
-        from pyengine.activemq.dispatch import compiled
-
+        index = _index(self.texts, self.dialect, self.on_error)
         batch = pa.RecordBatch.from_arrays(list(arrays), names=list(self.names or ("",)))
-        wanted = np.zeros((batch.num_rows, len(self.subscriptions)), bool)
-        for index, text in enumerate(self.subscriptions.values()):
-            selector = compiled(text, self.dialect)
-            there = [name for name in selector.names if name in self.names]
-            wanted[:, index] = selector.mask(batch.select(there) if there else batch, self.on_error)
-        offsets = np.concatenate([[0], np.cumsum(wanted.sum(axis=1))]).astype(np.int32)
-        names = pa.array(list(self.subscriptions), pa.string()).take(pa.array(np.nonzero(wanted)[1]))
-        return pa.ListArray.from_arrays(pa.array(offsets), names)
+        offsets, places = index.match_places(batch, missing="null")
+        names = pa.array(index.keys(), pa.string()).take(pa.array(places))
+        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
 
 
 def dispatch(

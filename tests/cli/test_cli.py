@@ -101,6 +101,25 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
+@needs_columns
+def test_match_asks_a_file_of_selectors(tmp_path: Path) -> None:
+    many = tmp_path / "many.toml"
+    many.write_text('audit = "price > 100"\neu = "region = \'EU\'"\nodd = "region * 2 = 4 AND price < 0"\n')
+    lines = '{"price": 250, "region": "EU"}\n{"price": 3, "region": "US"}\n{"price": 200}\n'
+    done = pyengine("match", f"@{many}", stdin=lines)
+    assert done.stdout.splitlines() == [
+        '{"price": 250, "region": "EU", "subscriptions": ["audit", "eu"]}',
+        '{"price": 200, "subscriptions": ["audit"]}',
+    ]
+    assert (done.returncode, "2 rows cannot be evaluated" in done.stderr) == (1, True)
+    assert pyengine("match", "--count", f"@{many}", stdin=lines).stdout == "2\taudit\n1\teu\n0\todd\n"
+    many.write_text('audit = "price >"')
+    assert "invalid selector" in pyengine("match", f"@{many}", stdin=lines).stderr
+    many.write_text("audit = 5")
+    assert "audit is not text" in pyengine("match", f"@{many}", stdin=lines).stderr
+    assert "cannot be read" in pyengine("match", f"@{tmp_path}/none.toml", stdin=lines).stderr
+
+
 def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> None:
     dumps = [ROOT / "tests" / "backlog" / "data" / f"jolokia-{n}.json" for n in (1, 2)]
     done = pyengine("diagnose", *dumps)

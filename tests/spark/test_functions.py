@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyengine import InvalidSelectorError, MissingColumnError
+from pyengine import InvalidSelectorError, MissingColumnError, Subscriptions
 from pyengine import spark as ps
 
 ROWS = [
@@ -99,3 +99,18 @@ def test_match_tells_what_is_missing(orders: Any) -> None:
 
 def test_nobody_subscribes(orders: Any) -> None:
     assert [row.subscriptions for row in ps.match(orders, {}).collect()] == [[], [], [], [], []]
+
+
+def test_match_of_many_subscriptions_is_the_loop(orders: Any) -> None:
+    many = {f"s{number}": f"price > {number} AND JMSPriority <= {number % 10}" for number in range(300)}
+    many |= {"eu": "region = 'EU'", "none": "region IS NULL OR region LIKE '\U0001f600%'"}
+    subscriptions = Subscriptions(many)
+    expected = {
+        id: [name for name in many if subscriptions[name].matches({"region": region, "price": price, "JMSPriority": p})]
+        for id, region, price, p in ROWS
+    }
+    for asked in (many, subscriptions):
+        found = {row.id: row.subscriptions for row in ps.match(orders, asked).collect()}
+        assert found == expected
+    exploded = ps.match(orders, many, explode=True).groupBy("id").count().collect()
+    assert {row.id: row["count"] for row in exploded} == {id: len(names) for id, names in expected.items() if names}
