@@ -302,6 +302,7 @@ cdef class DurableSubscription(Subscription):
             self.dequeued += 1
             if kind != AckKind.POISON:
                 self.contract(1)
+        self.ledger.give_up_message(message)
         self.ledger.unlink(&self.dispatched, reference)
         self.in_flight -= 1
         self.ledger.counts[topic].in_flight -= 1
@@ -319,6 +320,7 @@ cdef class DurableSubscription(Subscription):
         self.dequeued += 1
         if self.holds(reference, deferred[2]):
             message = self.ledger.refs[reference].message
+            self.ledger.give_up_message(message)
             cursor = self.cursor_of(message)
             if self.ledger.refs[reference].queued:
                 self.take_from(cursor, reference)

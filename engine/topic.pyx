@@ -170,12 +170,13 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def close(self, subscription):
-        """Remove a non-durable subscription: what waits for it is gone."""
+        """Remove a non-durable subscription: what waits for it is gone. Returns what happened: nothing so far."""
         cdef Subscription it = self.subscription_at(subscription)
         self.open()
         if isinstance(it, DurableSubscription):
             raise IllegalStateError(f"subscription {subscription!r} is durable: deactivate it, or unsubscribe")
         self.destroy(it)
+        return self.take()
 
     # Durable subscriptions
 
@@ -412,22 +413,30 @@ cdef class TopicRegion(Region):
         last: handle. A non-durable subscription gives up everything from ``first`` (None: the oldest it holds) to it,
         INDIVIDUAL too, and everything behind ``first`` if it does not hold ``last``: nothing is refused. DELIVERED
         widens the window by ``count``; POISON and EXPIRED narrow it once more. count: what the client counted (None:
-        as many as there are). transaction: any hashable; only ``commit`` gives up what is acknowledged in it.
+        as many as there are). transaction: any hashable; only ``commit`` gives up what is acknowledged in it. What was
+        given up, ``settled`` tells.
         """
         cdef Subscription it = self.subscription_at(subscription)
         cdef int64_t size = -1 if count is None else count
         cdef list deferred
         self.open()
+        self.given_up = []
         deferred = []
         it.acknowledge(kind, -1 if first is None else first, last, size, transaction, deferred, now)
         if deferred:
             self.transactions.setdefault(transaction, []).extend(deferred)
         return self.take()
 
+    @property
+    def settled(self):
+        """What the last ``acknowledge`` or ``commit`` gave up: ``[(handle, what was sent)]``, in order."""
+        return list(self.given_up)
+
     def commit(self, transaction, *, int64_t now=0):
         """Give up what was acknowledged in a transaction; return what is handed out for the room it makes."""
         cdef Subscription it
         self.open()
+        self.given_up = []
         for deferred in self.transactions.pop(transaction, ()):
             it = deferred[0]
             it.commit(deferred, now)

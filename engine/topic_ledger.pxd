@@ -53,6 +53,7 @@ cdef class Ledger(References):
     cdef Counts* counts
     cdef int32_t counts_room
     cdef list out
+    cdef list given_up              # (handle, body) of what the last acknowledgement or commit was about
     cdef readonly bint expired_as_discarded
     cdef bint busy                  # user code runs inside
 
@@ -62,4 +63,5 @@ cdef class Ledger(References):
     cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1
     cdef int store(self, int32_t reference, int64_t consumer) except -1
     cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1
+    cdef int give_up_message(self, int32_t message) except -1
     cdef list take(self)

@@ -52,6 +52,7 @@ cdef class Ledger(References):
 
     def __cinit__(self):
         self.out = []
+        self.given_up = []
 
     def __dealloc__(self):
         free(self.counts)
@@ -138,6 +139,11 @@ cdef class Ledger(References):
                 counts.stored_last = before
         if telling:
             self.report(EventKind.RELEASED, consumer, -1, message, None)
+        return 0
+
+    cdef int give_up_message(self, int32_t message) except -1:
+        cdef PyObject* body = self.at[message].body
+        self.given_up.append((self.at[message].handle, <object> body))
         return 0
 
     cdef list take(self):

@@ -229,6 +229,7 @@ cdef class Subscription:
                 within = True
             if within:
                 topic = self.ledger.at[self.ledger.refs[reference].message].topic
+                self.ledger.give_up_message(self.ledger.refs[reference].message)
                 self.ledger.unlink(&self.dispatched, reference)
                 self.ledger.drop(reference)
                 self.in_flight -= 1

@@ -243,10 +243,8 @@ class Topics:
     def _forget_acknowledged(self, subscription: Subscription) -> None:
         if subscription.topic is None:
             return
-        left = set(self.region.unacknowledged(subscription.topic))
-        held = subscription.held
-        for name in [name for name, (where, handle) in held.items() if where is self and handle not in left]:
-            del held[name]
+        for _, message in self.region.settled:
+            subscription.held.pop(message.message_id or "", None)
 
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
