@@ -343,7 +343,9 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
         for i in range(compiled.high_count):
             compiled.high[i] = points[compiled.first_high + i]
         for i in range(256):
-            compiled.low[i] = <uint16_t>classes.get(i, len(points))
+            compiled.low[i] = <uint16_t>(compiled.classes - 1)
+        for i in range(compiled.first_high):
+            compiled.low[<int>points[i]] = <uint16_t>i
         compiled.plain = all([0 <= point < 128 for part in parts for point in part])
         for part in parts:
             segment = &compiled.segments[compiled.count]

@@ -18,7 +18,6 @@ cdef class Message(Envelope):
     cdef int count
     cdef int capacity
 
-    cdef int find(self, PyObject* name) noexcept nogil
     cdef int put(self, object name, object value, bint objects) except -1
     cdef int remove_at(self, int index) except -1
     cdef int reserve(self, int wanted) except -1
@@ -30,15 +29,24 @@ cdef class Message(Envelope):
     cdef int converted(self, object name, int java_type, Value* into) except -1
 
 
+cdef inline int place_of(Message message, PyObject* name) noexcept nogil:
+    """The index of an interned name among the properties, or -1."""
+    cdef int index
+    for index in range(message.count):
+        if message.names[index] == name:
+            return index
+    return -1
+
+
 # The value of a property or header; ``name`` must be interned, ``header`` is header_code(name). False: it is null.
 # What ``into`` borrows lives as long as the message is not changed.
 cdef inline bint slot_value(Message message, PyObject* name, int header, Value* into) noexcept nogil:
     cdef int index
     if header and (envelope_value(message, header, into) or header != USER_ID):
         return into.type != NULL_VALUE
-    for index in range(message.count):
-        if message.names[index] == name:
-            into[0] = message.values[index]
-            return True
+    index = place_of(message, name)
+    if index >= 0:
+        into[0] = message.values[index]
+        return True
     into.type = NULL_VALUE
     return False

@@ -129,13 +129,6 @@ cdef class Message(Envelope):
 
     # Properties
 
-    cdef int find(self, PyObject* name) noexcept nogil:
-        cdef int index
-        for index in range(self.count):
-            if self.names[index] == name:
-                return index
-        return -1
-
     cdef int reserve(self, int wanted) except -1:
         cdef char* block
         cdef Py_ssize_t pointers = wanted * sizeof(void*)
@@ -185,7 +178,7 @@ cdef class Message(Envelope):
             value = self.scheduled(name, value)
         if not quick_value(<PyObject*>value, &read):
             read_value(value, &read, name, objects)
-        index = self.find(key)
+        index = place_of(self, key)
         if read.type == NULL_VALUE:
             return self.remove_at(index) if index >= 0 else 0
         if read.type == OBJECT:
@@ -461,7 +454,7 @@ cdef class Message(Envelope):
         if self.count != message.count or self.attributes() != message.attributes():
             return False
         for index in range(self.count):
-            place = message.find(self.names[index])
+            place = place_of(message, self.names[index])
             if place < 0 or not java_equal(python_value(&self.values[index]), python_value(&message.values[place])):
                 return False
         return True

@@ -288,8 +288,8 @@ cdef class Sweep:
             while at >= 0:
                 leaf = &leaves[at]
                 if not together and leaf.kind < GENERAL:
-                    place = places[leaf.slot]
-                    truth = leaf_truth(leaf, &values[place] if place >= 0 else &self.gathered[leaf.slot], &self.scratch)
+                    place = places[leaf.access.slot]
+                    truth = leaf_truth(leaf, &values[place] if place >= 0 else &self.gathered[leaf.access.slot], &self.scratch)
                 else:
                     if gathered != row:
                         gathered = row
@@ -298,7 +298,7 @@ cdef class Sweep:
                         if self.program.needs_gil:
                             body = body_at(self.messages, row)
                     if leaf.kind < GENERAL:
-                        truth = leaf_truth(leaf, &self.gathered[leaf.slot], &self.scratch)
+                        truth = leaf_truth(leaf, &self.gathered[leaf.access.slot], &self.scratch)
                     else:
                         truth = general_truth(self.program, leaf, self.gathered, body, &self.scratch)
                 if truth == RAISED:

@@ -14,15 +14,13 @@ to
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
-from libc.string cimport memcmp
-
 from pyengine._engine.like cimport Pattern, pattern_matches
 from pyengine._engine.tree cimport Tree
 from pyengine._engine.value cimport (
     BOOLEAN,
     BYTE,
     DOUBLE,
-    FALSE,
+    INT,
     LATIN1,
     LONG,
     NULL_VALUE,
@@ -31,9 +29,13 @@ from pyengine._engine.value cimport (
     UNKNOWN,
     Scratch,
     Value,
+    calculate,
     compare,
+    negate,
     order_key,
     order_text,
+    pyengine_same_bytes,
+    quick_calculate,
     same_text,
 )
 
@@ -87,17 +89,37 @@ cdef enum LeafKind:
     NUMBER            # slot in an interval: <low, high> of the integers, <real_low, real_high> of the doubles' order
     TEXT              # slot = constant text
     TEXTS             # slot IN texts; negated
+    PREFIX            # slot LIKE pattern, which is the constant text and then %
     PATTERN           # slot LIKE pattern
     ABSENT            # slot IS NULL
     FLAG              # slot as a boolean
     BY_RULE           # slot compared with a constant (and a second one) by the general rule
     GENERAL           # truth of nodes[node], which reads ``slots``
     REST              # AND or OR at nodes[node], children from ``relation`` on, for their errors and a definite answer
+    ARITHMETIC        # GENERAL, and ``steps`` answer it where every slot is an int, long or double, or null
 
 
 cdef enum Target:
     ACCEPT = -1
     REJECT = -2
+
+
+cdef struct Access:          # where the value of a slot lies in a message
+    PyObject* name           # borrowed: names[slot]
+    Py_hash_t hash           # of name
+    int32_t slot
+    int32_t header           # header.Header
+    # A guess at the place of the name among the names of a dict or of a Message, from the messages before; -1: none.
+    # A wrong guess costs time only. After one, ``pause`` messages pass without a guess, and each time twice as many.
+    int32_t place
+    int32_t wait
+    int32_t pause
+
+
+cdef struct StackStep:       # of ARITHMETIC: SLOT and CONSTANT push, SUM .. MINUS work on the top of the stack
+    uint8_t operation        # Operation
+    Access access
+    Value constant
 
 
 cdef struct Leaf:
@@ -106,13 +128,12 @@ cdef struct Leaf:
     uint8_t negated
     uint8_t rules
     uint8_t second_relation  # with ``second``; NO_RELATION: none
+    uint8_t absent           # Truth where the message has no value: of the header's default, or of null
     int32_t relation         # of ``constant``; REST: first child
-    int32_t slot
-    int32_t header           # of the slot: header.Header
     int32_t node
     int32_t count            # texts, or slots
-    PyObject* name           # borrowed: names[slot]
-    Py_hash_t hash           # of name
+    int32_t step_count
+    Access access
     int64_t low              # NUMBER; empty if low > high
     int64_t high
     int64_t real_low         # NUMBER; see order_key
@@ -120,12 +141,17 @@ cdef struct Leaf:
     Value constant           # text as LATIN1 where it can be
     Value second
     Value* texts             # TEXTS
-    int32_t* slots           # GENERAL and REST
+    int32_t* slots           # GENERAL, REST and ARITHMETIC
+    StackStep* steps         # ARITHMETIC: the left side, and with ``both_sides`` the right side after it
+    bint both_sides          # else the left side is asked for the interval
     const Pattern* pattern
 
 
 cdef enum:
     NO_RELATION = 255
+    NO_SLOT = -1
+    STACK = 8                # values on the stack of an ARITHMETIC at most
+    UNDECIDED = 4            # beyond Truth: ask the general rule
 
 
 cdef class Program:
@@ -170,7 +196,9 @@ cdef Program compile_tree(Tree tree)
 
 cdef inline bint equal_text(const Value* value, const Value* constant) noexcept nogil:
     if value.encoding == LATIN1 and constant.encoding == LATIN1:
-        return value.length == constant.length and not memcmp(value.payload.text, constant.payload.text, value.length)
+        return value.length == constant.length and pyengine_same_bytes(
+            value.payload.text, constant.payload.text, value.length
+        )
     return same_text(value, constant)
 
 
@@ -211,8 +239,8 @@ cdef inline bint takes_real(const Leaf* leaf, double real) noexcept nogil:
     return leaf.real_low <= key and key <= leaf.real_high
 
 
-cdef inline int leaf_truth(const Leaf* leaf, const Value* value, Scratch* scratch) noexcept nogil:
-    """Truth of a leaf that reads one slot, given its value."""
+cdef inline int quick_truth(const Leaf* leaf, const Value* value) noexcept nogil:
+    """Truth of a leaf that reads one slot, given its value; UNDECIDED where rule_truth must say it."""
     cdef int java_type = value.type
     cdef int kind = leaf.kind
     if kind == NUMBER:
@@ -220,19 +248,66 @@ cdef inline int leaf_truth(const Leaf* leaf, const Value* value, Scratch* scratc
             return takes_integer(leaf, value.payload.integer)
         if java_type == DOUBLE:
             return takes_real(leaf, value.payload.real)
-        return rule_truth(leaf, value, scratch)
+        return UNDECIDED
+    if java_type == STRING:
+        if kind == TEXT:
+            return equal_text(value, &leaf.constant)
+        if kind == TEXTS:
+            return is_member(value, leaf.texts, leaf.count) != leaf.negated
+        if kind == PREFIX and value.encoding == LATIN1:
+            return value.length >= leaf.constant.length and pyengine_same_bytes(
+                value.payload.text, leaf.constant.payload.text, leaf.constant.length
+            )
+        if kind == PREFIX or kind == PATTERN:
+            return pattern_matches(leaf.pattern, value)
     if kind == BY_RULE:
-        return rule_truth(leaf, value, scratch)
+        return UNDECIDED
     if java_type == NULL_VALUE:
         return TRUE if kind == ABSENT else UNKNOWN
-    if kind == TEXT:
-        return java_type == STRING and equal_text(value, &leaf.constant)
     if kind == TEXTS:
-        if java_type != STRING:
-            return UNKNOWN
-        return is_member(value, leaf.texts, leaf.count) != leaf.negated
-    if kind == PATTERN:
-        return java_type == STRING and pattern_matches(leaf.pattern, value)
-    if kind == FLAG:
-        return java_type == BOOLEAN and value.payload.integer != 0
-    return FALSE
+        return UNKNOWN
+    return kind == FLAG and java_type == BOOLEAN and value.payload.integer != 0
+
+
+cdef inline int leaf_truth(const Leaf* leaf, const Value* value, Scratch* scratch) noexcept nogil:
+    """Truth of a leaf that reads one slot, given its value."""
+    cdef int truth = quick_truth(leaf, value)
+    return truth if truth != UNDECIDED else rule_truth(leaf, value, scratch)
+
+
+cdef inline bint push(const Value* value, Value* top, bint* missing) noexcept nogil:
+    """An operand of an ARITHMETIC; False if the general rule must compute with it."""
+    top[0] = value[0]
+    missing[0] = missing[0] or value.type == NULL_VALUE
+    return value.type == INT or value.type == LONG or value.type == DOUBLE or value.type == NULL_VALUE
+
+
+cdef inline void compute(const StackStep* step, Value* stack, int* height, bint missing) noexcept nogil:
+    """A CONSTANT, or a calculation; nothing is computed where an operand is null, which makes all of it null."""
+    cdef Scratch scratch              # numbers of these types take nothing of it
+    cdef Value result
+    if step.operation == CONSTANT:
+        stack[height[0]] = step.constant
+        height[0] += 1
+        return
+    if step.operation != MINUS:
+        height[0] -= 1
+    if missing:
+        return
+    if step.operation == MINUS:
+        negate(&stack[height[0] - 1], &result, &scratch)
+    elif not quick_calculate(step.operation - SUM, &stack[height[0] - 1], &stack[height[0]], &result):
+        calculate(step.operation - SUM, &stack[height[0] - 1], &stack[height[0]], &result, &scratch)
+    stack[height[0] - 1] = result
+
+
+cdef inline int arithmetic_truth(const Leaf* leaf, const Value* stack, bint missing) noexcept nogil:
+    """Truth of an ARITHMETIC, given what its steps left on the stack."""
+    cdef Scratch scratch
+    if missing:
+        return UNDECIDED if leaf.both_sides else UNKNOWN
+    if leaf.both_sides:
+        return compare(leaf.relation, &stack[0], &stack[1], leaf.rules, &scratch)
+    if stack[0].type == DOUBLE:
+        return takes_real(leaf, stack[0].payload.real)
+    return takes_integer(leaf, stack[0].payload.integer)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 from pyengine._engine.evaluation cimport match_node, rest_truth, truth_of
 from pyengine._engine.header cimport fresh_header, header_code
-from pyengine._engine.like cimport compile_pattern, free_pattern
+from pyengine._engine.like cimport Pattern, compile_pattern, free_pattern
 from pyengine._engine.tree cimport (
     ADD,
     AND,
@@ -139,7 +139,10 @@ cdef class Program:
             for k in range(3):
                 assert leaf.next[k] in (ACCEPT, REJECT) or i < leaf.next[k] < self.leaf_count
             if leaf.kind < GENERAL:
-                assert leaf.name == <PyObject*>self.names[leaf.slot]
+                assert leaf.access.name == <PyObject*>self.names[leaf.access.slot]
+            for k in range(leaf.step_count):
+                if leaf.steps[k].operation == SLOT:
+                    assert leaf.steps[k].access.name == <PyObject*>self.names[leaf.steps[k].access.slot]
 
     cdef void* take(self, size_t size) except NULL:
         """Zeroed memory that lives as long as the program."""
@@ -183,7 +186,7 @@ cdef int match_values(Program program, const Value* values, void* body, Scratch*
         if leaf.kind >= GENERAL:
             truth = general_truth(program, leaf, values, body, scratch)
         else:
-            truth = leaf_truth(leaf, &values[leaf.slot], scratch)
+            truth = leaf_truth(leaf, &values[leaf.access.slot], scratch)
         if truth == RAISED:
             return RAISED
         at = leaf.next[truth]
@@ -468,12 +471,12 @@ cdef class Compiler:
         leaf.negated = program.nodes[node].negated
         leaf.rules = program.nodes[node].rules
         leaf.second_relation = NO_RELATION
-        leaf.slot = -1
+        leaf.access.slot = NO_SLOT
         program.leaf_count += 1
         return program.leaf_count - 1
 
     cdef int read_slot(self, int leaf, int node) except -1:
-        self.program.leaves[leaf].slot = self.program.nodes[node].slot
+        self.program.leaves[leaf].access.slot = self.program.nodes[node].slot
         return leaf
 
     cdef int child(self, int node, int which) noexcept:
@@ -576,6 +579,7 @@ cdef class Compiler:
         cdef int left = self.child(node, 0) if nodes[node].count else -1
         cdef int at
         cdef const Node* right
+        cdef Leaf* leaf
         if left >= 0 and nodes[left].operation == SLOT:
             if operation == BOOLEAN_CAST:
                 return self.read_slot(self.add_leaf(FLAG, node, on_true, on_false, on_unknown), left)
@@ -583,7 +587,14 @@ cdef class Compiler:
                 return self.read_slot(self.add_leaf(ABSENT, node, on_true, on_false, on_unknown), left)
             if operation == LIKE_MATCH:
                 at = self.read_slot(self.add_leaf(PATTERN, node, on_true, on_false, on_unknown), left)
-                self.program.leaves[at].pattern = nodes[node].like
+                leaf = &self.program.leaves[at]
+                leaf.pattern = nodes[node].like
+                if is_prefix(leaf.pattern):
+                    leaf.kind = PREFIX
+                    leaf.constant.type = STRING
+                    leaf.constant.encoding = LATIN1
+                    leaf.constant.length = leaf.pattern.segments[0].count
+                    leaf.constant.payload.text = leaf.pattern.segments[0].bytes
                 return at
             if operation == MEMBER:
                 at = self.read_slot(self.add_leaf(TEXTS, node, on_true, on_false, on_unknown), left)
@@ -607,7 +618,63 @@ cdef class Compiler:
                         if nodes[node].rules == EXACT_TYPES:
                             self.program.leaves[at].kind = FLAG
                     return at
+        if EQUAL_TO <= operation <= GREATER_OR_EQUAL and nodes[node].rules == EXACT_TYPES and (
+            nodes[left].operation >= SUM or nodes[self.child(node, 1)].operation >= SUM
+        ):
+            return self.arithmetic(node, on_true, on_false, on_unknown)
         return self.general(GENERAL, node, 0, on_true, on_false, on_unknown)
+
+    cdef int arithmetic(self, int node, int on_true, int on_false, int on_unknown) except -10:
+        """A comparison of numbers that are computed; GENERAL where they are more than numbers."""
+        cdef int at = self.general(GENERAL, node, 0, on_true, on_false, on_unknown)
+        cdef Node* nodes = self.program.nodes
+        cdef list order = []
+        cdef const Node* right = &nodes[self.child(node, 1)]
+        cdef Leaf* leaf = &self.program.leaves[at]
+        cdef bint bounded = right.operation == CONSTANT and right.constant.type in (INT, LONG, DOUBLE)
+        cdef int i
+        if self.stack_order(self.child(node, 0), 0, order) == 0:
+            return at
+        if not bounded and self.stack_order(self.child(node, 1), 1, order) == 0:
+            return at
+        leaf.kind = ARITHMETIC
+        leaf.relation = nodes[node].operation - EQUAL_TO
+        leaf.both_sides = not bounded
+        if bounded:
+            leaf.low = leaf.real_low = INT64_MIN
+            leaf.high = leaf.real_high = INT64_MAX
+            narrow(leaf, leaf.relation, &right.constant)
+        leaf.step_count = <int32_t>len(order)
+        leaf.steps = <StackStep*>self.program.take(len(order) * sizeof(StackStep))
+        for i in range(len(order)):
+            right = &nodes[<int>order[i]]
+            leaf.steps[i].operation = right.operation
+            leaf.steps[i].constant = right.constant
+            leaf.steps[i].access.slot = right.slot
+        return at
+
+    cdef int stack_order(self, int node, int below, list order) except -1:
+        """Append the nodes of an expression in the order of a stack machine; returns the height it needs above the
+        ``below`` values that lie there, or 0 if it is not numbers alone or too high.
+        """
+        cdef const Node* here = &self.program.nodes[node]
+        cdef int height = 1
+        cdef int i, needed
+        if below >= STACK:
+            return 0
+        if here.operation == CONSTANT:
+            if here.constant.type not in (INT, LONG, DOUBLE):
+                return 0
+        elif SUM <= here.operation <= MINUS:
+            for i in range(here.count):
+                needed = self.stack_order(self.child(node, i), below + i, order)
+                if needed == 0:
+                    return 0
+                height = max(height, i + needed)
+        elif here.operation != SLOT:
+            return 0
+        order.append(node)
+        return height
 
     cdef int general(self, int kind, int node, int first, int on_true, int on_false, int on_unknown) except -10:
         cdef int at = self.add_leaf(kind, node, on_true, on_false, on_unknown)
@@ -652,7 +719,9 @@ cdef class Compiler:
         cdef Program program = self.program
         cdef Leaf* leaf
         cdef Leaf swapped
+        cdef Scratch scratch
         cdef int i, k, last
+        memset(&scratch, 0, sizeof(Scratch))
         program.names = tuple(self.slots)
         program.defaults = <Value*>program.take(max(1, len(self.slots)) * sizeof(Value))
         program.headers = <int32_t*>program.take(max(1, len(self.slots)) * sizeof(int32_t))
@@ -671,14 +740,32 @@ cdef class Compiler:
             for k in range(3):
                 if leaf.next[k] >= 0:
                     leaf.next[k] = last - leaf.next[k]
-            if leaf.slot >= 0:
-                name = program.names[leaf.slot]
-                leaf.name = <PyObject*>name
-                leaf.hash = PyObject_Hash(name)
-                leaf.header = program.headers[leaf.slot]
+            self.bind(&leaf.access)
+            for k in range(leaf.step_count):
+                self.bind(&leaf.steps[k].access)
+            if leaf.access.slot >= 0:
+                leaf.absent = <uint8_t>leaf_truth(leaf, &program.defaults[leaf.access.slot], &scratch)
+        free_scratch(&scratch)
         if program.start >= 0:
             program.start = last - program.start
         return 0
+
+
+    cdef int bind(self, Access* access) except -1:
+        """Fill in how a slot is found."""
+        access.place = NO_SLOT
+        access.pause = 1
+        if access.slot >= 0:
+            name = self.program.names[access.slot]
+            access.name = <PyObject*>name
+            access.hash = PyObject_Hash(name)
+            access.header = self.program.headers[access.slot]
+        return 0
+
+
+cdef bint is_prefix(const Pattern* pattern) noexcept nogil:
+    """A text, all of it below 128, and then %."""
+    return pattern.plain and pattern.count == 1 and not pattern.open_start and pattern.open_end
 
 
 cdef double real_of_key(int64_t key) noexcept nogil:

@@ -11,9 +11,13 @@ from pyengine._engine.program cimport Program
 from pyengine._engine.value cimport Scratch, Value
 
 
-# As matches() and as evaluate() answer: Truth; RAISED is returned, and scratch says why. -1: a Python exception.
-cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1
-cdef int match_row(Program program, object message, Scratch* scratch) except -1
+# Asks the leaves from ``at`` on (program.start: all) as far as a dict or a Message with values of the commonest types
+# answers them at once: ACCEPT, REJECT, or the leaf at which match_row must go on. Needs the GIL; calls no Python code but
+# the __eq__ of a dict's strange keys, whose exception match_row meets again.
+cdef int quick_match(Program program, int at, PyObject* message) noexcept
+# As matches() from ``at`` on, and as evaluate() answer: Truth; RAISED is returned, and scratch says why. -1: a Python
+# exception.
+cdef int match_row(Program program, int at, object message, Scratch* scratch) except -1
 cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1
 # The value of one slot, default applied. held: what the value borrows from, owned by the caller, or untouched.
 cdef int read_slot(Program program, object message, int slot, Value* into, PyObject** held, Scratch* scratch) except -1

@@ -4,47 +4,44 @@
 from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject, PyObject_Hash
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
-from libc.stdint cimport INT32_MAX, int64_t, uint32_t
+from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memset
+from libc.string cimport memset
 
-from pyengine._engine.like cimport pattern_matches
-from pyengine._engine.message cimport Message, slot_value
+from pyengine._engine.header cimport NO_HEADER, PRIORITY
+from pyengine._engine.message cimport Message, place_of, slot_value
 from pyengine._engine.program cimport (
     ACCEPT,
+    ARITHMETIC,
     GENERAL,
-    NUMBER,
-    PATTERN,
-    TEXT,
-    TEXTS,
+    NO_SLOT,
+    SLOT,
+    STACK,
+    UNDECIDED,
+    Access,
     Leaf,
     Program,
+    StackStep,
+    arithmetic_truth,
+    compute,
     evaluate_values,
     general_truth,
-    is_member,
     leaf_truth,
-    takes_integer,
-    takes_real,
+    push,
+    quick_truth,
 )
 from pyengine._engine.value cimport (
-    LATIN1,
+    CONVERT_OR_RAISE,
+    INT,
     NULL_VALUE,
     RAISED,
     STRING,
     Scratch,
     Value,
-    is_exact_integer,
-    is_exact_real,
-    is_exact_text,
     keep_object,
-    pyengine_small_integer,
     quick_value,
     read_text,
     read_value,
-    real_of,
-    text_data,
-    text_kind,
-    text_length,
     text_of,
 )
 
@@ -56,11 +53,15 @@ cdef extern from *:
     #define pyengine_look_up(mapping, name, hash) PyDict_GetItemWithError(mapping, name)
     #endif
     """
-    PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash)
-    PyObject* PyErr_Occurred()
+    PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash) noexcept nogil
+    PyObject* PyErr_Occurred() noexcept nogil
+    void PyErr_Clear() noexcept nogil
+    bint PyDict_Next(PyObject* mapping, Py_ssize_t* at, PyObject** name, PyObject** value) noexcept nogil
 
 
 cdef enum:
+    LAST_PLACE = 64           # no guess goes beyond
+    LONGEST_PAUSE = 4096      # messages without a guess after many wrong ones
     FEW = 12                  # slots that need no memory of their own
 
 
@@ -185,123 +186,171 @@ cdef int general_row(
     return general_truth(program, leaf, slots.values, body_of(message), scratch)
 
 
-cdef inline bint quick_truth(const Leaf* leaf, PyObject* found, int* truth) noexcept:
-    """leaf_truth of the commonest objects, without a Value between."""
-    cdef int64_t integer
-    cdef Value value
-    cdef int kind = leaf.kind
-    if kind == NUMBER:
-        if is_exact_integer(found) and pyengine_small_integer(found, &integer):
-            truth[0] = takes_integer(leaf, integer)
-            return True
-        if is_exact_real(found):
-            truth[0] = takes_real(leaf, real_of(found))
-            return True
-    elif kind == TEXT:
-        if is_exact_text(found) and text_kind(found) == LATIN1 and leaf.constant.encoding == LATIN1:
-            truth[0] = text_length(found) == leaf.constant.length and not memcmp(
-                text_data(found), leaf.constant.payload.text, leaf.constant.length
-            )
-            return text_length(found) <= INT32_MAX
-    elif kind == TEXTS or kind == PATTERN:
-        if not is_exact_text(found) or text_kind(found) != LATIN1 or text_length(found) > INT32_MAX:
-            return False
-        value.type = STRING
-        value.encoding = LATIN1
-        value.length = <uint32_t>text_length(found)
-        value.payload.text = text_data(found)
-        if kind == TEXTS:
-            truth[0] = is_member(&value, leaf.texts, leaf.count) != leaf.negated
-        else:
-            truth[0] = pattern_matches(leaf.pattern, &value)
-        return True
-    return False
+# ---- the quick walk: exact dicts and native messages, the commonest types; no Python code runs, nothing is owned
+
+cdef enum Found:
+    NOTHING
+    A_VALUE
+    UNREADABLE
 
 
-cdef int match_dict(Program program, PyObject* message, Scratch* scratch) except -1:
-    cdef int at = program.start
-    cdef int truth = 0
-    cdef const Leaf* leaf
+cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
+    """What a dict has under a name, where no guess is right. Needs the GIL."""
+    cdef PyObject* found = pyengine_look_up(mapping, access.name, access.hash)
+    cdef PyObject* name
+    cdef PyObject* value
+    cdef Py_ssize_t at = 0
+    cdef int32_t place = 0
+    if access.place >= 0:
+        access.place = NO_SLOT
+        access.wait = access.pause
+        access.pause = min(2 * access.pause, LONGEST_PAUSE)
+    elif access.wait > 0:
+        access.wait -= 1
+    elif found is not NULL:
+        while place < LAST_PLACE and PyDict_Next(mapping, &at, &name, &value):
+            if name == access.name:
+                access.place = place
+                break
+            place = <int32_t>at
+        if access.place < 0:
+            access.wait = LONGEST_PAUSE
+    return found
+
+
+cdef inline int find(Access* access, PyObject* mapping, Value* into) noexcept nogil:
+    cdef Py_ssize_t at = access.place
+    cdef PyObject* name
     cdef PyObject* found
+    if at < 0 or not PyDict_Next(mapping, &at, &name, &found) or name != access.name:
+        found = find_anew(access, mapping)
+        if found is NULL:
+            if PyErr_Occurred() is NULL:
+                return NOTHING
+            PyErr_Clear()
+            return UNREADABLE
+    if not quick_value(found, into):
+        return UNREADABLE
+    return A_VALUE if into.type != NULL_VALUE else NOTHING
+
+
+cdef inline int find_native(Access* access, Message message, Value* into) noexcept nogil:
+    cdef int at = access.place
+    if access.header == PRIORITY:
+        into.type = INT
+        into.payload.integer = message._priority
+        return A_VALUE
+    if access.header:
+        return A_VALUE if slot_value(message, access.name, access.header, into) else NOTHING
+    if at < 0 or at >= message.count or message.names[at] != access.name:
+        at = place_of(message, access.name)
+        if at < 0:
+            return NOTHING
+        access.place = at
+    into[0] = message.values[at]
+    return A_VALUE
+
+
+cdef inline int read_quickly(Access* access, PyObject* message, bint native, Value* into) noexcept nogil:
+    return find_native(access, <Message>message, into) if native else find(access, message, into)
+
+
+cdef inline int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nogil:
+    """An ARITHMETIC; UNDECIDED where a value is no int, long or double."""
+    cdef Value[STACK] stack
+    cdef Value result
+    cdef Scratch scratch              # numbers of these types take nothing of it
+    cdef const StackStep* step
+    cdef bint missing = False
+    cdef int height = 0
+    cdef int i, found
+    for i in range(leaf.step_count):
+        step = &leaf.steps[i]
+        if step.operation == SLOT:
+            found = read_quickly(&leaf.steps[i].access, message, native, &stack[height])
+            if found == NOTHING and step.access.header == NO_HEADER:
+                stack[height].type = NULL_VALUE
+            elif found != A_VALUE:
+                return UNDECIDED
+            if not push(&stack[height], &stack[height], &missing):
+                return UNDECIDED
+            height += 1
+        else:
+            compute(step, stack, &height, missing)
+    return arithmetic_truth(leaf, stack, missing)
+
+
+cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint native) noexcept nogil:
+    """Ask leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must answer."""
+    cdef Leaf* leaf
     cdef Value value
-    cdef Slots slots
-    slots.values = NULL
-    try:
-        while at >= 0:
-            leaf = &program.leaves[at]
-            if leaf.kind >= GENERAL:
-                truth = general_row(program, leaf, <object>message, &slots, scratch)
+    cdef int truth, found
+    while at >= 0:
+        leaf = &leaves[at]
+        if leaf.kind < GENERAL:
+            found = read_quickly(&leaf.access, message, native, &value)
+            if found == A_VALUE:
+                if value.type != STRING and leaf.rules == CONVERT_OR_RAISE:
+                    return at
+                truth = quick_truth(leaf, &value)
+            elif found == NOTHING:
+                truth = leaf.absent
             else:
-                found = pyengine_look_up(message, leaf.name, leaf.hash)
-                if found is NULL or not quick_truth(leaf, found, &truth):
-                    found_value(program, found, leaf.slot, &value, scratch)
-                    truth = leaf_truth(leaf, &value, scratch)
-            if truth == RAISED:
-                return RAISED
-            at = leaf.next[truth]
-        return at == ACCEPT
+                return at
+        elif leaf.kind == ARITHMETIC:
+            truth = computed_truth(leaf, message, native)
+        else:
+            return at
+        if truth >= RAISED:
+            return at
+        at = leaf.next[truth]
+    return at
+
+
+cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
+    return walk(leaves, at, message, False)
+
+
+cdef int walk_message(Leaf* leaves, int at, PyObject* message) noexcept nogil:
+    return walk(leaves, at, message, True)
+
+
+cdef int quick_match(Program program, int at, PyObject* message) noexcept:
+    if PyDict_CheckExact(<object>message):
+        return walk_dict(program.leaves, at, message)
+    if isinstance(<object>message, Message):
+        return walk_message(program.leaves, at, message)
+    return at
+
+
+# ---- the general rules
+
+cdef int general_leaf(Program program, const Leaf* leaf, object message, Slots* slots, Scratch* scratch) except -1:
+    cdef Value value
+    cdef PyObject* held = NULL
+    if leaf.kind >= GENERAL:
+        return general_row(program, leaf, message, slots, scratch)
+    read_slot(program, message, leaf.access.slot, &value, &held, scratch)
+    try:
+        return leaf_truth(leaf, &value, scratch)
     finally:
-        if slots.values is not NULL:
-            end_slots(&slots, <int>len(program.names))
+        Py_XDECREF(held)
 
 
-cdef int match_message(Program program, Message message, Scratch* scratch) except -1:
-    cdef int at = program.start
+cdef int match_row(Program program, int at, object message, Scratch* scratch) except -1:
     cdef int truth
-    cdef const Leaf* leaf
-    cdef Value value
     cdef Slots slots
     slots.values = NULL
     try:
         while at >= 0:
-            leaf = &program.leaves[at]
-            if leaf.kind >= GENERAL:
-                truth = general_row(program, leaf, message, &slots, scratch)
-            else:
-                if program.every_text:
-                    read_slot(program, message, leaf.slot, &value, NULL, scratch)
-                else:
-                    slot_value(message, leaf.name, leaf.header, &value)
-                truth = leaf_truth(leaf, &value, scratch)
+            truth = general_leaf(program, &program.leaves[at], message, &slots, scratch)
             if truth == RAISED:
                 return RAISED
-            at = leaf.next[truth]
+            at = quick_match(program, program.leaves[at].next[truth], <PyObject*>message)
         return at == ACCEPT
     finally:
         if slots.values is not NULL:
             end_slots(&slots, <int>len(program.names))
-
-
-cdef int match_mapping(Program program, object message, Scratch* scratch) except -1:
-    cdef int at = program.start
-    cdef int truth
-    cdef const Leaf* leaf
-    cdef Value value
-    cdef Slots slots
-    slots.values = NULL
-    try:
-        while at >= 0:
-            leaf = &program.leaves[at]
-            if leaf.kind >= GENERAL:
-                truth = general_row(program, leaf, message, &slots, scratch)
-            else:
-                read_mapping(program, message, leaf.slot, &value, scratch)
-                truth = leaf_truth(leaf, &value, scratch)
-            if truth == RAISED:
-                return RAISED
-            at = leaf.next[truth]
-        return at == ACCEPT
-    finally:
-        if slots.values is not NULL:
-            end_slots(&slots, <int>len(program.names))
-
-
-cdef int match_row(Program program, object message, Scratch* scratch) except -1:
-    if PyDict_CheckExact(message):
-        return match_dict(program, <PyObject*>message, scratch)
-    if isinstance(message, Message):
-        return match_message(program, <Message>message, scratch)
-    return match_mapping(program, message, scratch)
 
 
 cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1:

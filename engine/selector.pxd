@@ -14,4 +14,5 @@ cdef class Selector:
     cdef Tree tree
     # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
     cdef int outcome(self, object message) except -1
+    cdef bint match_from(self, int at, object message) except -1
     cdef object rows_truth(self, object messages, int question)

@@ -1,7 +1,6 @@
 # cython: freethreading_compatible=True, binding=False, always_allow_keywords=False
 """See selector.pxd."""
 
-from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t
 from libc.string cimport memset
@@ -9,8 +8,8 @@ from libc.string cimport memset
 from pyengine._engine.arrow cimport columns_of
 from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.packed cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, PackedMessages, packed_truth
-from pyengine._engine.program cimport Program, compile_tree, raised_error
-from pyengine._engine.row cimport evaluate_row, match_dict, match_row
+from pyengine._engine.program cimport ACCEPT, Program, compile_tree, raised_error
+from pyengine._engine.row cimport evaluate_row, match_row, quick_match
 from pyengine._engine.surprises cimport surprises
 from pyengine._engine.syntax cimport parse
 from pyengine._engine.tree cimport Tree
@@ -86,10 +85,13 @@ cdef class Selector:
         self.program = <Program>found[1]
 
     cdef int outcome(self, object message) except -1:
+        cdef int at = quick_match(self.program, self.program.start, <PyObject*>message)
         cdef Scratch scratch
+        if at < 0:
+            return at == ACCEPT
         memset(&scratch, 0, sizeof(Scratch))
         try:
-            return match_row(self.program, message, &scratch)
+            return match_row(self.program, at, message, &scratch)
         finally:
             release(&scratch)
 
@@ -100,14 +102,18 @@ cdef class Selector:
         that no
         message can carry.
         """
+        cdef int at = quick_match(self.program, self.program.start, <PyObject*>message)
+        if at < 0:
+            return at == ACCEPT
+        return self.match_from(at, message)
+
+    cdef bint match_from(self, int at, object message) except -1:
+        """matches() from a leaf on that is not answered at once."""
         cdef Scratch scratch
         cdef int truth
         memset(&scratch, 0, sizeof(Scratch))
         try:
-            if PyDict_CheckExact(message):
-                truth = match_dict(self.program, <PyObject*>message, &scratch)
-            else:
-                truth = match_row(self.program, message, &scratch)
+            truth = match_row(self.program, at, message, &scratch)
             if truth == RAISED:
                 raise raised_error(self.program, &scratch, None)
             return truth == TRUE
@@ -177,18 +183,21 @@ cdef class Selector:
         cdef int8_t[::1] truths = answer
         cdef Scratch scratch
         cdef Py_ssize_t i = 0
-        cdef int truth
+        cdef int truth, at
         cdef Program program = self.program
         memset(&scratch, 0, sizeof(Scratch))
         try:
             while i < count and i < len(rows):
                 message = rows[i]
-                if question == EVALUATE:
-                    truth = evaluate_row(program, message, &scratch)
-                elif PyDict_CheckExact(message):
-                    truth = match_dict(program, <PyObject*>message, &scratch)
+                if question != EVALUATE:
+                    at = quick_match(program, program.start, <PyObject*>message)
+                    if at < 0:
+                        truths[i] = at == ACCEPT
+                        i += 1
+                        continue
+                    truth = match_row(program, at, message, &scratch)
                 else:
-                    truth = match_row(program, message, &scratch)
+                    truth = evaluate_row(program, message, &scratch)
                 if truth == RAISED:
                     error = raised_error(program, &scratch, i)
                     if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):

@@ -8,7 +8,7 @@ CPython string may be passed as it is. UTF8 may hold lone surrogates as three by
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 
@@ -108,6 +108,8 @@ cdef extern from *:
     """
     #ifndef PYENGINE_QUICK
     #define PYENGINE_QUICK
+    #include <stdint.h>
+    #include <string.h>
     #if PY_VERSION_HEX >= 0x030C0000
     static inline int pyengine_small_integer(PyObject *o, int64_t *value) {
         if (!PyUnstable_Long_IsCompact((PyLongObject *)o)) return 0;
@@ -127,8 +129,25 @@ cdef extern from *:
         }
     }
     #endif
+    /* memcmp of short texts, most of what is compared, without the call. */
+    static inline int pyengine_same_bytes(const void *left, const void *right, size_t count) {
+        const unsigned char *a = (const unsigned char *)left, *b = (const unsigned char *)right;
+        uint64_t a8, b8, a9, b9;
+        uint32_t a4, b4, a5, b5;
+        if (count >= 8) {
+            if (count > 16) return memcmp(a, b, count) == 0;
+            memcpy(&a8, a, 8), memcpy(&b8, b, 8), memcpy(&a9, a + count - 8, 8), memcpy(&b9, b + count - 8, 8);
+            return ((a8 ^ b8) | (a9 ^ b9)) == 0;
+        }
+        if (count >= 4) {
+            memcpy(&a4, a, 4), memcpy(&b4, b, 4), memcpy(&a5, a + count - 4, 4), memcpy(&b5, b + count - 4, 4);
+            return ((a4 ^ b4) | (a5 ^ b5)) == 0;
+        }
+        return !count || (a[0] == b[0] && a[count >> 1] == b[count >> 1] && a[count - 1] == b[count - 1]);
+    }
     #endif
     """
+    bint pyengine_same_bytes(const void* left, const void* right, size_t count) noexcept nogil
     bint pyengine_small_integer(PyObject* source, int64_t* value) noexcept nogil
     bint is_exact_text "PyUnicode_CheckExact"(PyObject* source) noexcept nogil
     bint is_exact_integer "PyLong_CheckExact"(PyObject* source) noexcept nogil
@@ -169,6 +188,32 @@ cdef inline bint quick_value(PyObject* source, Value* into) noexcept nogil:
         into.payload.integer = source == python_true
         return True
     return False
+
+
+cdef inline bint quick_calculate(int calculation, const Value* left, const Value* right, Value* result) noexcept nogil:
+    """The sum, difference or product of two ints, longs or doubles; False for anything else."""
+    cdef uint64_t p, q
+    cdef double x, y
+    if calculation > MULTIPLICATION:
+        return False
+    if left.type == DOUBLE or right.type == DOUBLE:
+        if left.type != DOUBLE and not INT <= left.type <= LONG:
+            return False
+        if right.type != DOUBLE and not INT <= right.type <= LONG:
+            return False
+        x = left.payload.real if left.type == DOUBLE else <double>left.payload.integer
+        y = right.payload.real if right.type == DOUBLE else <double>right.payload.integer
+        result.type = DOUBLE
+        result.payload.real = x + y if calculation == ADDITION else x - y if calculation == SUBTRACTION else x * y
+        return True
+    if not INT <= left.type <= LONG or not INT <= right.type <= LONG:
+        return False
+    p = <uint64_t>left.payload.integer
+    q = <uint64_t>right.payload.integer
+    p = p + q if calculation == ADDITION else p - q if calculation == SUBTRACTION else p * q
+    result.type = LONG if left.type == LONG or right.type == LONG else INT
+    result.payload.integer = <int64_t>p if result.type == LONG else <int64_t><int32_t><uint32_t>p
+    return True
 
 
 cdef inline int64_t order_key(double value) noexcept nogil:

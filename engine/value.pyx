@@ -763,8 +763,7 @@ cdef int calculate(
 ) noexcept nogil:
     cdef int a = left.type
     cdef int b = right.type
-    cdef double x, y
-    cdef uint64_t p, q
+    cdef Value x, y
     if a == NULL_VALUE or b == NULL_VALUE:
         result.type = NULL_VALUE
         return TRUE
@@ -773,34 +772,20 @@ cdef int calculate(
     if not is_number(a) or not is_number(b):
         return fail(NOT_COMPUTABLE, scratch)
     if calculation >= DIVISION or a == FLOAT or a == DOUBLE or b == FLOAT or b == DOUBLE:
-        x = double_of(left)
-        y = double_of(right)
+        x.type = y.type = DOUBLE
+        x.payload.real = double_of(left)
+        y.payload.real = double_of(right)
+    else:
+        x.type = LONG if a == LONG else INT
+        y.type = LONG if b == LONG else INT
+        x.payload.integer = long_of(left)
+        y.payload.integer = long_of(right)
+    if not quick_calculate(calculation, &x, &y, result):
         result.type = DOUBLE
-        if calculation == ADDITION:
-            result.payload.real = x + y
-        elif calculation == SUBTRACTION:
-            result.payload.real = x - y
-        elif calculation == MULTIPLICATION:
-            result.payload.real = x * y
-        elif calculation == DIVISION:
-            result.payload.real = x / y
+        if calculation == DIVISION:
+            result.payload.real = x.payload.real / y.payload.real
         else:
-            result.payload.real = fmod(x, y)
-        return TRUE
-    p = <uint64_t>long_of(left)
-    q = <uint64_t>long_of(right)
-    if calculation == ADDITION:
-        p += q
-    elif calculation == SUBTRACTION:
-        p -= q
-    else:
-        p *= q
-    if a == LONG or b == LONG:
-        result.type = LONG
-        result.payload.integer = <int64_t>p
-    else:
-        result.type = INT
-        result.payload.integer = <int32_t><uint32_t>p
+            result.payload.real = fmod(x.payload.real, y.payload.real)
     return TRUE
 
 
