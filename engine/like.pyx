@@ -275,7 +275,9 @@ cdef list elements_of(str pattern, object escape):
     An escaped unit reaches the real regular expression as backslash, x and its hexadecimal digits without padding, of
     which that language takes two: U+0100 becomes U+0010 and the text "0".
     """
-    cdef list units = list(memoryview(pattern.encode("utf-16-le", "surrogatepass")).cast("H"))
+    cdef list units = list(
+        pattern.encode() if pattern.isascii() else memoryview(pattern.encode("utf-16-le", "surrogatepass")).cast("H")
+    )
     cdef list elements = []
     cdef object escaped = None if escape is None else ord(escape)
     cdef object low

@@ -1,7 +1,7 @@
 """packed: many messages as rows of native slots that own their text, so that programs run over them without the GIL.
 
 Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie in ``texts``, lists and maps in
-``objects``; names are interned str, each once; nothing changes after construction.
+``objects``, equal texts once; names are interned str, each once; nothing changes after construction.
 """
 
 from libc.stdint cimport int8_t
@@ -18,12 +18,15 @@ cdef class PackedMessages:
     cdef readonly int width               # slots a row
     cdef readonly tuple names             # slot -> property or header name
     cdef readonly bint complete           # what has no slot is absent, or a fresh header
+    cdef frozenset fresh                  # headers that are those of a fresh message in every row
     cdef list objects
     cdef tuple bodies                     # row -> body for XPATH; None: no row has one
     cdef dict slots                       # name -> slot
 
     cdef int slot_of(self, str name) except -2                # -1: it has none
-    cdef int fill(self, list sources) except -1
+    cdef bint knows(self, str name, bint every_text)
+    cdef int take_rows(self, list sources, bint objects) except -1
+    cdef int fill(self, list sources, bint objects) except -1
     cdef int own_texts(self) except -1
 
 
@@ -33,5 +36,6 @@ cdef enum Question:
     EVALUATE            # evaluate(): 1, 0, -1 unknown, -2 raises
 
 
-# The answer of every row, numpy int8. In the dialect rocketmq, which knows no headers, they are null, as in a Message.
+# The answer of every row: numpy bool, or int8 of evaluate(). In the dialect rocketmq, which knows no headers, they are
+# null, as in a Message.
 cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null)

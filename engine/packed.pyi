@@ -26,4 +26,5 @@ def rebuild(
     complete: bool,
     rows: list[list[Any]],
     bodies: tuple[str | bytes | None, ...] | None,
+    fresh: frozenset[str],
 ) -> PackedMessages: ...

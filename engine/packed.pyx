@@ -1,32 +1,55 @@
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport PyObject
-from libc.stdint cimport int8_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdint cimport int8_t, uint8_t, uint16_t
+from libc.string cimport memcpy, memset
 
 from pyengine._engine.conversion cimport frozen_copy
 from pyengine._engine.header cimport fresh_header, header_code
 from pyengine._engine.message cimport Message, slot_value
 from pyengine._engine.program cimport (
     ACCEPT,
+    ARITHMETIC,
     GENERAL,
+    NUMBER,
+    PATTERN,
+    REJECT,
+    SLOT,
+    STACK,
+    TEXT,
+    UNDECIDED,
+    Access,
     Leaf,
+    Program,
+    StackStep,
+    arithmetic_truth,
+    compute,
     evaluate_values,
-    general_truth,
-    leaf_truth,
+    match_values,
+    push,
+    quick_truth,
     raised_error,
+    takes_integer,
+    takes_real,
 )
 from pyengine._engine.value cimport (
     BIG_DECIMAL,
+    BYTE,
+    DOUBLE,
+    EXACT_TYPES,
+    IS_EQUAL,
+    LONG,
     NULL_VALUE,
     OBJECT,
     RAISED,
     STRING,
+    TRUE,
     UNKNOWN,
     UTF8,
     Scratch,
     Value,
+    compare,
     free_scratch,
-    java_equal,
     python_value,
     read_value,
     text_of,
@@ -41,40 +64,75 @@ from pyengine._engine.header import fresh_headers
 from pyengine.errors import InvalidMessageError, MissingColumnError, SelectorEvaluationError
 
 
+cdef object TRUTH = numpy.dtype(numpy.int8)
+cdef object FLAG = numpy.dtype(numpy.bool_)
+
+cdef enum:
+    TEXT_ALIGNMENT = 4
+
+
+cdef inline size_t text_bytes_of(const Value* value) noexcept nogil:
+    return <size_t>value.length * (value.encoding if value.encoding != UTF8 else 1)
+
+
 cdef inline size_t text_size(const Value* value) noexcept nogil:
-    """Bytes of a text, rounded up so that the next one is aligned."""
-    cdef size_t unit = value.encoding if value.encoding != UTF8 else 1
-    return (value.length * unit + 3) & ~<size_t>3
+    """Room of a text: aligned, and never nothing, so that no two texts have one place."""
+    return max(text_bytes_of(value) + TEXT_ALIGNMENT - 1, <size_t>TEXT_ALIGNMENT) & ~<size_t>(TEXT_ALIGNMENT - 1)
 
 
-cdef tuple names_in(list sources):
+cdef object text_key(const Value* value):
+    return value.encoding, (<const char*>value.payload.text)[:text_bytes_of(value)]
+
+
+cdef bint is_fresh(Message message, str name, int code):
+    """Whether a header is that of a fresh message."""
+    cdef Value found
+    cdef Value fresh
+    cdef Scratch scratch
+    memset(&scratch, 0, sizeof(Scratch))
+    fresh_header(code, &fresh)
+    if not slot_value(message, <PyObject*>name, code, &found):
+        return fresh.type == NULL_VALUE
+    return found.type == fresh.type and compare(IS_EQUAL, &found, &fresh, EXACT_TYPES, &scratch) == TRUE
+
+
+cdef frozenset fresh_names(list sources):
+    """The headers that are fresh in every message."""
+    cdef dict left = {name: header_code(name) for name in fresh_headers()}
+    for source in sources:
+        if isinstance(source, Message):
+            stale = [name for name, code in left.items() if not is_fresh(source, name, code)]
+        else:
+            stale = [name for name in source if name in left]
+        for name in stale:
+            del left[name]
+    return frozenset(left)
+
+
+cdef tuple names_in(list sources, frozenset fresh):
     """Every property name, as first met, and every header that is not fresh somewhere."""
     cdef dict found = {}
-    cdef dict fresh = fresh_headers()
-    cdef set left = set(fresh)
+    cdef dict headers = fresh_headers()
     for source in sources:
         if isinstance(source, Message):
             found.update(dict.fromkeys(source.property_names))
-            for name in list(left):
-                if not java_equal(source.get_object_property(name), fresh[name]):
-                    left.discard(name)
-        else:
-            for name in source:
-                if not isinstance(name, str) or not name:
-                    raise InvalidMessageError("property name", name, "not a name", hint="give a str that is not empty")
-                if header_code(name):
-                    left.discard(name)
-                else:
-                    found[name] = None
+            continue
+        for name in source:
+            if not isinstance(name, str) or not name:
+                raise InvalidMessageError("property name", name, "not a name", hint="give a str that is not empty")
+            found[name] = None
     # JMSXUserID is a header and may also be a property.
-    return tuple([intern(name) for name in found if name not in fresh] + [name for name in fresh if name not in left])
+    names = [intern(name) for name in found if name not in headers]
+    return tuple(names + [name for name in headers if name not in fresh])
 
 
-def rebuild(tuple names, bint complete, list rows, tuple bodies):
+def rebuild(tuple names, bint complete, list rows, tuple bodies, frozenset fresh):
     """Packed messages from what ``__reduce__`` gives."""
-    cdef PackedMessages packed = PackedMessages([dict(zip(names, row)) for row in rows], names)
+    cdef PackedMessages packed = PackedMessages.__new__(PackedMessages, (), names)
     packed.complete = complete
     packed.bodies = bodies
+    packed.fresh = fresh
+    packed.take_rows([dict(zip(names, row)) for row in rows], True)
     return packed
 
 
@@ -83,7 +141,8 @@ cdef class PackedMessages:
 
     messages: an iterable of Message and mappings (headers by name; a missing one is that of a fresh message).
     names: properties and headers to keep, without repetition. None keeps every property that occurs and every header
-    that is not fresh in some message. A selector that reads a name not kept raises MissingColumnError.
+    that is not fresh in some message. A selector that reads a name not kept raises MissingColumnError, but for a header
+    that is fresh in every message.
     Raises InvalidMessageError for a value that no message property can have.
     """
 
@@ -93,8 +152,9 @@ cdef class PackedMessages:
             if not isinstance(source, (Message, Mapping)):
                 raise InvalidMessageError(f"message {row}", source, "not a message", hint="give a Message or a mapping")
         self.complete = names is None
+        self.fresh = fresh_names(sources)
         if names is None:
-            self.names = names_in(sources)
+            self.names = names_in(sources, self.fresh)
         else:
             if isinstance(names, str):
                 raise InvalidMessageError("names", names, "one str", hint="give a sequence of names")
@@ -105,13 +165,8 @@ cdef class PackedMessages:
         self.slots = {name: slot for slot, name in enumerate(self.names)}
         if len(self.slots) != len(self.names):
             raise InvalidMessageError("names", self.names, "a name occurs twice", hint="give each name once")
-        self.objects = []
-        self.rows = len(sources)
         self.width = <int>len(self.names)
-        self.values = <Value*>PyMem_Calloc(self.rows * self.width + 1, sizeof(Value))
-        if self.values == NULL:
-            raise MemoryError()
-        self.fill(sources)
+        self.take_rows(sources, False)
         if any([isinstance(source, Message) and source.body is not None for source in sources]):
             self.bodies = tuple([source.body if isinstance(source, Message) else None for source in sources])
 
@@ -119,7 +174,25 @@ cdef class PackedMessages:
         PyMem_Free(self.values)
         PyMem_Free(self.texts)
 
-    cdef int fill(self, list sources) except -1:
+    cdef int take_rows(self, list sources, bint objects) except -1:
+        """The rows in new memory. objects: a mapping may hold lists and maps, which only a Message can."""
+        PyMem_Free(self.values)
+        self.values = NULL
+        self.objects = []
+        self.rows = 0
+        self.values = <Value*>PyMem_Calloc(len(sources) * self.width + 1, sizeof(Value))
+        if self.values == NULL:
+            raise MemoryError()
+        self.rows = len(sources)
+        return self.fill(sources, objects)
+
+    cdef bint knows(self, str name, bint every_text):
+        """Whether the value of a name that has no slot is known: absent, or that of a fresh message."""
+        if self.complete:
+            return True
+        return not every_text and name in self.fresh
+
+    cdef int fill(self, list sources, bint objects) except -1:
         cdef Value* row = self.values
         cdef Message message
         cdef list held = []
@@ -142,7 +215,7 @@ cdef class PackedMessages:
                         row[slot].reserved = 1
                         continue
                     held.append(found)
-                    read_value(found, &row[slot], name, True)
+                    read_value(found, &row[slot], name, objects)
                     row[slot].reserved = 0
                 if row[slot].type == OBJECT:
                     self.objects.append(frozen_copy(<object>row[slot].payload.object, name, 0))
@@ -151,7 +224,7 @@ cdef class PackedMessages:
         return self.own_texts()
 
     cdef int own_texts(self) except -1:
-        """Copy every text into memory of this object; one that several values share is copied once."""
+        """Copy every text into memory of this object, equal ones once."""
         cdef Py_ssize_t index
         cdef Value* value
         cdef dict places = {}
@@ -160,10 +233,11 @@ cdef class PackedMessages:
         for index in range(self.rows * self.width):
             value = &self.values[index]
             if STRING <= value.type <= BIG_DECIMAL:
-                key = (<uintptr_t>value.payload.text, value.length)
+                key = text_key(value)
                 if key not in places:
                     places[key] = place
                     place += text_size(value)
+        PyMem_Free(self.texts)
         self.texts = <char*>PyMem_Malloc(place + 1)
         if self.texts == NULL:
             raise MemoryError()
@@ -171,11 +245,8 @@ cdef class PackedMessages:
         for index in range(self.rows * self.width):
             value = &self.values[index]
             if STRING <= value.type <= BIG_DECIMAL:
-                place = places[<uintptr_t>value.payload.text, value.length]
-                memcpy(
-                    self.texts + place, value.payload.text,
-                    value.length * (value.encoding if value.encoding != UTF8 else 1),
-                )
+                place = places[text_key(value)]
+                memcpy(self.texts + place, value.payload.text, text_bytes_of(value))
                 value.payload.text = self.texts + place
         return 0
 
@@ -200,7 +271,7 @@ cdef class PackedMessages:
 
     def __reduce__(self):
         rows = [list(self.row(index).values()) for index in range(self.rows)]
-        return rebuild, (self.names, bool(self.complete), rows, self.bodies)
+        return rebuild, (self.names, bool(self.complete), rows, self.bodies, self.fresh)
 
     def __repr__(self):
         return f"PackedMessages({self.rows} messages, names={self.names!r}, {self.nbytes} bytes)"
@@ -222,35 +293,256 @@ cdef void* body_at(PackedMessages messages, Py_ssize_t row) noexcept with gil:
     return NULL if messages.bodies is None else <void*>messages.bodies[row]
 
 
+cdef enum:
+    BLOCK = 1024
+    NOT_ASKED = 255
+    MOST_TEXT = 1 << 24       # bytes of text beyond which no leaf remembers what it said of each
+
+
+cdef struct Waiting:          # rows of a block that stand before one leaf
+    int count
+    uint16_t[BLOCK + 1] rows  # one more is written, and not counted
+
+
+cdef inline void keep(Waiting* target, const Waiting* asked, const uint8_t* truths, int mask) noexcept nogil:
+    """Append the rows whose truth is in the mask."""
+    cdef uint16_t* rows = target.rows
+    cdef int kept = target.count
+    cdef int count = asked.count
+    cdef int i
+    for i in range(count):
+        rows[kept] = asked.rows[i]
+        kept += mask >> truths[i] & 1
+    target.count = kept
+
+
 cdef class Sweep:
-    """One program over packed messages: where its slots lie, and the row at hand."""
+    """One program over packed messages: where its slots lie, and the rows at hand.
+
+    Leaves are asked in their order, each about all rows of a block that have come to it: jumps go forward, so every row
+    passes at most once, and no branch depends on what a row answers. Rows that a leaf cannot decide at once are asked
+    anew, one by one.
+    """
     cdef Program program
     cdef PackedMessages messages
     cdef int count                 # slots of the program
     cdef int* places               # slot of the program -> slot of the messages, or -1
     cdef Value* gathered           # by slot of the program; those of -1 stay as they are
     cdef Scratch scratch
+    cdef Waiting* waiting          # by leaf
+    cdef Waiting left              # for one by one
+    cdef uint8_t[BLOCK] truths     # of the rows that wait before the leaf at hand
+    cdef uint8_t** memory          # by leaf: Truth by place of a text, or NOT_ASKED; NULL: it does not remember
+    cdef Py_ssize_t single         # rows before this one are asked one by one
 
     def __cinit__(self, Program program, PackedMessages messages, bint missing_is_null):
-        cdef int slot
+        cdef int slot, at
         self.program = program
         self.messages = messages
         self.count = <int>len(program.names)
         self.places = <int*>PyMem_Calloc(self.count + 1, sizeof(int))
         self.gathered = <Value*>PyMem_Calloc(self.count + 1, sizeof(Value))
-        if self.places is NULL or self.gathered is NULL:
+        self.waiting = <Waiting*>PyMem_Malloc((program.leaf_count + 1) * sizeof(Waiting))
+        self.memory = <uint8_t**>PyMem_Calloc(program.leaf_count + 1, sizeof(uint8_t*))
+        if self.places is NULL or self.gathered is NULL or self.waiting is NULL or self.memory is NULL:
             raise MemoryError()
         for slot in range(self.count):
             name = program.names[slot]
             self.gathered[slot] = program.defaults[slot]
             self.places[slot] = messages.slot_of(name)
-            if self.places[slot] < 0 and not messages.complete and not missing_is_null:
+            if self.places[slot] < 0 and not missing_is_null and not messages.knows(name, program.every_text):
                 raise MissingColumnError(name, messages.names, "the packed messages")
+        for at in range(program.leaf_count):
+            self.waiting[at].count = 0
+            if TEXT <= program.leaves[at].kind <= PATTERN and messages.text_bytes <= MOST_TEXT:
+                self.memory[at] = <uint8_t*>PyMem_Malloc(messages.text_bytes // TEXT_ALIGNMENT + 1)
+                if self.memory[at] is NULL:
+                    raise MemoryError()
+                memset(self.memory[at], NOT_ASKED, messages.text_bytes // TEXT_ALIGNMENT + 1)
 
     def __dealloc__(self):
+        cdef int at
         free_scratch(&self.scratch)
+        if self.memory is not NULL:
+            for at in range(self.program.leaf_count):
+                PyMem_Free(self.memory[at])
+        PyMem_Free(self.memory)
+        PyMem_Free(self.waiting)
         PyMem_Free(self.places)
         PyMem_Free(self.gathered)
+
+    # Block by block
+
+    cdef void ask_numbers(self, const Leaf* asking, const Waiting* asked, const Value* values) noexcept nogil:
+        """NUMBER; ``values``: the leaf's slot of the first row."""
+        cdef Leaf leaf = asking[0]            # copies: stores of truths could change what is behind a pointer
+        cdef size_t width = self.messages.width
+        cdef uint8_t* truths = self.truths
+        cdef const Value* value
+        cdef int count = asked.count
+        cdef int i
+        for i in range(count):
+            value = &values[asked.rows[i] * width]
+            if BYTE <= value.type <= LONG:
+                truths[i] = takes_integer(&leaf, value.payload.integer)
+            elif value.type == DOUBLE:
+                truths[i] = takes_real(&leaf, value.payload.real)
+            else:
+                truths[i] = UNKNOWN if value.type == NULL_VALUE else UNDECIDED
+
+    cdef void ask_texts(self, int at, const Waiting* asked, const Value* values) noexcept nogil:
+        """TEXT .. PATTERN of a leaf that remembers."""
+        cdef const Leaf* leaf = &self.program.leaves[at]
+        cdef uint8_t* memory = self.memory[at]
+        cdef const char* texts = self.messages.texts
+        cdef size_t width = self.messages.width
+        cdef uint8_t* truths = self.truths
+        cdef const Value* value
+        cdef size_t place
+        cdef uint8_t truth
+        cdef int count = asked.count
+        cdef int i
+        for i in range(count):
+            value = &values[asked.rows[i] * width]
+            if value.type == STRING:
+                place = <size_t>(<const char*>value.payload.text - texts) // TEXT_ALIGNMENT
+                truth = memory[place]
+                if truth == NOT_ASKED:
+                    truth = memory[place] = <uint8_t>quick_truth(leaf, value)
+                truths[i] = truth
+            else:
+                truths[i] = <uint8_t>quick_truth(leaf, value)
+
+    cdef int read(self, const Access* access, const Value* row, Value* into) noexcept nogil:
+        """A slot of a row as the dialect has it; False where it must be made."""
+        cdef int place = self.places[access.slot]
+        cdef const Value* value = &row[place] if place >= 0 else &self.gathered[access.slot]
+        into[0] = value[0]
+        if not self.program.every_text:
+            return True
+        if place >= 0 and value.reserved:
+            into.type = NULL_VALUE
+        return into.type == STRING or into.type == NULL_VALUE
+
+    cdef int computed_truth(self, const Leaf* leaf, const Value* row) noexcept nogil:
+        """ARITHMETIC."""
+        cdef Value[STACK] stack
+        cdef bint missing = False
+        cdef int height = 0
+        cdef int i
+        cdef const StackStep* step
+        for i in range(leaf.step_count):
+            step = &leaf.steps[i]
+            if step.operation != SLOT:
+                compute(step, stack, &height, missing)
+                continue
+            if not self.read(&step.access, row, &stack[height]):
+                return UNDECIDED
+            if not push(&stack[height], &stack[height], &missing):
+                return UNDECIDED
+            height += 1
+        return arithmetic_truth(leaf, stack, missing)
+
+    cdef void ask_rows(self, const Leaf* leaf, const Waiting* asked, const Value* values) noexcept nogil:
+        """Any leaf; ``values``: the first slot of the first row."""
+        cdef const Value* row
+        cdef Value value
+        cdef int i
+        for i in range(asked.count):
+            row = &values[<Py_ssize_t>asked.rows[i] * self.messages.width]
+            if leaf.kind == ARITHMETIC:
+                self.truths[i] = <uint8_t>self.computed_truth(leaf, row)
+            elif leaf.kind >= GENERAL or not self.read(&leaf.access, row, &value):
+                self.truths[i] = UNDECIDED
+            else:
+                self.truths[i] = <uint8_t>quick_truth(leaf, &value)
+
+    cdef void send_on(self, const Leaf* leaf, const Waiting* asked, int8_t* answers) noexcept nogil:
+        """Every row to where its truth leads."""
+        cdef int k, i, target, mask
+        cdef uint8_t odd = 0
+        cdef int count = asked.count
+        for i in range(count):
+            odd = max(odd, self.truths[i])
+        if odd > UNKNOWN:
+            keep(&self.left, asked, self.truths, 1 << UNDECIDED | 1 << RAISED)
+        for k in range(3):
+            target = leaf.next[k]
+            mask = 0
+            for i in range(3):
+                if leaf.next[i] == target:
+                    mask |= 1 << i
+            if target == REJECT or mask & ((1 << k) - 1):
+                continue
+            if target >= 0:
+                keep(&self.waiting[target], asked, self.truths, mask)
+            else:
+                for i in range(count):
+                    answers[asked.rows[i]] |= mask >> self.truths[i] & 1
+
+    cdef void ask_block(self, const Value* values, int count, int8_t* answers) noexcept nogil:
+        """matches() of ``count`` rows, but for those that are ``left``."""
+        cdef const Leaf* leaf
+        cdef Waiting* asked
+        cdef int at, place
+        cdef bint typed = not self.program.every_text
+        memset(answers, self.program.start == ACCEPT, count)
+        self.left.count = 0
+        if self.program.start < 0:
+            return
+        asked = &self.waiting[self.program.start]
+        asked.count = count
+        for at in range(count):
+            asked.rows[at] = <uint16_t>at
+        for at in range(self.program.start, self.program.leaf_count):
+            asked = &self.waiting[at]
+            if not asked.count:
+                continue
+            leaf = &self.program.leaves[at]
+            place = self.places[leaf.access.slot] if leaf.kind < GENERAL else -1
+            if typed and place >= 0 and leaf.kind == NUMBER:
+                self.ask_numbers(leaf, asked, values + place)
+            elif typed and place >= 0 and self.memory[at] is not NULL:
+                self.ask_texts(at, asked, values + place)
+            else:
+                self.ask_rows(leaf, asked, values)
+            self.send_on(leaf, asked, answers)
+            asked.count = 0
+
+    cdef Py_ssize_t match(self, Py_ssize_t row, int8_t* answers) noexcept nogil:
+        """matches() from ``row`` on; returns the row that raised, or the number of rows."""
+        cdef Py_ssize_t rows = self.messages.rows
+        cdef Py_ssize_t first
+        cdef int count, i, truth
+        cdef uint8_t[BLOCK] again
+        while row < rows:
+            if row < self.single:
+                truth = self.match_one(row)
+                if truth == RAISED:
+                    return row
+                answers[row] = truth == TRUE
+                row += 1
+                continue
+            count = <int>min(rows - row, <Py_ssize_t>BLOCK)
+            self.ask_block(self.messages.values + row * self.messages.width, count, answers + row)
+            first = row
+            row += count
+            if not self.left.count:
+                continue
+            memset(again, 0, BLOCK)
+            for i in range(self.left.count):
+                again[self.left.rows[i]] = 1
+            for i in range(count):
+                if not again[i]:
+                    continue
+                truth = self.match_one(first + i)
+                if truth == RAISED:
+                    self.single = first + count
+                    return first + i
+                answers[first + i] = truth == TRUE
+        return row
+
+    # Row by row
 
     cdef int gather(self, const Value* row) noexcept nogil:
         """All slots of a row side by side, as text where the dialect wants text."""
@@ -270,46 +562,18 @@ cdef class Sweep:
                 self.gathered[slot] = value[0]
         return 0
 
-    cdef Py_ssize_t match(self, Py_ssize_t row, int8_t* answers) noexcept nogil:
-        """matches() from ``row`` on; returns the row that raised, or the number of rows."""
-        cdef const Leaf* leaves = self.program.leaves
-        cdef const Leaf* leaf
-        cdef const int* places = self.places
-        cdef const Value* values = self.messages.values + row * self.messages.width
-        cdef Py_ssize_t rows = self.messages.rows
-        cdef Py_ssize_t gathered = -1
-        cdef int width = self.messages.width
-        cdef int start = self.program.start
-        cdef bint together = self.program.every_text
+    cdef int match_one(self, Py_ssize_t row) noexcept nogil:
+        """Truth of matches(), or RAISED; the scratch says why."""
         cdef void* body = NULL
-        cdef int at, truth, place
-        while row < rows:
-            at = start
-            while at >= 0:
-                leaf = &leaves[at]
-                if not together and leaf.kind < GENERAL:
-                    place = places[leaf.access.slot]
-                    truth = leaf_truth(leaf, &values[place] if place >= 0 else &self.gathered[leaf.access.slot], &self.scratch)
-                else:
-                    if gathered != row:
-                        gathered = row
-                        if self.gather(values) == RAISED:
-                            return row
-                        if self.program.needs_gil:
-                            body = body_at(self.messages, row)
-                    if leaf.kind < GENERAL:
-                        truth = leaf_truth(leaf, &self.gathered[leaf.access.slot], &self.scratch)
-                    else:
-                        truth = general_truth(self.program, leaf, self.gathered, body, &self.scratch)
-                if truth == RAISED:
-                    return row
-                at = leaf.next[truth]
-            answers[row] = at == ACCEPT
-            if gathered == row:
-                free_scratch(&self.scratch)
-            values += width
-            row += 1
-        return row
+        cdef int truth
+        if self.program.needs_gil:
+            body = body_at(self.messages, row)
+        if self.gather(self.messages.values + row * self.messages.width) == RAISED:
+            return RAISED
+        truth = match_values(self.program, self.gathered, body, &self.scratch)
+        if truth != RAISED:
+            free_scratch(&self.scratch)
+        return truth
 
     cdef Py_ssize_t evaluate(self, Py_ssize_t row, int8_t* answers) noexcept nogil:
         """evaluate() from ``row`` on; returns the row that raised, or the number of rows."""
@@ -334,22 +598,29 @@ cdef class Sweep:
 
 cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null):
     cdef Sweep sweep = Sweep(program, messages, missing_is_null)
-    cdef object answer = numpy.empty(messages.rows, numpy.int8)
-    cdef int8_t[::1] truths = answer
-    cdef int8_t* answers = &truths[0] if messages.rows else NULL
-    cdef Py_ssize_t row = 0
     cdef bint evaluating = question == EVALUATE
-    while True:
-        if program.needs_gil:
-            row = sweep.run(row, answers, evaluating)
-        else:
-            with nogil:
+    cdef object answer = numpy.empty(messages.rows, TRUTH if evaluating else FLAG)
+    cdef int8_t* answers
+    cdef Py_buffer buffer
+    cdef Py_ssize_t row = 0
+    if not messages.rows:
+        return answer
+    PyObject_GetBuffer(answer, &buffer, PyBUF_WRITABLE)
+    answers = <int8_t*>buffer.buf
+    try:
+        while True:
+            if program.needs_gil:
                 row = sweep.run(row, answers, evaluating)
-        if row == messages.rows:
-            return answer
-        error = raised_error(program, &sweep.scratch, row)
-        if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
-            raise error
-        truths[row] = 0 if question == MATCH_OR_REJECT else -2
-        free_scratch(&sweep.scratch)
-        row += 1
+            else:
+                with nogil:
+                    row = sweep.run(row, answers, evaluating)
+            if row == messages.rows:
+                return answer
+            error = raised_error(program, &sweep.scratch, row)
+            if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
+                raise error
+            answers[row] = 0 if question == MATCH_OR_REJECT else -2
+            free_scratch(&sweep.scratch)
+            row += 1
+    finally:
+        PyBuffer_Release(&buffer)

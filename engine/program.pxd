@@ -150,6 +150,7 @@ cdef struct Leaf:
 cdef enum:
     NO_RELATION = 255
     NO_SLOT = -1
+    FEW_TEXTS = 8            # of an IN that are compared one by one
     STACK = 8                # values on the stack of an ARITHMETIC at most
     UNDECIDED = 4            # beyond Truth: ask the general rule
 
@@ -199,27 +200,34 @@ cdef inline bint equal_text(const Value* value, const Value* constant) noexcept 
         return value.length == constant.length and pyengine_same_bytes(
             value.payload.text, constant.payload.text, value.length
         )
-    return same_text(value, constant)
+    cdef Value kept = value[0]        # so that ``value`` may live in registers
+    return same_text(&kept, constant)
 
 
-cdef inline bint is_member(const Value* value, const Value* texts, int count) noexcept nogil:
-    """``texts`` are in UTF-16 order."""
+cdef inline bint is_one_of_many(const Value* value, const Value* texts, int count) noexcept nogil:
+    cdef Value kept = value[0]
     cdef int low = 0
     cdef int middle, order
-    if count <= 8:
-        for middle in range(count):
-            if equal_text(value, &texts[middle]):
-                return True
-        return False
     while low < count:
         middle = (low + count) >> 1
-        order = order_text(&texts[middle], value)
+        order = order_text(&texts[middle], &kept)
         if order == 0:
             return True
         if order < 0:
             low = middle + 1
         else:
             count = middle
+    return False
+
+
+cdef inline bint is_member(const Value* value, const Value* texts, int count) noexcept nogil:
+    """``texts`` are in UTF-16 order."""
+    cdef int i
+    if count > FEW_TEXTS:
+        return is_one_of_many(value, texts, count)
+    for i in range(count):
+        if equal_text(value, &texts[i]):
+            return True
     return False
 
 
@@ -243,6 +251,7 @@ cdef inline int quick_truth(const Leaf* leaf, const Value* value) noexcept nogil
     """Truth of a leaf that reads one slot, given its value; UNDECIDED where rule_truth must say it."""
     cdef int java_type = value.type
     cdef int kind = leaf.kind
+    cdef Value kept
     if kind == NUMBER:
         if BYTE <= java_type <= LONG:
             return takes_integer(leaf, value.payload.integer)
@@ -259,7 +268,8 @@ cdef inline int quick_truth(const Leaf* leaf, const Value* value) noexcept nogil
                 value.payload.text, leaf.constant.payload.text, leaf.constant.length
             )
         if kind == PREFIX or kind == PATTERN:
-            return pattern_matches(leaf.pattern, value)
+            kept = value[0]
+            return pattern_matches(leaf.pattern, &kept)
     if kind == BY_RULE:
         return UNDECIDED
     if java_type == NULL_VALUE:

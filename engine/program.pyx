@@ -315,8 +315,12 @@ cdef class Compiler:
 
     cdef int text(self, str source, Value* into) except -1:
         """A text constant as UTF8; a surrogate pair is its code point."""
-        cdef bytes units = source.encode("utf-16-le", "surrogatepass")
-        cdef bytes encoded = units.decode("utf-16-le", "surrogatepass").encode("utf-8", "surrogatepass")
+        cdef bytes encoded
+        if source.isascii():
+            encoded = source.encode()
+        else:
+            encoded = source.encode("utf-16-le", "surrogatepass")
+            encoded = encoded.decode("utf-16-le", "surrogatepass").encode("utf-8", "surrogatepass")
         self.program.owned.append(encoded)
         into.type = STRING
         into.encoding = UTF8
@@ -324,16 +328,23 @@ cdef class Compiler:
         into.payload.text = <const char*>encoded
         return 0
 
-    cdef Value* texts(self, object sources) except NULL:
-        """Distinct text constants in UTF-16 order."""
-        cdef list ordered = sorted(
-            {source.encode("utf-16-be", "surrogatepass") for source in sources}
-        )
-        cdef Value* values = <Value*>self.program.take(len(ordered) * sizeof(Value))
+    cdef int take_texts(self, int node, object sources) except -1:
+        """Distinct text constants in UTF-16 order, as the node's."""
+        cdef set distinct = set(sources)
+        cdef list ordered
+        cdef Value* values
         cdef int i
+        if all([(<str>source).isascii() for source in distinct]):
+            ordered = sorted(distinct)
+        else:
+            ordered = sorted({source.encode("utf-16-be", "surrogatepass") for source in distinct})
+            ordered = [source.decode("utf-16-be", "surrogatepass") for source in ordered]
+        values = <Value*>self.program.take(len(ordered) * sizeof(Value))
         for i in range(len(ordered)):
-            self.text(ordered[i].decode("utf-16-be", "surrogatepass"), &values[i])
-        return values
+            self.text(ordered[i], &values[i])
+        self.program.nodes[node].texts = values
+        self.program.nodes[node].count = <int32_t>len(ordered)
+        return 0
 
     cdef int slot_of(self, str name) except -1:
         cdef object slot = self.slots.get(name)
@@ -399,17 +410,15 @@ cdef class Compiler:
             return node if kind == LIKE else self.add_node(NEGATION, (node,))
         if kind == IN or kind == NOT_IN:
             node = self.add_node(MEMBER, below)
+            self.take_texts(node, term.value)
             made = &self.program.nodes[node]
-            made.texts = self.texts(term.value)
-            made.count = <int32_t>len({text.encode("utf-16-le", "surrogatepass") for text in term.value})
             made.negated = kind == NOT_IN
             made.slot = self.program.nodes[<int>below[0]].slot
             return node
         if CONTAINS <= kind:
             node = self.add_node(CONTAINS_TEXT + (kind - CONTAINS) // 2, below)
+            self.take_texts(node, (term.value,))
             made = &self.program.nodes[node]
-            made.texts = self.texts((term.value,))
-            made.count = 1
             made.negated = kind == NOT_CONTAINS or kind == NOT_STARTS_WITH or kind == NOT_ENDS_WITH
             return node
         return self.call(term, below)
@@ -705,6 +714,9 @@ cdef class Compiler:
         cdef int i
         for i in range(count):
             values[i] = texts[i]
+            if is_ascii(&texts[i]):
+                values[i].encoding = LATIN1
+                continue
             source = (<const char*>texts[i].payload.text)[: texts[i].length].decode("utf-8", "surrogatepass")
             if all([ord(point) < 256 for point in source]):
                 encoded = source.encode("latin-1")
@@ -750,7 +762,6 @@ cdef class Compiler:
             program.start = last - program.start
         return 0
 
-
     cdef int bind(self, Access* access) except -1:
         """Fill in how a slot is found."""
         access.place = NO_SLOT
@@ -761,6 +772,15 @@ cdef class Compiler:
             access.hash = PyObject_Hash(name)
             access.header = self.program.headers[access.slot]
         return 0
+
+
+cdef bint is_ascii(const Value* text) noexcept nogil:
+    """Whether a text in UTF8 is the same in LATIN1."""
+    cdef uint32_t i
+    for i in range(text.length):
+        if (<const uint8_t*>text.payload.text)[i] >= 128:
+            return False
+    return True
 
 
 cdef bint is_prefix(const Pattern* pattern) noexcept nogil:

@@ -12,8 +12,8 @@ from pyengine._engine.value cimport Scratch, Value
 
 
 # Asks the leaves from ``at`` on (program.start: all) as far as a dict or a Message with values of the commonest types
-# answers them at once: ACCEPT, REJECT, or the leaf at which match_row must go on. Needs the GIL; calls no Python code but
-# the __eq__ of a dict's strange keys, whose exception match_row meets again.
+# answers them at once: ACCEPT, REJECT, or the leaf at which match_row must go on. Needs the GIL; calls no Python code
+# but the __eq__ of a dict's strange keys, whose exception match_row meets again.
 cdef int quick_match(Program program, int at, PyObject* message) noexcept
 # As matches() from ``at`` on, and as evaluate() answer: Truth; RAISED is returned, and scratch says why. -1: a Python
 # exception.

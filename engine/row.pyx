@@ -52,7 +52,9 @@ cdef extern from *:
     #else
     #define pyengine_look_up(mapping, name, hash) PyDict_GetItemWithError(mapping, name)
     #endif
+    #define pyengine_error() (PyErr_Occurred() ? -1 : 0)
     """
+    int pyengine_error() except -1       # raises what a look-up left
     PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash) noexcept nogil
     PyObject* PyErr_Occurred() noexcept nogil
     void PyErr_Clear() noexcept nogil
@@ -113,8 +115,7 @@ cdef int slow_value(Program program, PyObject* found, int slot, Value* into, Scr
 cdef int found_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1:
     """The value of what a dict has for a slot; NULL: nothing, or the look-up failed."""
     if found is NULL:
-        if PyErr_Occurred() is not NULL:
-            raise
+        pyengine_error()
         into[0] = program.defaults[slot]
         return 0
     if not quick_value(found, into) or (program.every_text and into.type != STRING):
@@ -236,12 +237,16 @@ cdef inline int find(Access* access, PyObject* mapping, Value* into) noexcept no
 
 cdef inline int find_native(Access* access, Message message, Value* into) noexcept nogil:
     cdef int at = access.place
+    cdef Value header
     if access.header == PRIORITY:
         into.type = INT
         into.payload.integer = message._priority
         return A_VALUE
     if access.header:
-        return A_VALUE if slot_value(message, access.name, access.header, into) else NOTHING
+        if not slot_value(message, access.name, access.header, &header):
+            return NOTHING
+        into[0] = header
+        return A_VALUE
     if at < 0 or at >= message.count or message.names[at] != access.name:
         at = place_of(message, access.name)
         if at < 0:
@@ -255,11 +260,9 @@ cdef inline int read_quickly(Access* access, PyObject* message, bint native, Val
     return find_native(access, <Message>message, into) if native else find(access, message, into)
 
 
-cdef inline int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nogil:
+cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nogil:
     """An ARITHMETIC; UNDECIDED where a value is no int, long or double."""
     cdef Value[STACK] stack
-    cdef Value result
-    cdef Scratch scratch              # numbers of these types take nothing of it
     cdef const StackStep* step
     cdef bint missing = False
     cdef int height = 0
@@ -297,8 +300,6 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint native) noexc
                 truth = leaf.absent
             else:
                 return at
-        elif leaf.kind == ARITHMETIC:
-            truth = computed_truth(leaf, message, native)
         else:
             return at
         if truth >= RAISED:
@@ -307,19 +308,23 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint native) noexc
     return at
 
 
-cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
-    return walk(leaves, at, message, False)
-
-
-cdef int walk_message(Leaf* leaves, int at, PyObject* message) noexcept nogil:
-    return walk(leaves, at, message, True)
-
-
 cdef int quick_match(Program program, int at, PyObject* message) noexcept:
-    if PyDict_CheckExact(<object>message):
-        return walk_dict(program.leaves, at, message)
-    if isinstance(<object>message, Message):
-        return walk_message(program.leaves, at, message)
+    cdef Leaf* leaf
+    cdef int truth
+    cdef bint native = False
+    if not PyDict_CheckExact(<object>message):
+        if not isinstance(<object>message, Message):
+            return at
+        native = True
+    while at >= 0:
+        at = walk(program.leaves, at, message, True) if native else walk(program.leaves, at, message, False)
+        if at < 0 or program.leaves[at].kind != ARITHMETIC:
+            return at
+        leaf = &program.leaves[at]
+        truth = computed_truth(leaf, message, native)
+        if truth >= RAISED:
+            return at
+        at = leaf.next[truth]
     return at
 
 

@@ -3,6 +3,8 @@
 Invariant: ``program`` is shared by the Selectors of the same text and dialect and never changes.
 """
 
+from libc.stdint cimport int8_t
+
 from pyengine._engine.program cimport Program
 from pyengine._engine.tree cimport Tree
 
@@ -16,3 +18,4 @@ cdef class Selector:
     cdef int outcome(self, object message) except -1
     cdef bint match_from(self, int at, object message) except -1
     cdef object rows_truth(self, object messages, int question)
+    cdef int ask_rows(self, list rows, int8_t* truths, Py_ssize_t count, int question) except -1

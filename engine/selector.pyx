@@ -1,6 +1,7 @@
 # cython: freethreading_compatible=True, binding=False, always_allow_keywords=False
 """See selector.pxd."""
 
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t
 from libc.string cimport memset
@@ -18,6 +19,9 @@ from pyengine._engine.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_scratch
 import numpy
 
 from pyengine.errors import SelectorEvaluationError
+
+cdef object TRUTH = numpy.dtype(numpy.int8)
+cdef object FLAG = numpy.dtype(numpy.bool_)
 
 cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
@@ -149,9 +153,9 @@ cdef class Selector:
         check_choice("missing", missing, ("raise", "null"))
         question = MATCH_OR_RAISE if on_error == "raise" else MATCH_OR_REJECT
         if isinstance(batch, PackedMessages):
-            return packed_truth(self.program, batch, question, missing == "null").view(numpy.bool_)
+            return packed_truth(self.program, batch, question, missing == "null")
         if isinstance(batch, (list, tuple)):
-            return self.rows_truth(batch, question).view(numpy.bool_)
+            return self.rows_truth(batch, question)
         return mask_columns(self.program, columns_of(batch), on_error, missing)
 
     def mask_words(self, batch, on_error="raise", missing="raise"):
@@ -179,12 +183,22 @@ cdef class Selector:
     cdef object rows_truth(self, object messages, int question):
         cdef list rows = messages if type(messages) is list else list(messages)
         cdef Py_ssize_t count = len(rows)
-        cdef object answer = numpy.empty(count, numpy.int8)
-        cdef int8_t[::1] truths = answer
+        cdef object answer = numpy.empty(count, TRUTH if question == EVALUATE else FLAG)
+        cdef Py_buffer buffer
+        if not count:
+            return answer
+        PyObject_GetBuffer(answer, &buffer, PyBUF_WRITABLE)
+        try:
+            self.ask_rows(rows, <int8_t*>buffer.buf, count, question)
+        finally:
+            PyBuffer_Release(&buffer)
+        return answer
+
+    cdef int ask_rows(self, list rows, int8_t* truths, Py_ssize_t count, int question) except -1:
+        cdef Program program = self.program
         cdef Scratch scratch
         cdef Py_ssize_t i = 0
         cdef int truth, at
-        cdef Program program = self.program
         memset(&scratch, 0, sizeof(Scratch))
         try:
             while i < count and i < len(rows):
@@ -211,7 +225,7 @@ cdef class Selector:
             release(&scratch)
         if i != count or count != len(rows):
             raise RuntimeError("the list of messages changed its length while it was read")
-        return answer
+        return 0
 
     @property
     def names(self):

@@ -119,14 +119,14 @@ cdef extern from *:
     #else
     static inline int pyengine_small_integer(PyObject *o, int64_t *value) {
         const digit *d = ((PyLongObject *)o)->ob_digit;
-        switch (Py_SIZE(o)) {
-            case 0: *value = 0; return 1;
-            case 1: *value = d[0]; return 1;
-            case -1: *value = -(int64_t)d[0]; return 1;
-            case 2: *value = (int64_t)d[1] << PyLong_SHIFT | d[0]; return 1;
-            case -2: *value = -((int64_t)d[1] << PyLong_SHIFT | d[0]); return 1;
-            default: return 0;
+        const Py_ssize_t size = Py_SIZE(o);
+        if (size >= -1 && size <= 1) {
+            *value = size * (int64_t)d[0];
+            return 1;
         }
+        if (size != 2 && size != -2) return 0;
+        *value = ((int64_t)d[1] << PyLong_SHIFT | d[0]) * (size >> 1);
+        return 1;
     }
     #endif
     /* memcmp of short texts, most of what is compared, without the call. */
