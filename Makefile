@@ -3,11 +3,12 @@
 #   make test    every test, with lint and types
 #   make bench   ratios against rivals, written to docs/benchmarks.md
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
+#   make kills   kill a durable RocketMQ cluster and its consumer 300 times
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz
+.PHONY: run test bench lint wheels venv build clean fuzz kills
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -31,6 +32,9 @@ lint: build
 
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
+
+kills: build
+	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/test_kills.py
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

@@ -59,6 +59,24 @@ def class_path() -> str:
     return path
 
 
+@functools.cache
+def rocketmq_class_path() -> str:
+    """RocketMQ's client (fetched with mvn on first use) and the compiled harness of bench/java/rocketmq."""
+    for tool in ("java", "javac", "mvn"):
+        if shutil.which(tool) is None:
+            raise RivalMissingError(f"no {tool} on PATH (Debian: apt-get install default-jdk-headless maven)")
+    sources, jars, classes = SOURCES / "rocketmq", BUILD / "rocketmq-jars", BUILD / "rocketmq-classes"
+    if not list(jars.glob("rocketmq-client-*.jar")):
+        _run(
+            ["mvn", "-q", "-B", "-f", sources / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
+            "fetching RocketMQ's client from Maven Central",
+        )
+    source, built = sources / "Clients.java", classes / "Clients.class"
+    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
+        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, source], "compiling bench/java/rocketmq")
+    return f"{jars}/*:{classes}"
+
+
 def description() -> str:
     """Which ActiveMQ and which JVM, or why there is none."""
     try:
@@ -73,11 +91,12 @@ def description() -> str:
 class Jvm:
     """One JVM that runs one class of bench/java; ask() sends a request and returns its reply."""
 
-    def __init__(self, main: str, heap: str = "256m") -> None:
+    def __init__(self, main: str, heap: str = "256m", path: str | None = None) -> None:
         self._process = subprocess.Popen(
-            ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", "-cp", class_path(), main],
+            ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", "-cp", path or class_path(), main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if path else None,
             text=True,
             encoding="utf-8",
         )

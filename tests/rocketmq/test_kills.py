@@ -1,0 +1,145 @@
+"""A durable cluster and its consumer, killed at any moment: nothing lost, repeats bounded, offsets never go back.
+
+PYENGINE_KILLS says how many kills (``make kills``: 300).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pyengine import rocketmq
+from pyengine.clock import ManualClock
+from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageQueue
+from pyengine.rocketmq.offset_files import read_consumer_offsets, read_or_backup
+
+KILLS = int(os.environ.get("PYENGINE_KILLS", "30"))
+QUEUES = 2
+SENT_A_STEP = 6
+STEPS_UNTIL_WRITTEN = 4  # consumed, committed by the client every second, written by the broker a second later
+FAILS = 10  # every tenth message is given back once
+
+
+def consume(folder: Path, out: int, start: int, steps: int) -> None:
+    """Send, consume and tell what was done, a line each, a virtual second a step; then drain the queues."""
+    clock = ManualClock(now=1_700_000_000_000 + start * 100_000_000)
+    with rocketmq.Broker(folder, clock=clock, segment_bytes=100_000) as broker:
+        broker.create_topic("T", QUEUES)
+        producer = rocketmq.Producer(broker)
+        consumer = rocketmq.DefaultMQPushConsumer(
+            "G",
+            broker=broker,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            persist_consumer_offset_interval=1000,
+        )
+        consumer.subscribe("T")
+
+        def listen(messages: list[rocketmq.MessageExt], context: object) -> ConsumeConcurrentlyStatus:
+            for message in messages:
+                assert message.body is not None
+                if int(message.body) % FAILS == 0 and message.reconsume_times == 0:
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER
+                place = "retry" if message.reconsume_times else f"{message.queue_id}"
+                os.write(out, b"C %b %b %d\n" % (message.body, place.encode(), message.queue_offset))
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer.register_message_listener(listen)
+        consumer.start()
+        os.write(out, b"R\n")
+        for step in range(steps):
+            for number in range(SENT_A_STEP):
+                body = b"%d" % ((start * 10_000 + step) * SENT_A_STEP + number)
+                producer.send("T", body)
+                os.write(out, b"S %b\n" % body)
+            clock.advance(1000)
+            broker.persist_offsets()
+        clock.advance(120_000)
+        consumer.shutdown()
+
+
+def run(folder: Path, start: int, kill_after: float | None) -> list[list[bytes]]:
+    """What a child process told before it was killed, or ended."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            consume(folder, writing, start, 10_000 if kill_after is not None else 0)
+        except BaseException:
+            os.write(writing, b"E " + traceback.format_exc().replace("\n", " | ").encode() + b"\n")
+        os._exit(0)
+    os.close(writing)
+    told = b""
+    with os.fdopen(reading, "rb") as pipe:
+        if kill_after is not None:
+            while b"R\n" not in told and b"E " not in told:
+                told += os.read(pipe.fileno(), 65536)
+            time.sleep(kill_after)
+            os.kill(child, signal.SIGKILL)
+        told += pipe.read()
+    os.waitpid(child, 0)
+    lines = [line.split(b" ", 1) if line.startswith(b"E") else line.split() for line in told.split(b"\n")[:-1]]
+    assert not any(line[0] == b"E" for line in lines), lines[-1]
+    return lines
+
+
+def committed(folder: Path) -> dict[int, int]:
+    """The offsets in consumerOffset.json."""
+    found = read_or_backup(folder / "broker-a" / "config" / "consumerOffset.json", read_consumer_offsets)
+    return {} if found is None else found[0].get("T@G", {})
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_kills_lose_nothing_repeat_little_and_never_move_offsets_back(tmp_path: Path) -> None:
+    random = Random(4)
+    sent: set[int] = set()
+    consumed: set[int] = set()
+    reached: dict[int, int] = defaultdict(int)  # queue -> one past the highest offset consumed
+    # What may repeat: a few steps behind the last offset file, and what was sent since it was last written.
+    allowed = dict.fromkeys(range(QUEUES), SENT_A_STEP * STEPS_UNTIL_WRITTEN)
+    repeats = 0
+    for start in range(KILLS + 1):
+        before = committed(tmp_path)
+        last = start == KILLS
+        lines = run(tmp_path, start, None if last else random.choice((0.0, 0.005, 0.02, 0.05)) * random.random())
+        repeated: dict[int, int] = defaultdict(int)
+        for kind, *rest in lines:
+            if kind == b"S":
+                sent.add(int(rest[0]))
+            elif kind == b"C":
+                consumed.add(int(rest[0]))
+                if rest[1] != b"retry":
+                    queue, offset = int(rest[1]), int(rest[2])
+                    assert offset >= before.get(queue, 0), "nothing below the committed offset comes again"
+                    repeated[queue] += offset < reached[queue]
+                    reached[queue] = max(reached[queue], offset + 1)
+        repeats += sum(repeated.values())
+        for queue, count in repeated.items():
+            assert count <= allowed[queue], f"start {start}: queue {queue} repeats {count} of {allowed[queue]}"
+        after = committed(tmp_path)
+        for queue in allowed:
+            if after.get(queue, 0) > before.get(queue, 0):
+                allowed[queue] = SENT_A_STEP * STEPS_UNTIL_WRITTEN
+            else:
+                allowed[queue] += 1 + sum(line[0] == b"S" for line in lines)
+        for queue, offset in after.items():
+            assert before.get(queue, 0) <= offset <= reached[queue] + 1
+            assert offset <= end_of(tmp_path, queue)
+        assert set(before) <= set(after)
+    assert sent <= consumed, f"lost: {sorted(sent - consumed)[:10]}"
+    assert len(sent) > 3 * KILLS
+    assert repeats > 0, "no kill came between consuming and committing"
+
+
+def end_of(folder: Path, queue: int) -> int:
+    """Where a queue ends, by the broker's own files."""
+    with rocketmq.Broker(folder, clock=ManualClock()) as broker:
+        return broker.max_offset(MessageQueue("T", "broker-a", queue))
