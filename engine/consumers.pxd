@@ -9,7 +9,7 @@ taken by the same consumers. Predicate 0 asks nothing.
 Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
 handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
 ``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
-``open_total`` is their sum. While ``sorted`` is true and priorities count, the list ascends by (-priority, assigned
+``open_total`` is their sum. Who is slow is filled. While ``sorted`` is true and priorities count, the list ascends by (-priority, assigned
 groups once there is a group map).
 """
 
@@ -46,7 +46,8 @@ cdef struct Consumer:
     uint8_t browser
     uint8_t exclusive            # asked for it
     uint8_t open
-    uint8_t slow
+    uint8_t filled               # has no credit; a browser never
+    uint8_t slow                 # was found so in a round, and is since
     uint8_t done                 # browser: the pass is over
 
 
@@ -75,6 +76,8 @@ cdef class ConsumerList:
     cdef int32_t* order
     cdef int32_t size
     cdef int32_t elected         # slot, -1 none
+    cdef int32_t unmarked        # filled, and not slow
+    cdef list slowed             # ids that became slow since the caller last asked
     cdef bint paused
     cdef bint sorted             # but for one consumer, ``displaced``, whose count went down
     cdef int32_t displaced       # -1 none
@@ -109,6 +112,7 @@ cdef class ConsumerList:
     cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil
     cdef int refresh(self, int32_t slot) noexcept nogil        # recompute open; 1 opened, -1 closed, 0 unchanged
     cdef void refresh_all(self) noexcept nogil
+    cdef int mark_slow(self, int32_t until) except -1         # those without credit, in list order, before ``until``
     cdef void append(self, int32_t slot) noexcept nogil
     cdef void withdraw(self, int32_t slot) noexcept nogil
     cdef void displace(self, int32_t slot) noexcept nogil

@@ -34,6 +34,7 @@ cdef class ConsumerList:
         memset(self.recent_class, 0xFF, sizeof(self.recent_class))
         self.word_count = 1
         self.open_words = <uint64_t*> larger(NULL, 0, sizeof(uint64_t))
+        self.slowed = []
         self.predicate_for(None, -1)
         self.predicates[0].users = 1
 
@@ -270,6 +271,11 @@ cdef class ConsumerList:
 
     cdef int refresh(self, int32_t slot) noexcept nogil:
         cdef int32_t predicate = self.at[slot].predicate
+        cdef bint filled = self.at[slot].live and not self.at[slot].browser and self.full(slot)
+        if filled != self.at[slot].filled:
+            self.at[slot].filled = filled
+            self.unmarked += 1 if filled else -(not self.at[slot].slow)
+            self.at[slot].slow = 0
         cdef bint opened = (
             self.at[slot].live and not self.at[slot].browser and not self.paused
             and (self.elected < 0 or self.elected == slot) and not self.full(slot))
@@ -298,6 +304,18 @@ cdef class ConsumerList:
         cdef int32_t slot
         for slot in range(self.slots):
             self.refresh(slot)
+
+    cdef int mark_slow(self, int32_t until) except -1:
+        cdef int32_t index, slot
+        for index in range(self.size):
+            slot = self.order[index]
+            if slot == until:
+                break
+            if self.at[slot].filled and not self.at[slot].slow:
+                self.at[slot].slow = 1
+                self.unmarked -= 1
+                self.slowed.append(self.at[slot].id)
+        return 0
 
     cdef bint precedes(self, int32_t left, int32_t right) noexcept nogil:
         """Strictly before, by (-priority, assigned groups)."""
@@ -382,7 +400,7 @@ cdef class ConsumerList:
 
     def _check(self):
         """Assert the invariants of consumers.pxd."""
-        cdef int32_t slot, index, predicate, total = 0
+        cdef int32_t slot, index, predicate, total = 0, unmarked = 0
         live = [slot for slot in range(self.slots) if self.at[slot].live]
         assert sorted(self.order[index] for index in range(self.size)) == live
         assert {self.at[slot].id: slot for slot in live} == self.slot_of
@@ -394,7 +412,11 @@ cdef class ConsumerList:
                 and self.elected in (-1, slot))
             opened[self.at[slot].predicate] += self.at[slot].open
             total += self.at[slot].open
+            assert self.at[slot].filled == (not self.at[slot].browser and self.full(slot))
+            assert self.at[slot].filled or not self.at[slot].slow
+            unmarked += self.at[slot].filled and not self.at[slot].slow
         assert total == self.open_total
+        assert self.unmarked == unmarked
         for predicate in range(self.predicate_count):
             assert self.predicates[predicate].open == opened[predicate]
             bit = (self.open_words[predicate >> 6] >> (predicate & 63)) & 1

@@ -131,6 +131,7 @@ cdef class Pending:
     cdef int replace_all(self) except -1                      # consumers, classes or all groups changed
     cdef int wake(self, int32_t slot) except -1               # a consumer opened
     cdef int32_t next_ready(self) except -2                   # next message worth trying, -1 none
+    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil   # does one wait in between? -1: to the end
     cdef int retire(self, int32_t message) except -1          # nobody took it after all
     cdef Moment last_look(self, int32_t key) noexcept nogil   # at a group, for a message of it that waits
     cdef int settle(self) except -1                           # reckon every look-up that was not made

@@ -560,6 +560,17 @@ cdef class Pending:
                 self.block(lane)
         return -1
 
+    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil:
+        cdef int tier, last = 19 if message < 0 else <int> (self.at[message].position >> 58)
+        cdef int32_t found
+        for tier in range(last + 1):
+            found = self.window[tier].last
+            if message >= 0 and tier == last:
+                found = self.at[message].previous
+            if found >= 0 and self.at[found].position > after:
+                return True
+        return False
+
     cdef int retire(self, int32_t message) except -1:
         cdef int32_t lane = self.buckets[self.at[message].bucket].lane
         self.unready(lane)

@@ -521,14 +521,20 @@ cdef class Queue(Rounds):
         return self.consumers.at[self.pending.at[message].consumer].id
 
     def counters_of(self, consumer):
-        """What a consumer's subscription counts: ``enqueued``, ``dispatched``, ``dequeued``, ``held``."""
+        """What a consumer's subscription counts: ``enqueued``, ``dispatched``, ``dequeued``, ``held``, ``slow``."""
         cdef int32_t slot = self.slot_of(consumer)
         return {
             "enqueued": self.consumers.at[slot].enqueued,
             "dispatched": self.consumers.at[slot].dispatched,
             "dequeued": self.consumers.at[slot].dequeued,
             "held": self.consumers.at[slot].held.count,
+            "slow": self.consumers.at[slot].slow,
         }
+
+    def take_slow(self):
+        """Ids of the consumers that a round found without credit while they were not slow, since the last call."""
+        result, self.consumers.slowed = self.consumers.slowed, []
+        return result
 
     def take_removed(self):
         """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,

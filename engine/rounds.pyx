@@ -288,6 +288,8 @@ cdef class Rounds:
             self.groups.now.position = index
             message = self.fresh[index]
             slot = self.choose(message, changed) if self.consumers.open_total else -1
+            if self.consumers.unmarked:
+                self.consumers.mark_slow(slot)
             if slot >= 0:
                 self.hand_out(message, slot, now)
                 self.regrouped(changed)
@@ -299,6 +301,7 @@ cdef class Rounds:
     cdef int hop(self, int64_t now) except -1:
         # From one message somebody can take to the next, in order; what nobody can take is not looked at.
         cdef int32_t message, slot
+        cdef int64_t looked = -1
         cdef int32_t changed[2]
         self.pending.begin()
         self.groups.now.round += 1
@@ -306,10 +309,15 @@ cdef class Rounds:
         try:
             while True:
                 message = self.pending.next_ready()
+                if self.consumers.unmarked and self.pending.passes(looked, message):
+                    self.consumers.mark_slow(-1)
                 if message < 0:
                     break
+                looked = self.pending.at[message].position
                 self.pending.frontier = self.groups.now.position = self.pending.at[message].position
                 slot = self.choose(message, changed)
+                if self.consumers.unmarked:
+                    self.consumers.mark_slow(slot)
                 if slot < 0:
                     self.pending.retire(message)
                     continue

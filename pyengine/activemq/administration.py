@@ -51,9 +51,13 @@ class Administration:
         """What JMX shows of the consumers (of one destination, or all), in the order in which they were added."""
         with self.outbox:
             wanted = None if destination is None else self._existing(destination).destination
+            away = (durable for durable in self.topics.durables.values() if durable.subscription.topic is None)
             return tuple(
-                self._subscription_view(subscription)
-                for subscription in self._subscriptions.values()
+                self._subscription_view(subscription, number)
+                for subscription, number in (
+                    *((each, each.topic) for each in self._subscriptions.values()),
+                    *((each.subscription, each.number) for each in away),
+                )
                 if wanted is None or subscription.covers(wanted)
             )
 
@@ -299,18 +303,19 @@ class Administration:
             discarded_count=counts["discarded"],
         )
 
-    def _subscription_view(self, subscription: Subscription) -> SubscriptionView:
+    def _subscription_view(self, subscription: Subscription, topic: int | None) -> SubscriptionView:
         info = subscription.info
         counts = {"pending": 0, "in_flight": 0, "enqueued": 0, "dispatched": 0, "dequeued": 0, "consumed": 0}
         discarded, limit, slow = 0, -1, subscription.slow
         for queue, number in subscription.queues.items():
             here = queue.core.counters_of(number)
             counts["in_flight"] += here["held"]
+            slow = slow or (bool(here["slow"]) and queue.broker.release != "5.17")
             for name in ("enqueued", "dispatched", "dequeued"):
                 counts[name] += here[name]
             counts["consumed"] += here["dequeued"]
-        if subscription.topic is not None:
-            here = self.topics.region.subscription_statistics(subscription.topic)
+        if topic is not None:
+            here = self.topics.region.subscription_statistics(topic)
             discarded, limit, slow = here["discarded"], here["limit"], bool(here["slow"])
             counts = {
                 "pending": here["pending"],
@@ -327,7 +332,7 @@ class Administration:
             destination_name=info.destination.name,
             destination=info.destination,
             selector=info.selector,
-            active=True,
+            active=topic == subscription.topic,
             pending_queue_size=counts["pending"],
             dispatched_queue_size=counts["in_flight"],
             message_count_awaiting_acknowledge=counts["in_flight"],

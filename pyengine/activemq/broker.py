@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
@@ -19,13 +19,13 @@ from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router, parts_of
-from pyengine.activemq.store import SqliteStore, SyncStrategy
+from pyengine.activemq.store import SqliteStore, StoredSubscription, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
-from pyengine.activemq.topics import Topics
+from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, JMSError
+from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 E = TypeVar("E", bound=Event)
@@ -44,8 +44,12 @@ class Broker(Administration):
     means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and composite destinations; the
     broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
     messages again later. journal_disk_sync_strategy: see SqliteStore. cursor_limit: with a store, how many messages of
-    a queue stand ready in memory besides those that are paged in and in flight; at least two pages. clock: SystemClock
-    by default; with a ManualClock nothing happens by itself.
+    a queue stand ready in memory besides those that are paged in and in flight; at least two pages.
+    release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
+    (AMQ-9153), and a topic counts messages that expired while they waited as discarded (AMQ-9168).
+    offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
+    looked at every offline_durable_subscriber_task_schedule ms. clock: SystemClock by default; with a ManualClock
+    nothing happens by itself.
 
     Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
     another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
@@ -62,6 +66,9 @@ class Broker(Administration):
         redelivery_plugin: RedeliveryPlugin | None = None,
         journal_disk_sync_strategy: SyncStrategy = "periodic",
         cursor_limit: int = 5000,
+        release: Literal["newest", "5.17"] = "newest",
+        offline_durable_subscriber_timeout: int = -1,
+        offline_durable_subscriber_task_schedule: int = 300_000,
         clock: Clock | None = None,
     ) -> None:
         self._closed = True
@@ -73,6 +80,10 @@ class Broker(Administration):
         self._owns_clock = clock is None
         self.store = None if directory is None else SqliteStore(directory, journal_disk_sync_strategy)
         self.cursor_limit = cursor_limit
+        self.release = release
+        self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
+        self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
+        self.started = self.clock.now()
         self.outbox = Outbox(None if self.store is None else self.store.seal)
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
@@ -84,11 +95,14 @@ class Broker(Administration):
         self._transactions: dict[str, Transaction] = {}
         self._producers: dict[str, tuple[str, Destination | None]] = {}
         self._connected = 0
+        self._no_task = DispatchTask(self.clock, "", lambda command: None)
         self._closed = False
         _RUNNING[name] = self
         with self.outbox:
-            for known in () if self.store is None else self.store.destinations():
-                self.router.find(parse_destination(known)[0])
+            if self.store is not None:
+                for known in self.store.destinations():
+                    self.router.find(parse_destination(known)[0])
+                self.topics.recover(self.store)
 
     # Life
 
@@ -227,16 +241,27 @@ class Broker(Administration):
             for pattern in patterns:
                 if not pattern.is_pattern:
                     self.router.find(pattern, create_temporary=True)
+            if info.subscription_name:
+                self.topics.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
             self.report(ConsumerStarted(info.destination, info))
-            for destination in [found for name, found in self.router.destinations.items() if subscription.covers(name)]:
-                destination.add(subscription)
+            if not info.subscription_name:
+                covered = [found for name, found in self.router.destinations.items() if subscription.covers(name)]
+                for destination in covered:
+                    destination.add(subscription)
+        self._written()
 
     def attach_waiting(self, destination: AnyDestination) -> None:
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
+        if isinstance(destination, TopicDestination):
+            self.topics.attach_durables(destination)
         for subscription in list(self._subscriptions.values()):
-            if subscription.spread and subscription.covers(destination.destination):
+            if (
+                subscription.spread
+                and not subscription.info.subscription_name
+                and subscription.covers(destination.destination)
+            ):
                 destination.add(subscription)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
@@ -251,13 +276,37 @@ class Broker(Administration):
         subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
         for queue in list(subscription.queues):
             queue.remove(subscription, last_delivered=last_delivered, lost=lost)
-        self.topics.remove(subscription)
+        self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
         subscription.held.clear()
         self.report(ConsumerClosed(subscription.info.destination, subscription.info))
 
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
-        raise InvalidDestinationError(f"no durable subscription {name!r} of client {client_id!r}")
+        with self.outbox:
+            self.topics.unsubscribe(client_id, name)
+        self._written()
+
+    def absent_subscriber(self, kept: StoredSubscription) -> Subscription:
+        """A durable subscription from the store, whose consumer has not come yet."""
+        destination = parse_destination(kept.destination)[0]
+        patterns = parts_of(destination)
+        info = ConsumerInfo(
+            consumer_id="",
+            session_id="",
+            connection_id="",
+            destination=destination,
+            prefetch_size=100,
+            selector=kept.selector,
+            subscription_name=kept.name,
+            no_local=kept.no_local,
+        )
+        for pattern in patterns:
+            if not pattern.is_pattern:
+                self.router.find(pattern)
+        nobody = Connection("", kept.client_id, ConnectionSink(lambda command: None), self._no_task)
+        policy = next(filter(None, map(self.policies.policy_of, patterns)), None)
+        selector = None if kept.selector is None else Selector(kept.selector)
+        return Subscription(info, nobody, patterns, selector, policy, 100)
 
     # Messages
 

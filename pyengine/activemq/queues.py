@@ -9,7 +9,7 @@ from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind, Delivery, Queue
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
-from pyengine.activemq.events import NoConsumer
+from pyengine.activemq.events import NoConsumer, SlowConsumer
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
@@ -315,6 +315,7 @@ class QueueDestination:
             for delivery in self.core.run(now, 1 if self.behind else -1):
                 self._hand(delivery, now)
             self._removed("")
+            self._slow()
             if not self.behind or self.core.wakeups in (0, due):
                 break
         starts = self.core.starts_at
@@ -350,6 +351,12 @@ class QueueDestination:
                 self._note_redelivery(delivery.body)
             subscription.held[message.message_id or ""] = (self, delivery.message)
         subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
+
+    def _slow(self) -> None:
+        for number in self.core.take_slow():
+            subscription = self.subscriptions.get(number)
+            if subscription is not None and self.broker.release != "5.17":
+                self.broker.report(SlowConsumer(self.destination, subscription.info))
 
     def _note_redelivery(self, message: Message) -> None:
         """persistJMSRedelivered: after a restart, what was dispatched once is redelivered."""

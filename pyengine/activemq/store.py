@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -51,6 +52,17 @@ class Stored(NamedTuple):
     priority: int
     redeliveries: int
     message: Message
+
+
+class StoredSubscription(NamedTuple):
+    """A durable subscription as it lies in the store."""
+
+    number: int
+    client_id: str
+    name: str
+    destination: str
+    selector: str | None
+    no_local: bool
 
 
 class SqliteStore:
@@ -158,6 +170,28 @@ class SqliteStore:
             for sequence, priority, redeliveries, headers, body in self._db.execute(query, arguments)
         ]
 
+    def subscriptions(self) -> list[StoredSubscription]:
+        """The durable subscriptions that were written, in the order in which they were made."""
+        query = "SELECT id, client_id, name, destination, selector, no_local FROM subscription ORDER BY id"
+        return [
+            StoredSubscription(number, client_id, name, destination, selector, bool(no_local))
+            for number, client_id, name, destination, selector, no_local in self._db.execute(query)
+        ]
+
+    def referenced(self) -> Iterator[tuple[str, Stored, list[int]]]:
+        """The messages that durable subscriptions wait for, by sequence: destination, message, subscriptions."""
+        names = {number: name for name, number in self._names.items()}
+        query = (
+            "SELECT m.destination, m.sequence, m.priority, m.redeliveries, m.headers, m.body, r.subscription "
+            "FROM reference r JOIN message m ON m.destination = r.destination AND m.sequence = r.sequence "
+            "ORDER BY r.sequence, r.subscription"
+        )
+        for (where, sequence), rows in groupby(self._db.execute(query), key=lambda row: row[:2]):
+            found = list(rows)
+            _, _, priority, redeliveries, headers, body, _ = found[0]
+            stored = Stored(sequence, priority, redeliveries, decode_message(headers, body))
+            yield names[where], stored, [row[6] for row in found]
+
     # Changes of the present unit
 
     def add(self, destination: int, message: Message, redeliveries: int = 0) -> int:
@@ -178,6 +212,29 @@ class SqliteStore:
             self._current.added[sequence] = (destination, added[1], redeliveries)
         else:
             self._current.counters.append((redeliveries, destination, sequence))
+
+    def add_subscription(
+        self, client_id: str, name: str, destination: str, selector: str | None, no_local: bool
+    ) -> int:
+        """Keep a durable subscription; returns its number."""
+        self._subscription += 1
+        row = (self._subscription, client_id, name, destination, selector, no_local)
+        self._current.others.append(("INSERT INTO subscription VALUES (?, ?, ?, ?, ?, ?)", row))
+        return self._subscription
+
+    def remove_subscription(self, number: int) -> None:
+        """Forget a durable subscription; its references are released before."""
+        self._current.others.append(("DELETE FROM subscription WHERE id = ?", (number,)))
+
+    def refer(self, subscription: int, destination: int, sequence: int) -> None:
+        """A durable subscription waits for a message."""
+        row = (subscription, sequence, destination)
+        self._current.others.append(("INSERT INTO reference VALUES (?, ?, ?)", row))
+
+    def release(self, subscription: int, sequence: int) -> None:
+        """It waits for it no more."""
+        query = "DELETE FROM reference WHERE subscription = ? AND sequence = ?"
+        self._current.others.append((query, (subscription, sequence)))
 
     def seal(self) -> None:
         """The present unit is complete: it is written whole, with the next ``wait`` or ``load``."""
@@ -256,20 +313,22 @@ class SqliteStore:
 class _Unit:
     """Changes to be written together."""
 
-    __slots__ = ("added", "counters", "destinations", "removed")
+    __slots__ = ("added", "counters", "destinations", "others", "removed")
 
     def __init__(self) -> None:
         self.destinations: list[tuple[int, str]] = []
         self.added: dict[int, tuple[int, Message, int]] = {}
         self.removed: list[tuple[int, int]] = []
         self.counters: list[tuple[int, int, int]] = []
+        self.others: list[tuple[str, tuple[str | int | None, ...]]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.destinations or self.added or self.removed or self.counters)
+        return bool(self.destinations or self.added or self.removed or self.counters or self.others)
 
     def merge(self, later: _Unit) -> None:
         """These changes, then those of a later unit. A message that comes and goes within them is never written."""
         self.destinations += later.destinations
+        self.others += later.others
         self.added.update(later.added)
         for destination, sequence in later.removed:
             if self.added.pop(sequence, None) is None:
@@ -293,6 +352,8 @@ class _Unit:
             db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
         if self.removed:
             db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
+        for statement, row in self.others:
+            db.execute(statement, row)
         change: Counter[int] = Counter(destination for destination, _, _ in self.added.values())
         change.subtract(destination for destination, _ in self.removed)
         db.executemany(

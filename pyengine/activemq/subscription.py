@@ -37,7 +37,9 @@ class Subscription:
 
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
     queues. held: what it was given and has not acknowledged, by message id, in the order in which it was given: where
-    it came from (a queue, or the topics) and its handle there.
+    it came from (a queue, or the topics) and its handle there. acknowledged: the newest message that a topic's consumer
+    acknowledged, with its handle. spread: it may consume several destinations, with one
+    prefetch for all.
     """
 
     info: ConsumerInfo
@@ -49,13 +51,13 @@ class Subscription:
     queues: dict[QueueDestination, int] = field(default_factory=dict)
     topic: int | None = None
     held: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    acknowledged: dict[str, int] = field(default_factory=dict)
     last_acknowledged: int = 0
     slow: bool = False
+    spread: bool = field(init=False)
 
-    @property
-    def spread(self) -> bool:
-        """True if it may consume several destinations, with one prefetch for all."""
-        return len(self.patterns) > 1 or self.patterns[0].is_pattern
+    def __post_init__(self) -> None:
+        self.spread = len(self.patterns) > 1 or self.patterns[0].is_pattern
 
     def covers(self, destination: Destination) -> bool:
         """True if it consumes ``destination``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyengine._engine.audit import Audit
@@ -33,10 +34,11 @@ from pyengine._engine.topic_ledger import EventKind, TopicDelivery
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
 from pyengine.activemq.events import MessageDiscarded, NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import TopicAcknowledged, Transaction
 from pyengine.clock import Timer
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import (
     ConstantPendingMessageLimitStrategy,
@@ -55,6 +57,21 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 TICK = 1000
+NO_POLICY = Policy("")
+
+
+@dataclass(slots=True, eq=False)
+class Durable:
+    """A durable subscription, with or without its consumer. number: its id in the core. stored: its number in the
+    store. subscription: as its last consumer asked for it. references: handles of the messages that the store keeps
+    for it."""
+
+    client_id: str
+    name: str
+    number: int
+    stored: int
+    subscription: Subscription
+    references: set[int] = field(default_factory=set)
 
 
 def limit_of(policy: Policy | None) -> PendingLimit | None:
@@ -110,9 +127,13 @@ class TopicDestination:
         self.policy = policy
         self.subscriptions: list[Subscription] = []
         self.number = broker.topics.add(self)
+        self._scan: Timer | None = None
+        self._made = broker.clock.now()
 
     def dispose(self) -> None:
         """The topic is removed."""
+        if self._scan is not None:
+            self._scan.cancel()
         self.broker.topics.region.remove_topic(self.number)
         del self.broker.topics.destinations[self.number]
 
@@ -128,10 +149,26 @@ class TopicDestination:
         outcomes = topics.region.send(self.number, message, now=self.broker.clock.now())
         topics.carry_out(outcomes)
         topics.plan_tick()
+        if message.expiration:
+            self.plan_scan()
         if self.policy is not None and self.policy.selector_errors == "exact":
             for outcome in outcomes:
                 if isinstance(outcome, Outcome) and outcome.kind is EventKind.SELECTOR_FAILED:
                     raise JMSError(f"the topic stopped serving the message: {outcome.detail}")
+
+    def plan_scan(self) -> None:
+        """The broker looks for expired messages for ever; a look that can find nothing is left out."""
+        period = (self.policy or NO_POLICY).expire_messages_period
+        stored = self.broker.topics.region.statistics(self.number)["stored"]
+        if period > 0 and stored and (self._scan is None or not self._scan.pending):
+            now = self.broker.clock.now()
+            self._scan = self.broker.call_at(now + period - (now - self._made) % period, self._expire)
+
+    def _expire(self) -> None:
+        topics = self.broker.topics
+        limit = (self.policy or NO_POLICY).max_expire_page_size
+        topics.carry_out(topics.region.expire(self.number, self.broker.clock.now(), limit=limit))
+        self.plan_scan()
 
 
 class Topics:
@@ -139,12 +176,17 @@ class Topics:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.region = TopicRegion()
+        self.region = TopicRegion(expired_as_discarded=broker.release == "5.17")
         self.destinations: dict[int, TopicDestination] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
         self._tick: Timer | None = None
+        self._cleanup: Timer | None = None
         self._keys = 0
+        self._cause = ""
+        self.durables: dict[tuple[str, str], Durable] = {}
+        self._durable_of: dict[int, Durable] = {}
+        self._stored: dict[int, tuple[int, int, int]] = {}
 
     def add(self, topic: TopicDestination) -> int:
         """A new topic; returns its number in the core."""
@@ -189,8 +231,8 @@ class Topics:
             self._subscriptions[subscription.topic] = subscription
         return subscription.topic
 
-    def remove(self, subscription: Subscription) -> None:
-        """A consumer leaves: what waits for it is gone."""
+    def remove(self, subscription: Subscription, *, last_delivered: str | None, lost: bool) -> None:
+        """A consumer leaves: what waits for it is gone, but for a durable subscription's, which waits on."""
         if subscription.topic is None:
             return
         number, subscription.topic = subscription.topic, None
@@ -200,8 +242,172 @@ class Topics:
         for topic in self.destinations.values():
             if subscription in topic.subscriptions:
                 topic.subscriptions.remove(subscription)
-        self.region.close(number)
         del self._subscriptions[number]
+        if number not in self._durable_of:
+            self.region.close(number)
+            return
+        now = self.broker.clock.now()
+        last = None
+        if not lost and last_delivered is not None:
+            _, last = subscription.held.get(last_delivered, (None, subscription.acknowledged.get(last_delivered)))
+        self.region.deactivate(number, last_delivered=last, now=now)
+        self._plan_cleanup()
+
+    # Durable subscriptions
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """The consumer of a durable subscription comes. Raises JMSError if another one is there."""
+        info, policy = subscription.info, subscription.policy
+        client_id = subscription.connection.client_id or info.connection_id
+        key = (client_id, info.subscription_name)
+        topics = [
+            topic
+            for topic in self.broker.router.destinations.values()
+            if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
+        ]
+        number, outcome = self.region.subscribe(
+            *key,
+            [topic.number for topic in topics],
+            destination=str(info.destination),
+            selector=subscription.selector,
+            priority=info.priority,
+            prefetch=subscription.prefetch,
+            no_local=info.no_local,
+            connection=info.connection_id,
+            name=info.consumer_id or None,
+            retroactive=info.retroactive,
+            prioritized_messages=policy is not None and policy.prioritized_messages,
+            use_prefetch_extension=policy is None or policy.use_prefetch_extension,
+            now=self.broker.clock.now(),
+        )
+        durable = self.durables.get(key)
+        if durable is None or durable.number != number:
+            if durable is not None:
+                self._forget_durable(durable)
+            stored = 0
+            if self.broker.store is not None:
+                stored = self.broker.store.add_subscription(*key, str(info.destination), info.selector, info.no_local)
+            durable = self._remember_durable(Durable(*key, number, stored, subscription))
+        durable.subscription = subscription
+        subscription.topic = number
+        self._subscriptions[number] = subscription
+        for topic in topics:
+            topic.subscriptions.append(subscription)
+        self.carry_out(outcome)
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""
+        self.region.unsubscribe(client_id, name)
+        self._forget_durable(self.durables[client_id, name])
+
+    def attach_durables(self, topic: TopicDestination) -> None:
+        """A topic is new: durable subscriptions of patterns that cover it, also those whose consumer is away."""
+        for durable in self.durables.values():
+            subscription = durable.subscription
+            if subscription.spread and subscription.covers(topic.destination):
+                if subscription.topic is not None:
+                    topic.subscriptions.append(subscription)
+                self.carry_out(self.region.attach(durable.number, topic.number, now=self.broker.clock.now()))
+
+    def recover(self, store: SqliteStore) -> None:
+        """Bring back the durable subscriptions of a store and what each still has to get."""
+        by_stored: dict[int, Durable] = {}
+        now = self.broker.clock.now()
+        for kept in store.subscriptions():
+            subscription = self.broker.absent_subscriber(kept)
+            topics = [
+                topic.number
+                for topic in self.broker.router.destinations.values()
+                if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
+            ]
+            policy = subscription.policy
+            number, outcome = self.region.subscribe(
+                kept.client_id,
+                kept.name,
+                topics,
+                destination=kept.destination,
+                selector=subscription.selector,
+                no_local=kept.no_local,
+                connection=("away", kept.number),
+                prioritized_messages=policy is not None and policy.prioritized_messages,
+                active=False,
+                now=now,
+            )
+            self.carry_out(outcome)
+            durable = Durable(kept.client_id, kept.name, number, kept.number, subscription)
+            by_stored[kept.number] = self._remember_durable(durable)
+        for name, stored, waiting in store.referenced():
+            (destination,) = parse_destination(name)
+            topic = self.broker.router.find(destination)
+            assert isinstance(topic, TopicDestination)
+            handle = stored.sequence
+            self.region.restore(
+                topic.number, stored.message, handle, {by_stored[each].number: stored.redeliveries for each in waiting}
+            )
+            self._stored[handle] = (store.destination(name), stored.sequence, len(waiting))
+            for each in waiting:
+                by_stored[each].references.add(handle)
+            if stored.message.expiration:
+                topic.plan_scan()
+        self._plan_cleanup()
+
+    def _remember_durable(self, durable: Durable) -> Durable:
+        self.durables[durable.client_id, durable.name] = self._durable_of[durable.number] = durable
+        return durable
+
+    def _forget_durable(self, durable: Durable) -> None:
+        del self.durables[durable.client_id, durable.name]
+        del self._durable_of[durable.number]
+        for handle in list(durable.references):
+            self._release(durable, handle)
+        if self.broker.store is not None:
+            self.broker.store.remove_subscription(durable.stored)
+
+    def _keep(self, outcome: Outcome, topic: TopicDestination) -> None:
+        """A durable subscription refers to a message: the store has it as long as one does."""
+        store = self.broker.store
+        if store is None or topic.destination.kind != "topic" or outcome.consumer is None or outcome.message is None:
+            return
+        durable = self._durable_of[outcome.consumer]
+        handle = outcome.message
+        where, sequence, references = self._stored.get(handle, (0, 0, 0))
+        if not references:
+            where = store.destination(str(topic.destination))
+            sequence = store.add(where, outcome.body)
+        self._stored[handle] = (where, sequence, references + 1)
+        durable.references.add(handle)
+        store.refer(durable.stored, where, sequence)
+
+    def _release(self, durable: Durable, handle: int) -> None:
+        store = self.broker.store
+        if store is None or handle not in durable.references:
+            return
+        durable.references.discard(handle)
+        where, sequence, references = self._stored[handle]
+        store.release(durable.stored, sequence)
+        if references > 1:
+            self._stored[handle] = (where, sequence, references - 1)
+        else:
+            del self._stored[handle]
+            store.remove(where, sequence)
+
+    def _plan_cleanup(self) -> None:
+        """offlineDurableSubscriberTimeout: looked at every offlineDurableSubscriberTaskSchedule ms while it matters."""
+        broker = self.broker
+        timeout, schedule = broker.offline_durable_subscriber_timeout, broker.offline_durable_subscriber_task_schedule
+        if timeout < 0 or schedule <= 0 or (self._cleanup is not None and self._cleanup.pending):
+            return
+        if any(durable.subscription.topic is None for durable in self.durables.values()):
+            now = broker.clock.now()
+            self._cleanup = broker.call_at(now + schedule - (now - broker.started) % schedule, self._run_cleanup)
+
+    def _run_cleanup(self) -> None:
+        timeout = self.broker.offline_durable_subscriber_timeout
+        for key in self.region.remove_offline(timeout, now=self.broker.clock.now()):
+            self._forget_durable(self.durables[key])
+        self._plan_cleanup()
+
+    # Acknowledgements
 
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
         """What a consumer says of messages from topics."""
@@ -227,24 +433,26 @@ class Topics:
         if key is not None and transaction is not None:
             transaction.steps.append(TopicAcknowledged(subscription, key))
         else:
-            self._forget_acknowledged(subscription)
+            self._acknowledged(subscription)
+        self._cause = ack.poison_cause
         self.carry_out(outcome)
+        self._cause = ""
 
     def commit(self, step: TopicAcknowledged) -> None:
         """The transaction of these acknowledgements is committed."""
         outcome = self.region.commit(step.key, now=self.broker.clock.now())
-        self._forget_acknowledged(step.subscription)
+        self._acknowledged(step.subscription)
         self.carry_out(outcome)
 
     def rollback(self, step: TopicAcknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
         self.region.rollback(step.key)
 
-    def _forget_acknowledged(self, subscription: Subscription) -> None:
-        if subscription.topic is None:
-            return
-        for _, message in self.region.settled:
+    def _acknowledged(self, subscription: Subscription) -> None:
+        for handle, message in self.region.settled:
             subscription.held.pop(message.message_id or "", None)
+            if handle > max(subscription.acknowledged.values(), default=-1):
+                subscription.acknowledged = {message.message_id or "": handle}
 
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
@@ -317,6 +525,13 @@ class Topics:
                 self._unconsumed(topic, outcome.body, cause)
             case EventKind.EXPIRED:
                 self._unconsumed(topic, outcome.body, expiry_cause(outcome.body))
+            case EventKind.STORED:
+                self._keep(outcome, topic)
+            case EventKind.RELEASED if outcome.consumer in self._durable_of and outcome.message is not None:
+                self._release(self._durable_of[outcome.consumer], outcome.message)
+            case EventKind.POISONED if outcome.consumer in self._durable_of:
+                durable = self._durable_of[outcome.consumer]
+                self._unconsumed(topic, outcome.body, self._cause, f"{durable.client_id}:{durable.name}")
             case EventKind.NO_CONSUMER:
                 broker.report(NoConsumer(where, outcome.body))
             case EventKind.SELECTOR_FAILED if subscription is not None:
@@ -324,5 +539,5 @@ class Topics:
             case _:
                 pass
 
-    def _unconsumed(self, topic: TopicDestination, message: Message, cause: str) -> None:
-        self.broker.dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause))
+    def _unconsumed(self, topic: TopicDestination, message: Message, cause: str, durable: str | None = None) -> None:
+        self.broker.dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause, durable=durable))

@@ -158,7 +158,8 @@ class Replay:
         self.kind = "topic" if self.topic else "queue"
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
-        self.broker = activemq.Broker(policies=[policy_of(case.get("policy") or {}, self.topic)], clock=self.clock)
+        policies = [policy_of(case.get("policy") or {}, self.topic)]
+        self.broker = activemq.Broker(policies=policies, clock=self.clock, release="5.17")
         self.watched = Watched(self.broker, self.see)
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[str, activemq.MessageProducer] = {}

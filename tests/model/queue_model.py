@@ -44,6 +44,7 @@ class ModelConsumer:
     dispatched: int = 0
     enqueued: int = 0
     pull_mark: int = 0
+    slow: bool = False
     audit: set[int] = field(default_factory=set)
 
     def full(self) -> bool:
@@ -149,6 +150,7 @@ class ModelQueue:
         self.latch = 0
         self.starts_at: int | None = None
         self.out: list[tuple[int, int | None, int, bool]] = []
+        self.slowed: list[int] = []
         self.expired = 0
         self.transactions: dict[str, list[tuple[ModelConsumer, ModelMessage]]] = {}
 
@@ -284,13 +286,16 @@ class ModelQueue:
     def try_each(self, messages: list[ModelMessage], now: int) -> None:
         full: set[int] = set()
         for message in messages:
-            if message.acknowledged:
-                continue
             for consumer in list(self.consumers):
                 if consumer.browser or consumer.id in full:
                     continue
                 if consumer.full():
                     full.add(consumer.id)
+                    if not consumer.slow:
+                        consumer.slow = True
+                        self.slowed.append(consumer.id)
+                elif message.acknowledged:
+                    continue
                 elif self.can_select(consumer, message) and self.assign(consumer, message):
                     (self.redelivered if message in self.redelivered else self.new).remove(message)
                     self.hand_out(consumer, message, now)
@@ -327,6 +332,7 @@ class ModelQueue:
             consumer.dispatched += 1
             if consumer.prefetch == 0:
                 consumer.extension = max(0, consumer.extension - 1)
+            consumer.slow = False
             self.out.append((consumer.id, message.n, message.redeliveries, message.group_first))
         if not self.strict and len(self.consumers) > 1 and self.elected is not consumer:
             self.consumers.remove(consumer)
@@ -358,10 +364,16 @@ class ModelQueue:
     def contract(self, consumer: ModelConsumer, amount: int) -> None:
         if self.extend and consumer.prefetch:
             consumer.extension = max(0, consumer.extension - amount)
+        self.relieve(consumer)
+
+    def relieve(self, consumer: ModelConsumer) -> None:
+        """One with credit is not slow."""
+        consumer.slow = consumer.slow and consumer.full()
 
     def expand(self, consumer: ModelConsumer, amount: int) -> None:
         if self.extend and consumer.prefetch:
             consumer.extension += amount
+        self.relieve(consumer)
 
     def acknowledge(self, consumer: ModelConsumer, messages: list[ModelMessage], amount: int) -> None:
         for message in messages:
@@ -405,6 +417,7 @@ class ModelQueue:
         if consumer.prefetch:
             return
         consumer.extension = quantity
+        self.relieve(consumer)
         consumer.pull_mark = consumer.dispatched
         self.round(now)
         if timeout == -1:

@@ -288,7 +288,10 @@ class QueueMachine(RuleBasedStateMachine):
         statistics = queue.statistics
         assert statistics["stored"] == len(model.cursor)
         assert statistics["expired"] == model.expired
+        assert queue.take_slow() == model.slowed
+        model.slowed.clear()
         for consumer in model.consumers:
+            assert queue.counters_of(consumer.id)["slow"] == consumer.slow
             assert queue.unacknowledged(consumer.id) == [self.handles[message.n] for message in consumer.held]
             assert queue.assigned_groups(consumer.id) == model.groups.counts.get(consumer.id, 0)
         if model.groups.kind != "bucket":
