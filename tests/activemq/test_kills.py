@@ -34,10 +34,12 @@ class Script:
         self.random = random.Random(seed)
         self.seed = seed
         self.held = deque()
-        self.wire = Wire(broker)
+        self.waiting = deque()
+        self.wire = Wire(broker, client_id="client")
         self.wire._sent = seed * 1_000_000
         self.sent = 0
         self.wire.consume("a", "q", prefetch=4)
+        self.wire.consume("d", "topic://T", prefetch=100, subscription_name="sub")
 
     def note(self, *what):
         os.write(self.journal, (json.dumps(what) + "\n").encode())
@@ -47,9 +49,18 @@ class Script:
         return f"{self.seed}.{self.sent}"
 
     def step(self):
-        self.held.extend(body for _, body in self.wire.taken())
+        for consumer, body in self.wire.taken():
+            (self.held if consumer == "a" else self.waiting).append(body)
         choice = self.random.random()
-        if choice < 0.45 or not self.held:
+        if choice < 0.1:
+            new = [self.body()]
+            self.note("begin", {"sub": new}, [])
+            self.wire.send("topic://T", *new)
+        elif choice < 0.2 and self.waiting:
+            done = self.waiting.popleft()
+            self.note("begin", {}, [done])
+            self.wire.acknowledge("d", done)
+        elif choice < 0.45 or not self.held:
             new = [self.body()]
             self.note("begin", {"q": new}, [])
             self.wire.send("q", *new)
@@ -86,7 +97,10 @@ def child(folder, journal, seed):
 
 
 def apply(state, new, done):
-    changed = {queue: [body for body in bodies if queue != "q" or body not in done] for queue, bodies in state.items()}
+    left = {"q", "sub"}
+    changed = {
+        queue: [body for body in bodies if queue not in left or body not in done] for queue, bodies in state.items()
+    }
     for queue, bodies in new.items():
         changed.setdefault(queue, []).extend(bodies)
     return {queue: bodies for queue, bodies in changed.items() if bodies}
@@ -94,8 +108,11 @@ def apply(state, new, done):
 
 def found(folder):
     with open_broker(folder) as broker:
-        names = [destination.name for destination in broker.destinations()]
+        names = [destination.name for destination in broker.destinations() if destination.kind == "queue"]
         state = {name: [message.body for message in broker.browse(name)] for name in names}
+        wire = Wire(broker, client_id="client")
+        wire.consume("d", "topic://T", prefetch=1000, subscription_name="sub")
+        state["sub"] = [body for _, body in wire.taken()]
     return {queue: bodies for queue, bodies in state.items() if bodies}
 
 

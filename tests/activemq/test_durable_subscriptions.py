@@ -1,0 +1,147 @@
+"""Durable topic subscriptions at the broker, in memory and in its store (spec activemq 3.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyengine.activemq import AckKind, Broker
+from pyengine.errors import InvalidDestinationError, JMSError
+from pyengine.topology.policy import IndividualDeadLetterStrategy, Policy
+from tests.activemq.wire import Wire
+
+
+@pytest.fixture(params=["memory", "store"])
+def restart(request, tmp_path, clock):
+    """Starts the broker; with a store again and again, in memory the second start is the same broker."""
+    running = []
+
+    def broker(**settings):
+        if request.param == "memory":
+            if not running:
+                running.append(Broker(clock=clock, **settings))
+            else:
+                for connection in list(running[0]._connections):
+                    running[0].remove_connection(connection)
+        else:
+            while running:
+                running.pop().close()
+            running.append(Broker(tmp_path / "data", clock=clock, **settings))
+        return running[0]
+
+    yield broker
+    running.pop().close()
+
+
+def subscriber(broker, *, name="sub", to="topic://T", consumer="d", **options):
+    wire = Wire(broker, f"connection of {consumer}", "client")
+    wire.consume(consumer, to, prefetch=100, subscription_name=name, **options)
+    return wire
+
+
+def test_what_is_sent_while_the_consumer_is_away_waits_for_it(restart):
+    wire = subscriber(restart())
+    sender = Wire(wire.broker)
+    sender.send("topic://T", 1, 2)
+    assert wire.taken() == [("d", "1"), ("d", "2")]
+    wire.acknowledge("d", 1)
+    wire.broker.remove_connection("connection of d")
+    sender.send("topic://T", 3)
+    broker = restart()
+    (view,) = broker.subscriptions()
+    assert (view.active, view.client_id, view.subscription_name) == (False, "client", "sub")
+    assert view.pending_queue_size == 2
+    wire = subscriber(broker)
+    assert wire.taken() == [("d", "2"), ("d", "3")]
+    assert broker.subscriptions()[0].active
+    wire.acknowledge("d", 3, AckKind.STANDARD, message_count=2)
+    broker = restart()
+    assert subscriber(broker).taken() == []
+    assert broker.store is None or list(broker.store.referenced()) == []
+
+
+def test_a_selector_decides_when_a_message_comes_and_a_changed_one_starts_anew(restart):
+    wire = subscriber(restart(), selector="n > 1")
+    sender = Wire(wire.broker)
+    for n in range(4):
+        sender.send("topic://T", n, properties={"n": n})
+    assert wire.taken() == [("d", "2"), ("d", "3")]
+    wire = subscriber(restart(), selector="n > 2")
+    assert wire.taken() == []
+    sender = Wire(wire.broker, "again")
+    sender.send("topic://T", 5, properties={"n": 5})
+    wire = subscriber(restart(), selector="n > 2")
+    assert wire.taken() == [("d", "5")]
+
+
+def test_unsubscribing_forgets_the_backlog(restart):
+    wire = subscriber(restart())
+    Wire(wire.broker).send("topic://T", 1)
+    with pytest.raises(JMSError, match="in use"):
+        wire.broker.remove_subscription("client", "sub")
+    broker = restart()
+    broker.remove_subscription("client", "sub")
+    with pytest.raises(InvalidDestinationError, match="sub"):
+        broker.remove_subscription("client", "sub")
+    assert subscriber(restart()).taken() == []
+
+
+def test_two_subscriptions_share_a_message_until_both_have_acknowledged(restart):
+    broker = restart()
+    one = subscriber(broker)
+    one.consume("e", "topic://T", prefetch=100, subscription_name="other")
+    Wire(broker).send("topic://T", 1)
+    one.acknowledge("d", 1)
+    broker = restart()
+    one = subscriber(broker)
+    one.consume("e", "topic://T", prefetch=100, subscription_name="other")
+    assert one.taken() == [("e", "1")]
+
+
+def test_a_wildcard_durable_gets_topics_made_later(restart):
+    wire = subscriber(restart(), to="topic://T.>")
+    wire.broker.remove_connection("connection of d")
+    Wire(wire.broker).send("topic://T.later", 1)
+    assert subscriber(restart(), to="topic://T.>").taken() == [("d", "1")]
+
+
+def test_a_transaction_acknowledges_at_commit(restart):
+    wire = subscriber(restart())
+    Wire(wire.broker).send("topic://T", 1)
+    wire.broker.begin("connection of d", "TX:1")
+    wire.acknowledge("d", 1, AckKind.STANDARD, transaction_id="TX:1")
+    wire = subscriber(restart())
+    assert wire.taken() == [("d", "1")]
+    wire.broker.begin("connection of d", "TX:2")
+    wire.acknowledge("d", 1, AckKind.STANDARD, transaction_id="TX:2")
+    wire.broker.commit("TX:2")
+    assert subscriber(restart()).taken() == []
+
+
+def test_poison_of_a_durable_goes_to_a_queue_of_its_own_if_the_strategy_says_so(restart):
+    strategy = IndividualDeadLetterStrategy(destination_per_durable_subscriber=True)
+    wire = subscriber(restart(policies=[Policy("topic://>", dead_letter_strategy=strategy)]))
+    Wire(wire.broker).send("topic://T", "bad")
+    wire.acknowledge("d", "bad", AckKind.POISON, poison_cause="bad")
+    (letter,) = wire.broker.browse("ActiveMQ.DLQ.Topic.T.client:sub")
+    assert letter.body == "bad"
+    assert wire.broker.view("topic://T").queue_size == 0
+
+
+def test_an_offline_subscription_is_deleted_after_its_timeout(restart, clock):
+    settings = {"offline_durable_subscriber_timeout": 5000, "offline_durable_subscriber_task_schedule": 1000}
+    wire = subscriber(restart(**settings))
+    wire.broker.remove_connection("connection of d")
+    clock.advance(4999)
+    assert len(wire.broker.subscriptions()) == 1
+    clock.advance(1001)
+    assert wire.broker.subscriptions() == ()
+
+
+def test_expired_messages_leave_a_subscription_whose_consumer_is_away(restart, clock):
+    wire = subscriber(restart())
+    wire.broker.remove_connection("connection of d")
+    Wire(wire.broker).send("topic://T", "short", expiration=clock.now() + 10)
+    assert wire.broker.view("topic://T").queue_size == 1
+    clock.advance(30_000)
+    assert wire.broker.view("topic://T").queue_size == 0
+    assert [letter.body for letter in wire.broker.browse("ActiveMQ.DLQ")] == ["short"]
