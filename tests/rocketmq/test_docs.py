@@ -10,4 +10,4 @@ from tests.house.test_readme import blocks, run
 def test_the_page_runs() -> None:
     namespace: dict[str, Any] = {}
     ran = [run(block, namespace) for block in blocks("docs/rocketmq-consumer.md", "python")]
-    assert len(ran) == 5
+    assert len(ran) == 6

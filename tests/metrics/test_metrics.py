@@ -1,0 +1,89 @@
+"""The table of metrics, and what Prometheus and OpenTelemetry make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from pyengine import rocketmq
+from pyengine.clock import ManualClock
+from pyengine.metrics import Metric, MetricKind, PrometheusCollector, metric_table, observe, prometheus_text
+
+
+class Two:
+    """A source of two counters and a gauge."""
+
+    def __init__(self) -> None:
+        self.sent = 3
+
+    def metrics(self) -> Iterable[Metric]:
+        labels = [{"topic": 'a"b\\c\nd'}, {"topic": "x"}]
+        yield Metric("sent_total", MetricKind.COUNTER, "Messages sent", self.sent, labels[0])
+        yield Metric("depth", MetricKind.GAUGE, "Messages waiting", 1.5)
+        yield Metric("sent_total", MetricKind.COUNTER, "Messages sent", 4, labels[1])
+
+
+def samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """What Prometheus reads from a page."""
+    return {
+        (sample.name, tuple(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    expected = {
+        ("depth", ()): 1.5,
+        ("sent_total", (("topic", 'a"b\\c\nd'),)): 3.0,
+        ("sent_total", (("topic", "x"),)): 4.0,
+    }
+    assert samples(prometheus_text(Two())) == expected
+    registry = CollectorRegistry()
+    registry.register(PrometheusCollector(Two()))
+    assert samples(generate_latest(registry).decode()) == expected
+
+
+def test_opentelemetry_observes_the_source_as_it_changes() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    source = Two()
+    observe(provider.get_meter("test"), source)
+    source.sent = 10
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        (metric.name, point.attributes.get("topic")): point.value  # type: ignore[union-attr]
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+    }
+    assert found == {("sent_total", 'a"b\\c\nd'): 10, ("sent_total", "x"): 4, ("depth", None): 1.5}
+    provider.shutdown()
+
+
+def test_a_consumer_is_a_source() -> None:
+    clock = ManualClock()
+    broker = rocketmq.Broker(clock=clock)
+    broker.create_topic("T", 1)
+    consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker)
+    consumer.subscribe("T")
+    consumer.register_message_listener(lambda messages, context: None)
+    consumer.start()
+    clock.advance(3_000)
+    rocketmq.Producer(broker).send("T", b"x")
+    clock.advance(1_000)
+    rows = {(row.name, row.labels.get("topic", row.labels.get("result"))): row.value for row in metric_table(consumer)}
+    assert rows["pyengine_rocketmq_listener_returns_total", "RETURNNULL"] == 1
+    assert rows["pyengine_rocketmq_commit_offset", "T"] == 1
+    assert rows["pyengine_rocketmq_cached_messages", "T"] == 0
+    assert rows["pyengine_rocketmq_consume_threads", None] == 20
+    assert samples(prometheus_text(consumer))
+    consumer.shutdown()
+    broker.close()
+    with pytest.raises(rocketmq.MQClientError, match="service state not OK"):
+        list(rocketmq.DefaultMQPushConsumer("H").metrics())
