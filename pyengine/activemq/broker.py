@@ -340,16 +340,16 @@ class Broker(Administration):
             if ack.transaction_id is not None and ack.kind is AckKind.POISON:
                 raise JMSError("a poison acknowledgement cannot be part of a transaction")
             transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+            held = subscription.held.get(ack.last_message_id)
             if subscription.topic is not None:
                 self.topics.acknowledge(subscription, ack, transaction)
-                return
-            held = subscription.held.get(ack.last_message_id)
-            if held is None:
+            elif held is not None:
+                held[0].acknowledge(subscription, ack, transaction)
+                self._wake(subscription, held[0])
+            else:
                 raise JMSError(
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )
-            held[0].acknowledge(subscription, ack, transaction)
-            self._wake(subscription, held[0])
         self._written()
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
