@@ -129,11 +129,11 @@ cdef class Builder:
             asked.clear()
             for index in range(count):
                 leaf = &it.program.leaves[self.requirements[index]]
-                if leaf.kind not in (NUMBER, TEXT, TEXTS, ABSENT) or it.slots[leaf.slot] in asked:
+                if leaf.kind not in (NUMBER, TEXT, TEXTS, ABSENT) or it.slots[leaf.access.slot] in asked:
                     whole = False       # one row of bits a slot: a second requirement on it is left to the program
                     continue
-                if self.add_need(entry, leaf, it.slots[leaf.slot]):
-                    asked.add(it.slots[leaf.slot])
+                if self.add_need(entry, leaf, it.slots[leaf.access.slot]):
+                    asked.add(it.slots[leaf.access.slot])
                 else:
                     whole = False
             if whole:

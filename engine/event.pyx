@@ -262,7 +262,7 @@ cdef class Event:
         while at >= 0:
             leaf = &program.leaves[at]
             if leaf.kind < GENERAL:
-                truth = leaf_truth(leaf, &self.values[slots[leaf.slot]], &self.scratch)
+                truth = leaf_truth(leaf, &self.values[slots[leaf.access.slot]], &self.scratch)
             else:
                 for index in range(leaf.count):
                     self.gathered[leaf.slots[index]] = self.values[slots[leaf.slots[index]]]
