@@ -427,6 +427,14 @@ cdef class TopicRegion(Region):
             self.transactions.setdefault(transaction, []).extend(deferred)
         return self.take()
 
+    def mark_slow(self, subscription):
+        """Mark a subscription slow, as abortSlowAckConsumerStrategy does; SLOW for each topic unless it is already."""
+        cdef Subscription it = self.subscription_at(subscription)
+        self.open()
+        if not it.slow:
+            it.find_slow()
+        return self.take()
+
     @property
     def settled(self):
         """What the last ``acknowledge`` or ``commit`` gave up: ``[(handle, what was sent)]``, in order."""
