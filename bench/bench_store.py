@@ -29,12 +29,10 @@ def ours(store: SqliteStore, unit: int) -> int:
     number = store.destination("queue://bench")
     for start in range(0, MESSAGES, unit):
         added = [store.add(number, message) for message in messages()[start : start + unit]]
-        store.seal()
-        store.wait(store.sealed)
+        store.wait(store.seal())
         for sequence in added[1:]:
             store.remove(number, sequence)
-        store.seal()
-        store.wait(store.sealed)
+        store.wait(store.seal())
     return len(store.load(number, (0, added[0] - MESSAGES), -1, by_priority=False))
 
 

@@ -84,7 +84,7 @@ class Broker(Administration):
         self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
         self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
         self.started = self.clock.now()
-        self.outbox = Outbox(None if self.store is None else self.store.seal)
+        self.outbox = Outbox(self.store)
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -154,11 +154,6 @@ class Broker(Administration):
         """Under a manual clock: run what workers were asked to do."""
         if isinstance(self.clock, ManualClock):
             self.clock.settle()
-
-    def _written(self) -> None:
-        """Return when what this thread's command changed is in the store."""
-        if self.store is not None:
-            self.store.wait(self.store.sealed)
 
     # Connections
 
@@ -250,7 +245,6 @@ class Broker(Administration):
                 covered = [found for name, found in self.router.destinations.items() if subscription.covers(name)]
                 for destination in covered:
                     destination.add(subscription)
-        self._written()
 
     def attach_waiting(self, destination: AnyDestination) -> None:
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
@@ -284,7 +278,6 @@ class Broker(Administration):
         """See Transport."""
         with self.outbox:
             self.topics.unsubscribe(client_id, name)
-        self._written()
 
     def absent_subscriber(self, kept: StoredSubscription) -> Subscription:
         """A durable subscription from the store, whose consumer has not come yet."""
@@ -321,7 +314,6 @@ class Broker(Administration):
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
                 return
             self.router.route(destination, message)
-        self._written()
 
     def resend(self, message: Message, destination: Destination) -> None:
         """Send a message of the broker itself that comes from another destination."""
@@ -350,7 +342,6 @@ class Broker(Administration):
                 raise JMSError(
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )
-        self._written()
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
@@ -394,7 +385,6 @@ class Broker(Administration):
                     self._wake(step.subscription, step.queue)
                 else:
                     self.topics.commit(step)
-        self._written()
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""

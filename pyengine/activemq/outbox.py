@@ -10,20 +10,30 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from pyengine.clock import Clock, Worker
+
+
+class Units(Protocol):
+    """What keeps the changes: a store, in which each change is written whole."""
+
+    def seal(self) -> int:
+        """The present change is over; returns its number, 0 if there is nothing to keep."""
+
+    def wait(self, unit: int) -> None:
+        """Return when the change of that number is kept."""
 
 
 class Outbox:
     """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over.
 
-    seal: called at the end of every change, under the lock.
+    units: where changes are kept; a change that kept something is over when it is written.
     """
 
-    def __init__(self, seal: Callable[[], object] | None = None) -> None:
+    def __init__(self, units: Units | None = None) -> None:
         self._lock = threading.RLock()
-        self._seal = seal
+        self._units = units
         self._depth = 0
         self._posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._delivering = False
@@ -41,9 +51,19 @@ class Outbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._depth -= 1
-        if not self._depth and self._seal is not None:
-            self._seal()
-        if self._depth or self._delivering or not self._posted:
+        if self._depth:
+            self._lock.release()
+            return
+        unit = 0 if self._units is None else self._units.seal()
+        try:
+            self._deliver()
+        finally:
+            if unit and self._units is not None:
+                self._units.wait(unit)
+
+    def _deliver(self) -> None:
+        """Make the calls that were posted, unless another change is at it; the lock is held, and free afterwards."""
+        if self._delivering or not self._posted:
             self._lock.release()
             return
         self._delivering = True

@@ -236,22 +236,21 @@ class SqliteStore:
         query = "DELETE FROM reference WHERE subscription = ? AND sequence = ?"
         self._current.others.append((query, (subscription, sequence)))
 
-    def seal(self) -> None:
-        """The present unit is complete: it is written whole, with the next ``wait`` or ``load``."""
+    def seal(self) -> int:
+        """The present unit is complete: it is written whole, with the next ``wait`` or ``load``.
+
+        Returns its number for ``wait``, 0 if it is empty.
+        """
         current = self._current
         if not current and not self._open:
-            return
+            return 0
         self._current = _Unit()
         with self._changed:
             self._pending.merge(current)
             self._open = False
             self._sealed += 1
             self._changed.notify_all()
-
-    @property
-    def sealed(self) -> int:
-        """Number of the last sealed unit."""
-        return self._sealed
+            return self._sealed
 
     def wait(self, unit: int) -> None:
         """Return when the units up to ``unit`` are written. Raises StoreError if they cannot be."""
