@@ -1,0 +1,160 @@
+"""Evidence from brokers and consumers that run in this process: the same states that files give."""
+
+from __future__ import annotations
+
+from pyengine.activemq.broker import Broker as ActiveMQBroker
+from pyengine.activemq.views import QueueView, SubscriptionView
+from pyengine.backlog.evidence.model import (
+    ClientState,
+    ConsumeRates,
+    DestinationState,
+    Evidence,
+    OffsetState,
+    ProcessQueueState,
+    SubscriptionState,
+)
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.broker import Broker as RocketMQBroker
+from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
+
+HERE = "this process"
+
+
+def of_activemq(broker: ActiveMQBroker) -> Evidence:
+    """The destinations and subscriptions of a broker as they are now."""
+    now = broker.clock.now()
+    found = Evidence()
+    for destination in broker.destinations():
+        view = broker.view(destination)
+        queue = view if isinstance(view, QueueView) else None
+        found.destinations.append(
+            DestinationState(
+                HERE,
+                now,
+                broker.name,
+                view.name,
+                "topic" if queue is None else "queue",
+                view.queue_size,
+                view.consumer_count,
+                producer_count=view.producer_count,
+                enqueue_count=view.enqueue_count,
+                dequeue_count=view.dequeue_count,
+                dispatch_count=view.dispatch_count,
+                expired_count=view.expired_count,
+                in_flight_count=view.in_flight_count,
+                max_page_size=view.max_page_size,
+                paused=queue is not None and queue.paused,
+                dlq=view.dlq,
+                message_groups=() if queue is None else tuple(sorted(queue.message_groups.items())),
+            )
+        )
+    found.subscriptions.extend(_subscription(broker.name, now, each) for each in broker.subscriptions())
+    return found
+
+
+def _subscription(broker: str, now: int, view: SubscriptionView) -> SubscriptionState:
+    return SubscriptionState(
+        HERE,
+        now,
+        broker,
+        view.destination_name,
+        "topic" if view.destination.kind.endswith("topic") else "queue",
+        view.client_id,
+        view.consumer_id,
+        view.prefetch_size,
+        selector=view.selector or "",
+        exclusive=view.exclusive,
+        active=view.active,
+        slow=view.slow_consumer,
+        durable=view.durable,
+        subscription_name=view.subscription_name,
+        priority=view.priority,
+        no_local=view.no_local,
+        awaiting=view.message_count_awaiting_acknowledge,
+        pending=view.pending_queue_size,
+        enqueue_counter=view.enqueue_counter,
+        dequeue_counter=view.dequeue_counter,
+        dispatched_counter=view.dispatched_counter,
+        discarded=view.discarded_count,
+    )
+
+
+def of_rocketmq(broker: RocketMQBroker, group: str, topic: str) -> Evidence:
+    """How far a group has got in a topic: what consumerProgress shows of a cluster."""
+    committed = broker.consumer_offsets(group, topic)
+    clients = broker.get_consumer_id_list(topic, group)
+    found = Evidence()
+    for queue in broker.topic_subscribe_info(topic) or []:
+        offset = committed.get(queue)
+        found.offsets.append(
+            OffsetState(
+                HERE,
+                broker.clock.now(),
+                "rocketmq",
+                group,
+                topic,
+                queue.broker_name,
+                queue.queue_id,
+                broker.max_offset(queue),
+                offset,
+                min_offset=broker.min_offset(queue),
+                last_time=_last_time(broker, queue, offset),
+                client=None if clients else "",
+            )
+        )
+    return found
+
+
+def _last_time(broker: RocketMQBroker, queue: MessageQueue, offset: int | None) -> int | None:
+    """Store time of the last message consumed; 0 (1970) where nothing was consumed yet, or it is deleted."""
+    if offset is None:
+        return None
+    message = broker.message(queue, offset - 1) if offset > 0 else None
+    return 0 if message is None else message.store_timestamp
+
+
+def of_consumer(consumer: DefaultMQPushConsumer) -> Evidence:
+    """A push consumer's process queues, subscriptions and rates: what consumerStatus shows of a client."""
+    info = consumer.consumer_running_info()
+    queues = tuple(
+        ProcessQueueState(
+            queue.topic,
+            queue.broker_name,
+            queue.queue_id,
+            int(values["commitOffset"]),
+            int(values["cachedMsgMinOffset"]),
+            int(values["cachedMsgMaxOffset"]),
+            int(values["cachedMsgCount"]),
+            int(values["cachedMsgSizeInMiB"]),
+            bool(values["locked"]),
+            bool(values["droped"]),
+            int(values["tryUnlockTimes"]),
+            int(values["lastLockTimestamp"]),
+            int(values["lastPullTimestamp"]),
+            int(values["lastConsumeTimestamp"]),
+        )
+        for queue, values in info.mq_table.items()
+    )
+    rates = tuple(
+        ConsumeRates(
+            topic,
+            status.pull_rt,
+            status.pull_tps,
+            status.consume_rt,
+            status.consume_ok_tps,
+            status.consume_failed_tps,
+            status.consume_failed_msgs,
+        )
+        for topic, status in info.status_table.items()
+    )
+    client = ClientState(
+        HERE,
+        info.now,
+        info.client_id,
+        consumer.consumer_group,
+        tuple(info.properties.items()),
+        tuple((each.topic, each.sub_string) for each in info.subscription_set),
+        queues,
+        rates,
+    )
+    return Evidence(clients=[client])
