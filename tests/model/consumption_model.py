@@ -136,15 +136,16 @@ class ModelSession:
         if consumer.closed or self.mode == "transacted":
             return
         if self.each(consumer):
+            if not consumer.hands:  # rolled back while the listener was at work
+                return
             if self.optimize:
                 consumer.unsent += 1
                 share = consumer.unsent + consumer.unsaid >= 0.65 * consumer.prefetch
                 if not share and not (self.time_out > 0 and now >= consumer.sent_at + self.time_out):
                     return
                 consumer.unsent, consumer.sent_at = 0, now
-            if consumer.hands:
-                self.ack_hands(consumer, STANDARD, False)
-                consumer.hands = []
+            self.ack_hands(consumer, STANDARD, False)
+            consumer.hands = []
             if self.optimize and consumer.held_back is not None and consumer.unsaid > 0:
                 self.say(consumer)
                 consumer.unsaid = 0

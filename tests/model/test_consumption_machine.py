@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import settings
@@ -23,6 +24,7 @@ MODES = {
     "individual": AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE,
     "transacted": AcknowledgeMode.SESSION_TRANSACTED,
 }
+WHICH = st.integers(0, 11)
 
 
 class SessionMachine(RuleBasedStateMachine):
@@ -86,8 +88,8 @@ class SessionMachine(RuleBasedStateMachine):
         for consumer in self.model.consumers:
             consumer.started = consumer.running = True
 
-    def name_of(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.real)))
+    def name_of(self, which: int) -> str:
+        return f"c{which % len(self.real)}"
 
     def compare(self) -> None:
         found: list[tuple[Any, ...]] = []
@@ -111,13 +113,19 @@ class SessionMachine(RuleBasedStateMachine):
         assert found == wanted
 
     @rule(
-        data=st.data(),
-        priority=st.sampled_from([0, 4, 9]),
-        count=st.sampled_from([0, 0, 0, 1, 2]),
-        life=st.sampled_from([0, 0, 0, 15]),
+        which=WHICH,
+        several=st.lists(
+            st.tuples(st.sampled_from([0, 4, 9]), st.sampled_from([0, 0, 0, 1, 2]), st.sampled_from([0, 0, 0, 15])),
+            min_size=1,
+            max_size=8,
+        ),
     )
-    def arrive(self, data: st.DataObject, priority: int, count: int, life: int) -> None:
-        consumer = self.name_of(data)
+    def arrive(self, which: int, several: list[tuple[int, int, int]]) -> None:
+        consumer = self.name_of(which)
+        for priority, count, life in several:
+            self.arrives(consumer, priority, count, life)
+
+    def arrives(self, consumer: str, priority: int, count: int, life: int) -> None:
         self.number += 1
         name = f"ID:m{self.number}"
         expiration = self.now + life if life else 0
@@ -132,11 +140,14 @@ class SessionMachine(RuleBasedStateMachine):
             self.listeners.append((self.told[consumer], told, dispatch))
         self.compare()
 
-    @rule(data=st.data(), times=st.integers(1, 6))
-    def receive(self, data: st.DataObject, times: int) -> None:
-        name = self.name_of(data)
-        if any(consumer.listening for consumer in self.model.consumers):
-            return
+    @rule(which=WHICH, times=st.integers(1, 6))
+    def receive(self, which: int, times: int) -> None:
+        waiting = [consumer.name for consumer in self.model.consumers if consumer.inbox and consumer.running]
+        name = waiting[which % len(waiting)] if waiting else self.name_of(which)
+        for consumer in self.model.consumers:
+            if consumer.listening:
+                self.real[consumer.name].listen(False)
+                consumer.listening = False
         for _ in range(times):
             found = self.real[name].receive(self.now)
             wanted = self.model.receive(self.told[name], self.now)
@@ -165,9 +176,9 @@ class SessionMachine(RuleBasedStateMachine):
             self.model.after(consumer, told, self.now)
         self.compare()
 
-    @rule(data=st.data(), listening=st.booleans())
-    def listen(self, data: st.DataObject, listening: bool) -> None:
-        consumer = self.told[self.name_of(data)]
+    @rule(which=WHICH, listening=st.sampled_from([False, False, True]))
+    def listen(self, which: int, listening: bool) -> None:
+        consumer = self.told[self.name_of(which)]
         if consumer.closed:
             return
         self.real[consumer.name].listen(listening)
@@ -175,15 +186,15 @@ class SessionMachine(RuleBasedStateMachine):
         if listening:
             self.model.redispatch(consumer)
 
-    @rule(data=st.data())
-    def acknowledge(self, data: st.DataObject) -> None:
+    @rule(which=WHICH)
+    def acknowledge(self, which: int) -> None:
         if self.mode == "client":
             self.state.acknowledge()
             self.model.acknowledge()
         elif self.mode == "individual":
-            consumer = self.told[self.name_of(data)]
+            consumer = self.told[self.name_of(which)]
             if consumer.hands:
-                told = data.draw(st.sampled_from(consumer.hands))
+                told = consumer.hands[which % len(consumer.hands)]
                 self.real[consumer.name].acknowledge_one(self.messages[told.name][1])
                 self.model.acknowledge_one(consumer, told)
         self.compare()
@@ -216,17 +227,19 @@ class SessionMachine(RuleBasedStateMachine):
         self.model.redeliver(consumer, hands, self.now)
         self.compare()
 
-    @rule(running=st.booleans())
-    def start_or_stop(self, running: bool) -> None:
-        (self.state.start if running else self.state.stop)()
-        self.model.queue_running = running
-        for consumer in self.model.consumers:
-            consumer.started = consumer.running = running
+    @rule()
+    def stop_and_start(self) -> None:
+        for running in (False, True):
+            (self.state.start if running else self.state.stop)()
+            self.model.queue_running = running
+            for consumer in self.model.consumers:
+                consumer.started = consumer.running = running
+            assert running or self.state.step(self.now) is None
 
-    @rule(data=st.data())
-    def close(self, data: st.DataObject) -> None:
-        name = self.name_of(data)
-        if sum(not consumer.closed for consumer in self.told.values()) > 1:
+    @rule(which=WHICH)
+    def close(self, which: int) -> None:
+        name = self.name_of(which)
+        if self.number > 20 and sum(not consumer.closed for consumer in self.told.values()) > 1:
             self.state.close_consumer(self.real[name])
             self.model.close(self.told[name])
             self.compare()
@@ -243,5 +256,51 @@ class SessionMachine(RuleBasedStateMachine):
             assert [message.message_id for message in real.delivered_messages] == [told.name for told in consumer.hands]
 
 
+def test_many_random_sessions() -> None:
+    """Longer sessions than the machine makes by itself."""
+    for seed in range(600):
+        draw = random.Random(seed)
+        machine = SessionMachine()
+        machine.make(
+            draw.choice(list(MODES)),
+            draw.random() < 0.3,
+            draw.random() < 0.6,
+            draw.choice([0, 30]),
+            draw.random() < 0.3,
+            draw.random() < 0.7,
+            draw.choice([-1, 0, 1, 3]),
+            [(draw.choice([1, 2, 3, 5, 10]), draw.random() < 0.3) for _ in range(draw.randint(1, 3))],
+        )
+        for _ in range(60):
+            which = draw.randrange(12)
+            match draw.randrange(24):
+                case 0 | 1 | 2 | 3 | 4:
+                    kinds = [(draw.choice([0, 4, 9]), draw.choice([0, 0, 0, 1, 2]), draw.choice([0, 0, 0, 15]))]
+                    machine.arrive(which, kinds * draw.randint(1, 4))
+                case 5 | 6 | 7 | 8 | 9:
+                    machine.receive(which, draw.randint(1, 4))
+                case 10 | 11 | 12:
+                    machine.step()
+                case 13 | 14 | 15:
+                    if machine.listeners:
+                        machine.listener_ends(draw.random() < 0.5)
+                case 16:
+                    machine.listen(which, draw.random() < 0.6)
+                case 17 | 18:
+                    machine.acknowledge(which)
+                case 19:
+                    machine.end(draw.random() < 0.5)
+                case 20:
+                    machine.wait(draw.choice([1, 10, 30]))
+                case 21:
+                    if machine.delays:
+                        machine.redeliver()
+                case 22:
+                    machine.stop_and_start()
+                case _:
+                    machine.close(which)
+            machine.holds_together()
+
+
 TestConsumption = SessionMachine.TestCase
-TestConsumption.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestConsumption.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
