@@ -21,10 +21,10 @@ ROUTE_FIRST = 10
 SAMPLING = 10_000
 
 
-def write_log(lines: Iterable[tuple[str, str]], error: BaseException | None = None) -> None:
-    """Log the core's lines; error: what they are about."""
+def write_log(lines: Iterable[tuple[str, str]]) -> None:
+    """Log the core's lines, (level, text) each."""
     for level, text in lines:
-        log.log(logging.getLevelNamesMapping()[level], "%s", text, exc_info=error)
+        log.log(logging.getLevelNamesMapping()[level], "%s", text)
 
 
 def settle(clock: Clock) -> None:

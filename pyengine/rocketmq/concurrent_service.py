@@ -118,13 +118,13 @@ class ConsumeMessageConcurrentlyService:
     def run(self, request: ConsumeRequest) -> None:
         """One batch through the listener, and what follows from its answer."""
         member, queue = self._member, request.queue
-        member.restore_topic(request.messages)
         began = member.clock.now()
         with member.lock:
             begins = request.start(began)
         if not begins:
             log.info("the message queue not be able to consume, because it's dropped. group=%s %s", member.group, queue)
             return
+        member.restore_topic(request.messages)
         context = ConsumeConcurrentlyContext(queue)
         status: ConsumeConcurrentlyStatus | None = None
         raised = False

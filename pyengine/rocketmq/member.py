@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pyengine.rocketmq")
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
+RESET_WAIT = 10_000
 
 
 class ConsumeService(Protocol):
@@ -203,6 +204,32 @@ class GroupMember:
             self.rebalancing.do_rebalance()
         log.info("resume this consumer, %s", self.group)
         settle(self.clock)
+
+    def reset_offset_by_timestamp(self, timestamp: int) -> None:
+        """Consume every subscribed topic again from what was stored at ``timestamp`` (ms) or later.
+
+        The consumer is suspended, gives its queues up, lets listeners end for 10 s, commits the new offsets, resumes.
+        """
+        self.suspend()
+        try:
+            offsets = {
+                queue: self.running.api.search_offset(queue, timestamp)
+                for topic in list(self.subscriptions)
+                for queue in self.rebalancing.topic_queues.get(topic, ())
+            }
+            with self.lock:
+                mine = [queue for queue in self.process_queues if queue in offsets]
+                for queue in mine:
+                    self.process_queues[queue].dropped = True
+                    self.process_queues[queue].clear()
+            waiting = threading.Condition()
+            with waiting:
+                self.clock.wait(waiting, lambda: False, RESET_WAIT)
+            for queue in mine:
+                self.store.update_offset(queue, offsets[queue])
+                self.rebalancing.remove_process_queue(queue)
+        finally:
+            self.resume()
 
     # -- subscriptions
 

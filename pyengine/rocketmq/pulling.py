@@ -56,7 +56,6 @@ class Pulling:
                 pull_threshold_size_for_queue=consumer.pull_threshold_size_for_queue,
                 consume_concurrently_max_span=consumer.consume_concurrently_max_span,
             )
-        error: BaseException | None = None
         if verdict.step == PullStep.FIX_OFFSET:
             try:
                 offset = member.rebalancing.compute_pull_from_where_with_exception(request.queue)
@@ -68,7 +67,7 @@ class Pulling:
             write_log(verdict.log)
             verdict = self.gate.not_subscribed(request, member.exception_delay)
         self._again(request, verdict)
-        write_log(verdict.log, error)
+        write_log(verdict.log)
         if verdict.problem is not None:
             raise IllegalStateError(f"{verdict.problem}: {request} is held back and nothing is cached")
         if verdict.step == PullStep.SEND and subscription is not None:

@@ -115,6 +115,22 @@ class DefaultMQPushConsumer(ConsumerParameters):
         self._member.send_message_back(message, delay_level)
         settle(self.clock)
 
+    def reset_offset_by_timestamp(self, timestamp: int) -> None:
+        """Consume again from what was stored at ``timestamp`` (ms since 1970) or later; it takes 10 s."""
+        self._member.reset_offset_by_timestamp(timestamp)
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """The offset that the queue's next message will get."""
+        return self._member.running.api.max_offset(queue)
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The smallest offset that the queue still has."""
+        return self._member.running.api.min_offset(queue)
+
+    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The first offset that was stored at ``timestamp`` (ms since 1970) or later."""
+        return self._member.running.api.search_offset(queue, timestamp)
+
     def fetch_subscribe_message_queues(self, topic: str) -> set[MessageQueue]:
         """All queues of a topic. Raises MQClientError if there is no such topic."""
         queues = self._member.running.api.topic_subscribe_info(topic)

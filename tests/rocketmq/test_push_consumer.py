@@ -25,6 +25,7 @@ from pyengine.rocketmq import (
     MessageQueue,
     MQClientError,
 )
+from pyengine.rocketmq.consume_pool import ConsumePool
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -398,6 +399,53 @@ def test_a_restart_repeats_what_is_behind_the_smallest_unfinished_offset(site: S
     site.given.clear()
     site.consumer(listener)
     assert site.bodies() == [b"1", b"2", b"3", b"4"]
+
+
+def test_offsets_can_be_reset_to_a_time(site: Site) -> None:
+    consumer = site.consumer()
+    site.send(b"1", b"2", queue=0)
+    site.clock.advance(60_000)
+    moment = site.clock.now()
+    site.send(b"3", b"4", queue=0)
+    site.clock.advance(20_000)
+    assert site.bodies() == [b"1", b"2", b"3", b"4"]
+    site.given.clear()
+    consumer.reset_offset_by_timestamp(moment)
+    site.clock.advance(20_000)
+    assert site.bodies() == [b"3", b"4"]
+    assert site.committed() == [4]
+    queue = MessageQueue("T", "broker-a", 0)
+    assert (consumer.min_offset(queue), consumer.max_offset(queue), consumer.search_offset(queue, moment)) == (0, 4, 2)
+    assert queue in consumer.fetch_subscribe_message_queues("T")
+
+
+def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
+    clock = SystemClock()
+    pool = ConsumePool(clock, "pool_", 3, 5)
+    names: set[str] = set()
+    go, began = threading.Event(), threading.Semaphore(0)
+
+    def task() -> None:
+        names.add(threading.current_thread().name)
+        began.release()
+        go.wait(30)
+
+    for _ in range(6):
+        pool.submit(task)
+    for _ in range(3):
+        assert began.acquire(timeout=30)
+    assert names == {"pool_1", "pool_2", "pool_3"}
+    assert not pool.close(1)
+    go.set()
+    with pytest.raises(IllegalStateError, match="closed"):
+        pool.submit(task)
+    clock.close()
+    second = ConsumePool(clock, "other_", 3, 5)
+    second.update_core_pool_size(1)
+    for _ in range(10):
+        second.submit(lambda: names.add(threading.current_thread().name))
+    assert second.close(30_000)
+    assert {name for name in names if name.startswith("other_")} == {"other_1"}
 
 
 def test_topic_thresholds_are_shared_by_all_queues() -> None:
