@@ -31,6 +31,10 @@ class Administration:
         """Under a manual clock: run what workers were asked to do."""
         raise NotImplementedError
 
+    def is_slow(self, subscription: Subscription) -> bool:
+        """Whether a consumer is marked slow."""
+        raise NotImplementedError
+
     # Views
 
     def destinations(self) -> tuple[Destination, ...]:
@@ -306,11 +310,10 @@ class Administration:
     def _subscription_view(self, subscription: Subscription, topic: int | None) -> SubscriptionView:
         info = subscription.info
         counts = {"pending": 0, "in_flight": 0, "enqueued": 0, "dispatched": 0, "dequeued": 0, "consumed": 0}
-        discarded, limit, slow = 0, -1, subscription.slow
+        discarded, limit, slow = 0, -1, self.is_slow(subscription)
         for queue, number in subscription.queues.items():
             here = queue.core.counters_of(number)
             counts["in_flight"] += here["held"]
-            slow = slow or (bool(here["slow"]) and queue.broker.release != "5.17")
             for name in ("enqueued", "dispatched", "dequeued"):
                 counts[name] += here[name]
             counts["consumed"] += here["dequeued"]

@@ -19,6 +19,7 @@ from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router, parts_of
+from pyengine.activemq.slow_consumers import SlowConsumers
 from pyengine.activemq.store import SqliteStore, StoredSubscription, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
@@ -90,6 +91,7 @@ class Broker(Administration):
         self._subscriptions: dict[str, Subscription] = {}
         self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
         self.dead_letters = DeadLetters(self, redelivery_plugin)
+        self.slow_consumers = SlowConsumers(self)
         self.topics = Topics(self)
         self.router = Router(self, virtual_destinations)
         self._transactions: dict[str, Transaction] = {}
@@ -272,6 +274,7 @@ class Broker(Administration):
             queue.remove(subscription, last_delivered=last_delivered, lost=lost)
         self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
         subscription.held.clear()
+        self.slow_consumers.forget(subscription)
         self.report(ConsumerClosed(subscription.info.destination, subscription.info))
 
     def remove_subscription(self, client_id: str, name: str) -> None:
@@ -439,6 +442,15 @@ class Broker(Administration):
             if not subscription.spread:
                 self._remove(subscription, None, False)
         self.router.remove(destination)
+
+    def is_slow(self, subscription: Subscription) -> bool:
+        """Whether a consumer is marked slow."""
+        if subscription.topic is not None:
+            return self.topics.region.is_slow(subscription.topic)
+        return subscription.slow or (
+            self.release != "5.17"
+            and any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())
+        )
 
     # Events
 

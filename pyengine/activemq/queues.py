@@ -62,6 +62,7 @@ class QueueDestination:
         self._keys = 0
         self._scan: Timer | None = None
         self._made = broker.clock.now()
+        self.watch = broker.slow_consumers.watch(self, policy)
         self.paused = False
         self.bytes = 0
         self._purged: set[int] = set()
@@ -83,6 +84,12 @@ class QueueDestination:
         for timer in (self._start, self._scan, *self._pulls.values()):
             if timer is not None:
                 timer.cancel()
+        if self.watch is not None:
+            self.watch.destinations.remove(self)
+
+    def consumers(self) -> list[Subscription]:
+        """Its consumers."""
+        return list(self.subscriptions.values())
 
     # Consumers
 
@@ -104,6 +111,8 @@ class QueueDestination:
         if subscription.spread:
             self._spread.append(subscription)
         self.run()
+        if self.watch is not None:
+            self.watch.plan()
 
     def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """Detach a consumer; what it held goes to the others."""
@@ -235,7 +244,8 @@ class QueueDestination:
             )
         except IllegalStateError as error:
             raise JMSError(f"unmatched acknowledge: {error}") from error
-        if ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
+        subscription.slow = False
+        if ack.kind in (AckKind.STANDARD, AckKind.INDIVIDUAL, AckKind.POISON):
             subscription.last_acknowledged = self.broker.clock.now()
         if key is None:
             for message in messages:
@@ -350,6 +360,9 @@ class QueueDestination:
             if not delivery.redeliveries and self.policy is not None and self.policy.persist_jms_redelivered:
                 self._note_redelivery(delivery.body)
             subscription.held[message.message_id or ""] = (self, delivery.message)
+            subscription.slow = False
+            if self.watch is not None:
+                self.watch.plan()
         subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
 
     def _slow(self) -> None:

@@ -127,6 +127,7 @@ class TopicDestination:
         self.policy = policy
         self.subscriptions: list[Subscription] = []
         self.number = broker.topics.add(self)
+        self.watch = broker.slow_consumers.watch(self, policy)
         self._scan: Timer | None = None
         self._made = broker.clock.now()
 
@@ -134,6 +135,8 @@ class TopicDestination:
         """The topic is removed."""
         if self._scan is not None:
             self._scan.cancel()
+        if self.watch is not None:
+            self.watch.destinations.remove(self)
         self.broker.topics.region.remove_topic(self.number)
         del self.broker.topics.destinations[self.number]
 
@@ -142,6 +145,12 @@ class TopicDestination:
         topics = self.broker.topics
         self.subscriptions.append(subscription)
         topics.carry_out(topics.region.attach(topics.id_of(subscription), self.number, now=self.broker.clock.now()))
+        if self.watch is not None:
+            self.watch.plan()
+
+    def consumers(self) -> list[Subscription]:
+        """Its consumers that are there."""
+        return list(self.subscriptions)
 
     def put(self, message: Message) -> None:
         """Send a message to the subscriptions."""
@@ -428,8 +437,6 @@ class Topics:
             transaction=key,
             now=now,
         )
-        if ack.kind is not AckKind.DELIVERED:
-            subscription.last_acknowledged = now
         if key is not None and transaction is not None:
             transaction.steps.append(TopicAcknowledged(subscription, key))
         else:
@@ -507,8 +514,10 @@ class Topics:
         message.redelivery_counter = delivery.redeliveries
         message.broker_out_time = now
         subscription.held[message.message_id or ""] = (self, delivery.message)
-        destination = self.destinations[delivery.topic].destination
-        subscription.dispatch(self.broker.outbox, destination, message, delivery.redeliveries)
+        topic = self.destinations[delivery.topic]
+        subscription.dispatch(self.broker.outbox, topic.destination, message, delivery.redeliveries)
+        if topic.watch is not None:
+            topic.watch.plan()
 
     def _happened(self, outcome: Outcome) -> None:
         if outcome.topic is None:
@@ -519,6 +528,8 @@ class Topics:
         match outcome.kind:
             case EventKind.SLOW if subscription is not None:
                 broker.report(SlowConsumer(where, subscription.info))
+                if topic.watch is not None:
+                    topic.watch.slow(subscription)
             case EventKind.DISCARDED if subscription is not None:
                 broker.report(MessageDiscarded(where, outcome.body, subscription.info))
                 cause = f"java.lang.Throwable: TopicSubDiscard. ID:{subscription.info.consumer_id}"
