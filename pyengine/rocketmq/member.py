@@ -143,9 +143,14 @@ class GroupMember:
             raise
         self.service_state = "RUNNING"
         log.info("the consumer [%s] start OK.", self.group)
-        self.update_topic_subscribe_info()
-        if client.send_heartbeats():
-            client.rebalance_service.wakeup()
+        try:
+            self.update_topic_subscribe_info()
+            if client.send_heartbeats():
+                client.rebalance_service.wakeup()
+        except PyengineError as error:
+            log.warning("Start the consumer %s fail.", self.group, exc_info=error)
+            self.shutdown()
+            raise
         settle(self.clock)
 
     def _start_services(self, client: MQClientInstance) -> None:
@@ -182,7 +187,10 @@ class GroupMember:
         self.consuming.shutdown(self.consumer.await_termination_millis_when_shutdown)
         self.persist_consumer_offset()
         client.members.pop(self.group, None)
-        client.api.unregister_client(client.client_id, self.group)
+        try:
+            client.api.unregister_client(client.client_id, self.group)
+        except PyengineError as error:
+            log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
         release(client)
         log.info("the consumer [%s] shutdown OK", self.group)
         with self.lock:

@@ -23,6 +23,7 @@ from pyengine.rocketmq import (
     MessageExt,
     MessageListenerOrderly,
     MessageQueue,
+    MQBrokerError,
     MQClientError,
 )
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -417,6 +418,65 @@ def test_offsets_can_be_reset_to_a_time(site: Site) -> None:
     queue = MessageQueue("T", "broker-a", 0)
     assert (consumer.min_offset(queue), consumer.max_offset(queue), consumer.search_offset(queue, moment)) == (0, 4, 2)
     assert queue in consumer.fetch_subscribe_message_queues("T")
+
+
+def test_shutdown_waits_for_what_is_in_flight() -> None:
+    clock = SystemClock()
+    began, go = threading.Event(), threading.Event()
+
+    def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        began.set()
+        go.wait(30)
+        return DONE
+
+    with rocketmq.Broker(clock=clock) as broker:
+        broker.create_topic("T", 1)
+        rocketmq.Producer(broker).send("T", b"x")
+        consumer = rocketmq.DefaultMQPushConsumer(
+            "G", broker=broker, consume_from_where=FIRST, await_termination_millis_when_shutdown=30_000
+        )
+        consumer.subscribe("T")
+        consumer.register_message_listener(listener)
+        consumer.start()
+        assert began.wait(30)
+        stopping = threading.Thread(target=consumer.shutdown)
+        stopping.start()
+        stopping.join(0.1)
+        assert stopping.is_alive()
+        go.set()
+        stopping.join(30)
+        assert list(broker.consumer_offsets("G", "T").values()) == [1]
+        consumer.shutdown()
+    clock.close()
+
+
+def test_a_start_that_fails_at_the_brokers_leaves_nothing_running(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise MQBrokerError(1, "no route")
+
+    consumer = site.consumer(start=False)
+    monkeypatch.setattr(site.broker, "topic_subscribe_info", refuse)
+    monkeypatch.setattr(site.broker, "unregister_client", refuse)
+    with pytest.raises(MQBrokerError, match="no route"):
+        consumer.start()
+    assert consumer.default_mq_push_consumer_impl.service_state == "SHUTDOWN_ALREADY"
+    with pytest.raises(MQClientError, match="maybe started once, SHUTDOWN_ALREADY"):
+        consumer.start()
+
+
+def test_brokers_that_cannot_be_reached_for_a_while(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise MQBrokerError(1, "down")
+
+    site.consumer()
+    with monkeypatch.context() as down:
+        for name in ("pull_message", "send_heartbeat", "update_consumer_offset", "get_consumer_id_list"):
+            down.setattr(site.broker, name, refuse)
+        site.clock.advance(60_000)
+    site.send(b"1", b"2", queue=0)
+    site.clock.advance(30_000)
+    assert site.bodies() == [b"1", b"2"]
+    assert site.committed() == [2]
 
 
 def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
