@@ -6,6 +6,7 @@ configured, and everything here runs on Spark Classic and on Spark Connect.
 
 from pyengine.spark.functions import matches
 from pyengine.spark.pipeline import Progress, RunResult, run
+from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
 
-__all__ = ["Progress", "RunResult", "dispatch", "match", "matches", "run"]
+__all__ = ["Progress", "RunResult", "dispatch", "match", "matches", "run", "sweep"]

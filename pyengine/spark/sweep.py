@@ -1,0 +1,48 @@
+"""Thousands of what-if variants at once: each is simulated by one task, only summaries come back."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyengine.backlog.simulate import Variant, Workload, simulate
+from pyengine.errors import InvalidTopologyError
+from pyengine.spark.failure import raised_on_driver, sent_to_driver
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import SparkSession
+
+
+def sweep(
+    session: SparkSession, workload: Workload, variants: Sequence[Variant], *, until: float | None = None
+) -> dict[str, dict[str, Any]]:
+    """``{variant: summary}`` as ``pyengine.backlog.simulate.compare`` gives it, the variants spread over the cluster.
+
+    The workload is shipped to each task once. Raises InvalidTopologyError for two variants of one name, and what the
+    simulation raises.
+    """
+    names = [variant.name for variant in variants]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise InvalidTopologyError("two variants have this name", key="name", value=name)
+    shipped = pickle.dumps((workload, tuple(variants), until))
+
+    def play(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+
+        with sent_to_driver():
+            messages, every, end = pickle.loads(shipped)
+            for batch in batches:
+                numbers = batch.column(0).to_pylist()
+                found = (simulate(messages, every[n].consumers, every[n].policy, until=end).summary() for n in numbers)
+                yield pyarrow.RecordBatch.from_pydict(
+                    {"number": pyarrow.array(numbers, pyarrow.int64()), "summary": [json.dumps(each) for each in found]}
+                )
+
+    numbers = session.range(len(names), numPartitions=max(1, min(len(names), 1000)))
+    with raised_on_driver():
+        rows = numbers.mapInArrow(play, "number long, summary string").collect()
+    return {names[row.number]: json.loads(row.summary) for row in sorted(rows, key=lambda row: row.number)}

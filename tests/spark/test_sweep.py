@@ -1,0 +1,30 @@
+"""A sweep on Spark gives what one process gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
+from pyengine.errors import InvalidSelectorError, InvalidTopologyError
+from pyengine.spark import sweep
+
+
+def test_a_sweep_equals_the_single_process(spark: Any) -> None:
+    workload = Workload.from_rate(100, 0.02, 2000, seed=1)
+    variants = [
+        Variant(f"{count} x {prefetch}", tuple(SimulatedConsumer(f"c{n}", prefetch=prefetch) for n in range(count)))
+        for count in (1, 2, 3, 5)
+        for prefetch in (1, 10, 1000)
+    ]
+    assert sweep(spark, workload, variants) == compare(workload, variants)
+
+
+def test_mistakes_come_back_as_they_are(spark: Any) -> None:
+    workload = Workload.from_rate(100, 0.02, 10)
+    wrong = Variant("a", (SimulatedConsumer("c", "x =="),))
+    with pytest.raises(InvalidSelectorError, match="position"):
+        sweep(spark, workload, [wrong])
+    with pytest.raises(InvalidTopologyError, match="two variants have this name"):
+        sweep(spark, workload, [wrong, wrong])
