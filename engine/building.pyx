@@ -28,6 +28,7 @@ from pyengine._engine.segment cimport (
     Segment,
     Subscription,
     Table,
+    rank,
 )
 from pyengine._engine.value cimport (
     DOUBLE,
@@ -375,9 +376,11 @@ cdef class Builder:
                 every = numpy.sort(numpy.array(ends[number], numpy.int64))
                 found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
             table.bound_count = <int> len(found)
-            table.bounds = <int64_t*> zeros((len(found) + 1) * sizeof(int64_t))
-            for index in range(table.bound_count):
-                table.bounds[index] = found[index]
+            while 1 << table.steps <= table.bound_count:
+                table.steps += 1
+            table.bounds = <int64_t*> zeros((<size_t> 1 << table.steps) * sizeof(int64_t))
+            for index in range(1 << table.steps):
+                table.bounds[index] = found[index] if index < table.bound_count else INT64_MAX
             table.buckets = FIRST_TEXT + table.texts + table.bound_count + 1
             table.passed = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
             table.open = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
@@ -508,18 +511,6 @@ cdef class Builder:
 cdef int64_t key_of(int64_t integer) noexcept nogil:
     """The key of an integer; beyond all keys where no double is the integer for sure."""
     return INT64_MIN if integer < -EXACT else INT64_MAX if integer > EXACT else order_key(<double> integer)
-
-
-cdef int rank(const Table* table, int64_t key) noexcept nogil:
-    """The stretch of a key."""
-    cdef int low = 0, high = table.bound_count, middle
-    while low < high:
-        middle = (low + high) >> 1
-        if table.bounds[middle] <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 cdef int interval_truths(const Leaf* leaf, int64_t low, int64_t high) noexcept nogil:

@@ -1,7 +1,7 @@
 """event: one message as many selectors see it: each property that any of them names, read once.
 
 Invariants: ``at[slot]`` is names[slot] of the reader; text borrows from the message or from ``scratch``, and is valid
-until ``clear``. ``point`` stands for the value where values are compared for being the same: the UTF-8 bytes of a text,
+until ``clear``. Its *point* stands for a value where values are compared for being the same: the UTF-8 bytes of a text,
 or the eight bytes of a number's key; two points are the same exactly if kind, length and bytes are.
 """
 
@@ -23,8 +23,8 @@ cdef struct Reading:
     uint8_t kind
     uint32_t length              # of ``bytes``
     int64_t key
-    uint64_t hash                # of the point
-    const uint8_t* bytes
+    uint64_t hash                # of the bytes; of a number see number_hash
+    const uint8_t* bytes         # WORD; in a message nothing else has them
 
 
 cdef class Event:
@@ -32,6 +32,8 @@ cdef class Event:
     cdef int count               # slots
     cdef Value* values
     cdef Reading* at
+    cdef Reading* fresh          # of the defaults
+    cdef dict slots              # name -> slot
     cdef PyObject** held
     cdef Value* gathered         # room for the slots of one program
     cdef int gathered_room
@@ -40,6 +42,8 @@ cdef class Event:
     cdef bint has_objects        # a list or map is among the values
 
     cdef int read(self, object message) except -1
+    cdef int read_dict(self, dict message) except -1
+    cdef int take(self, int slot, PyObject* found) except -1
     cdef int interpret(self, int slot) noexcept nogil            # at[slot] from values[slot]; -1 without memory
     cdef void clear(self) noexcept                               # after read
     cdef void forget(self) noexcept nogil                        # what the scratch holds; after columns
@@ -49,7 +53,7 @@ cdef class Event:
 
 
 cdef Program reader_of(list names, bint every_text)
-cdef uint64_t hash_bytes(const uint8_t* bytes, uint32_t length, uint64_t seed) noexcept nogil
+cdef uint64_t number_hash(int64_t key) noexcept nogil
 # A constant as a point: False if its equality to a value is not that of the points. ``scratch`` holds the bytes that
 # are not the constant's.
 cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil

@@ -1,16 +1,17 @@
 # cython: freethreading_compatible=True
 """See event.pxd."""
 
+from cpython.dict cimport PyDict_CheckExact, PyDict_Next
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from pyengine._engine.header cimport fresh_header, header_code
 from pyengine._engine.message cimport Message
 from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, general_truth, leaf_truth
-from pyengine._engine.row cimport read_slot
+from pyengine._engine.row cimport found_value, read_slot
 from pyengine._engine.value cimport (
     BYTE,
     DOUBLE,
@@ -25,6 +26,7 @@ from pyengine._engine.value cimport (
     Scratch,
     Value,
     free_scratch,
+    is_exact_text,
     order_key,
     take_scratch,
 )
@@ -32,6 +34,11 @@ from pyengine._engine.value cimport (
 import sys
 
 cdef int64_t EXACT_REAL = <int64_t> 1 << 53      # integers up to here are doubles, each its own
+
+
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItemWithError(object mapping, object name)
+    PyObject* PyErr_Occurred()
 
 
 cdef extern from *:
@@ -67,9 +74,9 @@ cdef extern from *:
     uint64_t pyengine_hash(const uint8_t* bytes, uint32_t length, uint64_t seed, uint64_t* high) noexcept nogil
 
 
-cdef uint64_t hash_bytes(const uint8_t* bytes, uint32_t length, uint64_t seed) noexcept nogil:
+cdef uint64_t number_hash(int64_t key) noexcept nogil:
     cdef uint64_t high
-    return pyengine_hash(bytes, length, seed, &high)
+    return pyengine_hash(<const uint8_t*> &key, 8, 2, &high)
 
 
 cdef inline uint32_t unit(const Value* text, uint32_t place) noexcept nogil:
@@ -120,7 +127,7 @@ cdef int transcode(const Value* text, Reading* reading, Scratch* scratch) noexce
 
 
 cdef int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
-    """Everything but the bytes and hash of a number, whose key lies in the reading itself; -1 without memory."""
+    """-1 without memory."""
     cdef uint64_t high
     cdef int64_t integer
     if value.type == STRING:
@@ -150,12 +157,6 @@ cdef int read_value_as_point(const Value* value, Reading* reading, Scratch* scra
     return 0
 
 
-cdef void point_at_key(Reading* reading) noexcept nogil:
-    reading.bytes = <const uint8_t*> &reading.key
-    reading.length = 8
-    reading.hash = hash_bytes(reading.bytes, 8, 2)
-
-
 cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil:
     cdef uint32_t place
     cdef const uint8_t* bytes = <const uint8_t*> constant.payload.text
@@ -169,12 +170,13 @@ cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) no
     if read_value_as_point(constant, reading, scratch) < 0 or reading.kind == ODD or reading.kind == NOTHING:
         return False
     if reading.kind == NUMERAL:
-        point_at_key(reading)
         key = <int64_t*> take_scratch(scratch, 8)
         if key == NULL:
             return False
         key[0] = reading.key
         reading.bytes = <const uint8_t*> key
+        reading.length = 8
+        reading.hash = number_hash(reading.key)
     return True
 
 
@@ -198,18 +200,27 @@ cdef Program reader_of(list names, bint every_text):
 
 cdef class Event:
     def __cinit__(self, Program reader not None):
+        cdef int slot
         self.reader = reader
         self.count = <int> len(reader.names)
         self.values = <Value*> calloc(self.count + 1, sizeof(Value))
         self.at = <Reading*> calloc(self.count + 1, sizeof(Reading))
         self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
-        if self.values == NULL or self.at == NULL or self.held == NULL:
+        self.fresh = <Reading*> calloc(self.count + 1, sizeof(Reading))
+        if self.values == NULL or self.at == NULL or self.held == NULL or self.fresh == NULL:
             raise MemoryError()
+        self.slots = {name: slot for slot, name in enumerate(reader.names)}
+        for slot in range(self.count):
+            if read_value_as_point(&reader.defaults[slot], &self.fresh[slot], &self.scratch) < 0:
+                raise MemoryError()
+        if self.scratch.blocks != NULL:
+            raise AssertionError("the text of a fresh header is not plain")
 
     def __dealloc__(self):
         self.clear()
         free(self.values)
         free(self.at)
+        free(self.fresh)
         free(self.held)
         free(self.gathered)
 
@@ -239,22 +250,58 @@ cdef class Event:
     cdef int read(self, object message) except -1:
         cdef int slot
         self.has_objects = False
-        self.body = <void*> (<Message> message)._body if isinstance(message, Message) else NULL
+        self.body = NULL
+        if PyDict_CheckExact(message):
+            return self.read_dict(message)
+        if isinstance(message, Message):
+            self.body = <void*> (<Message> message)._body
         for slot in range(self.count):
             read_slot(self.reader, message, slot, &self.values[slot], &self.held[slot], &self.scratch)
             if self.interpret(slot) < 0:
                 raise MemoryError()
         return 0
 
+    cdef int read_dict(self, dict message) except -1:
+        cdef int slot
+        cdef Py_ssize_t position = 0
+        cdef PyObject* name
+        cdef PyObject* found
+        cdef PyObject* place
+        memcpy(self.values, self.reader.defaults, self.count * sizeof(Value))
+        memcpy(self.at, self.fresh, self.count * sizeof(Reading))
+        if 2 * len(message) < self.count:
+            # Few properties, many names: by property. Only a name that is no plain str may run Python code.
+            while PyDict_Next(message, &position, &name, &found):
+                if not is_exact_text(name):
+                    break
+                place = PyDict_GetItemWithError(self.slots, <object> name)
+                if place != NULL:
+                    self.take(<int> (<object> place), found)
+            else:
+                return 0
+        for slot in range(self.count):
+            found = PyDict_GetItemWithError(message, self.reader.names[slot])
+            if found != NULL:
+                self.take(slot, found)
+            elif PyErr_Occurred() != NULL:
+                raise
+        return 0
+
+    cdef int take(self, int slot, PyObject* found) except -1:
+        found_value(self.reader, found, slot, &self.values[slot], &self.scratch)
+        if self.values[slot].type >= STRING:
+            Py_XINCREF(found)
+            Py_XDECREF(self.held[slot])
+            self.held[slot] = found
+        if self.interpret(slot) < 0:
+            raise MemoryError()
+        return 0
+
     cdef int interpret(self, int slot) noexcept nogil:
         cdef Reading* reading = &self.at[slot]
         if self.values[slot].type == OBJECT:
             self.has_objects = True
-        if read_value_as_point(&self.values[slot], reading, &self.scratch) < 0:
-            return -1
-        if reading.kind == NUMERAL:
-            point_at_key(reading)
-        return 0
+        return read_value_as_point(&self.values[slot], reading, &self.scratch)
 
     cdef int ask(self, Program program, const int* slots) noexcept nogil:
         cdef int at = program.start, truth, index

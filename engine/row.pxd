@@ -21,3 +21,5 @@ cdef int match_row(Program program, int at, object message, Scratch* scratch) ex
 cdef int evaluate_row(Program program, object message, Scratch* scratch) except -1
 # The value of one slot, default applied. held: what the value borrows from, owned by the caller, or untouched.
 cdef int read_slot(Program program, object message, int slot, Value* into, PyObject** held, Scratch* scratch) except -1
+# The value of what a dict has for a slot; NULL: nothing, or the look-up failed. Borrows from ``found``.
+cdef int found_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1

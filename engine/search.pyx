@@ -97,7 +97,7 @@ cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
         self.event.reserve(snapshot.widest + 1)
-        self.buckets = <int*> malloc((snapshot.most_tables + 1) * sizeof(int))
+        self.buckets = <int*> malloc((2 * snapshot.most_tables + 1) * sizeof(int))
         if self.buckets == NULL:
             raise MemoryError()
 

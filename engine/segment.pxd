@@ -54,7 +54,8 @@ cdef struct Table:               # one slot
     int bound_count              # the number line is cut below each bound
     int buckets                  # 3 + texts + bound_count + 1; 0: only an access slot
     bint numbers_are_points
-    int64_t* bounds
+    int64_t* bounds              # padded with INT64_MAX to ``steps`` halvings: 2 ** steps - 1
+    int steps
     uint64_t* passed             # [bucket][line][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
@@ -94,7 +95,7 @@ cdef class Segment:
     cdef int64_t point_count
     cdef Scratch scratch
 
-    # Adds what matches. alive: a bit an entry. buckets: room for table_count ints. Without the GIL unless needs_gil.
+    # Adds what matches. alive: a bit an entry. buckets: room for 2 table_count ints. Without the GIL unless needs_gil.
     cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil
     cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
                    Found* found) noexcept nogil
@@ -102,3 +103,11 @@ cdef class Segment:
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil
+
+cdef inline int rank(const Table* table, int64_t key) noexcept nogil:
+    """The stretch of a key: how many bounds are not above it. No key is INT64_MAX but an interval's end."""
+    cdef int low = 0, half = (1 << table.steps) >> 1
+    while half:
+        low += half if table.bounds[low + half - 1] <= key else 0
+        half >>= 1
+    return low if low < table.bound_count else table.bound_count

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp
 
-from pyengine._engine.event cimport NOTHING, NUMERAL, ODD, WORD, Event, Reading
+from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 cdef enum:
@@ -133,7 +133,8 @@ cdef class Segment:
             place = (place + 1) & mask
 
     cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil:
-        cdef int number, place, low, high, middle
+        cdef int number, place
+        cdef int* seats = buckets + self.table_count
         cdef const Table* table
         cdef const Reading* reading
         cdef const Point* point
@@ -141,28 +142,27 @@ cdef class Segment:
         for number in range(self.table_count):
             table = &self.tables[number]
             reading = &event.at[table.slot]
-            if reading.kind == NOTHING:
-                buckets[number] = NULL_BUCKET
-            elif reading.kind == ODD:
-                buckets[number] = ODD_BUCKET
+            seats[number] = -1
+            if reading.kind == NUMERAL:
+                buckets[number] = FIRST_TEXT + table.texts + (rank(table, reading.key) if table.steps else 0)
                 if table.numbers_are_points:
-                    ordinary = False
+                    point = self.seek(
+                        number, NUMERAL, number_hash(reading.key), <const uint8_t*> &reading.key, 8)
+                    if point.kind != NOTHING:
+                        seats[number] = <int> (point - self.points)
             elif reading.kind == WORD:
                 buckets[number] = STRANGE_BUCKET
-                if self.point_room:
+                if table.texts:
                     point = self.seek(number, WORD, reading.hash, reading.bytes, reading.length)
                     if point.kind != NOTHING:
                         buckets[number] = FIRST_TEXT + (point.code & (table.texts - 1))
+                        seats[number] = <int> (point - self.points)
+            elif reading.kind == NOTHING:
+                buckets[number] = NULL_BUCKET
             else:
-                low = 0
-                high = table.bound_count
-                while low < high:
-                    middle = (low + high) >> 1
-                    if table.bounds[middle] <= reading.key:
-                        low = middle + 1
-                    else:
-                        high = middle
-                buckets[number] = FIRST_TEXT + table.texts + low
+                buckets[number] = ODD_BUCKET
+                if table.numbers_are_points:
+                    ordinary = False
         if not ordinary:
             for place in range(self.size):
                 if alive[place >> 6] >> (place & 63) & 1:
@@ -170,14 +170,11 @@ cdef class Segment:
             return
         if self.loose < self.size:
             self.scan(event, alive, buckets, self.loose, self.size, found)
-        if self.loose and self.point_room:
-            for number in range(self.table_count):
-                table = &self.tables[number]
-                reading = &event.at[table.slot]
-                if reading.kind == WORD or (reading.kind == NUMERAL and table.numbers_are_points):
-                    point = self.seek(number, reading.kind, reading.hash, reading.bytes, reading.length)
-                    if point.kind != NOTHING and point.last:
-                        self.scan(event, alive, buckets, point.first, point.last, found)
+        for number in range(self.table_count):
+            if seats[number] >= 0:
+                point = &self.points[seats[number]]
+                if point.last:
+                    self.scan(event, alive, buckets, point.first, point.last, found)
 
     cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
                    Found* found) noexcept nogil:

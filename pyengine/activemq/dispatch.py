@@ -128,7 +128,7 @@ class Dispatcher:
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
-        self._shapes: dict[tuple[Policy, tuple[int, ...]], _Shape] = {}
+        self._shapes: dict[tuple[Any, ...], _Shape] = {}
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
@@ -164,10 +164,11 @@ class Dispatcher:
             yield from self._offer(none, queues, [0] * (len(queues) + 1), list(range(len(queues))))
 
     def _opened(self, name: str) -> _OpenQueue:
-        policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
-        shape = self._shapes.get((policy, consumers))
+        covering = self.topology.covering(name)
+        shape = self._shapes.get(covering)
         if shape is None:
-            shape = self._shapes[policy, consumers] = _Shape(self.topology, policy, consumers)
+            policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
+            shape = self._shapes[covering] = _Shape(self.topology, policy, consumers)
         return _OpenQueue(name, shape, shape.queue())
 
     def _offer(

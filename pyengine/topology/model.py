@@ -206,6 +206,12 @@ class Topology:
         asked = CLIENT_DEFAULT_PREFETCH if consumer.prefetch is None else consumer.prefetch
         return policy.queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
 
+    def covering(self, destination: str) -> tuple[Destination | str, ...]:
+        """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""
+        queue = Destination(destination)
+        own = destination if destination in self._pattern_names else ""
+        return (own, *(pattern for pattern in self._wildcards if pattern.matches(queue)))
+
     def description_of(self, destination: str) -> str:
         """The words of the destination's entry, or an empty string."""
         return next((entry.description for entry in self.destinations if entry.name == destination), "")
@@ -217,3 +223,14 @@ class Topology:
     @cached_property
     def _patterns(self) -> tuple[tuple[Destination, ...], ...]:
         return tuple(parse_destination(consumer.destination) for consumer in self.consumers)
+
+    @cached_property
+    def _pattern_names(self) -> frozenset[str]:
+        return frozenset(
+            pattern.name for pattern in (*self._policies, *(part for parts in self._patterns for part in parts))
+        )
+
+    @cached_property
+    def _wildcards(self) -> tuple[Destination, ...]:
+        every = (*self._policies, *(part for parts in self._patterns for part in parts))
+        return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern))

@@ -6,6 +6,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import Consumer, Policy, Source, Steps, TimeColumn, Topology
@@ -177,3 +179,25 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     latin.write_bytes(b'title = "\xe9"')
     with pytest.raises(InvalidTopologyError, match="is not UTF-8"):
         Topology.load(latin)
+
+
+PATTERNS = ["a.b", "a.>", "a.*", "*.b", ">", "a.c", "*.>", "a.b,c.d", "c.d"]
+
+
+@given(
+    st.lists(st.sampled_from(PATTERNS[:7]), unique=True),
+    st.lists(st.sampled_from(PATTERNS), max_size=5),
+    st.lists(st.sampled_from(["a.b", "a.c", "a.x", "a.y", "c.d", "a.>", "a.*", "z", "a.x.y"]), min_size=2, max_size=6),
+)
+def test_queues_covered_alike_have_the_same_policy_and_consumers(
+    policies: list[str], consumers: list[str], names: list[str]
+) -> None:
+    topology = Topology(
+        source=Source(destination="q", path="x"),
+        policies=tuple(Policy(pattern) for pattern in policies),
+        consumers=tuple(Consumer(f"c{number}", pattern) for number, pattern in enumerate(consumers)),
+    )
+    found: dict[object, object] = {}
+    for name in names:
+        both = topology.policy_of(name), topology.consumers_of(name)
+        assert found.setdefault(topology.covering(name), both) == both
