@@ -7,6 +7,12 @@ cdef int64_t INT_MAX = 2147483647
 cdef int64_t CUTOVER = 577736        # 1582-10-15 as days since 0001-01-01 Gregorian, that day being 1
 
 
+cdef object wrapped(object number, object bits):
+    """The number as Java's int or long keeps it."""
+    half = 2 ** (bits - 1)
+    return (number + half) % (2 * half) - half
+
+
 cdef object digits_from(str text, Py_ssize_t start, Py_ssize_t end):
     """(decimal digits, where they end); a digit is one of any script."""
     found = []
@@ -34,14 +40,15 @@ cdef object number_at(str text, Py_ssize_t start, Py_ssize_t end):
     if at < end and text[at] == "E":
         minus = at + 1 < end and text[at + 1] == "-"
         power, behind = digits_from(text, at + 1 + minus, end)
-        if power:
-            exponent, at = (-1 if minus else 1) * min(int(power), 400), behind
+        if power and int(power) < 2**63:
+            exponent, at = (-1 if minus else 1) * wrapped(int(power), 32), behind
+            exponent = max(-400, min(400, exponent))
     number = int(digits) * 10 ** exponent if exponent >= 0 else int(digits) // 10 ** -exponent
     whole = exponent >= 0 or int(digits) % 10 ** -exponent == 0
     if negative:
         number = -number
     if whole and -2**63 <= number < 2**63:
-        return (number + 2**31) % 2**32 - 2**31, at
+        return wrapped(number, 32), at
     return max(-INT_MAX - 1, min(INT_MAX, number)), at
 
 
@@ -86,8 +93,12 @@ def parse_consume_timestamp(str text not None):
         number, at = found
         values.append(number)
     year, month, day, hour, minute, second = values
-    year, month = year + (month - 1) // 12, (month - 1) % 12
-    days = fixed_date(year, month, True) + day - 1
-    if year < 1582 or (year == 1582 and days < CUTOVER):
-        days = fixed_date(year, month, False) + day - 1
-    return (((days - 719163) * 24 + hour) * 60 + minute) * 60000 + second * 1000
+    # Days carry over before the calendar is chosen, and the year as written has a say in that.
+    more, time_of_day = divmod((hour * 60 + minute) * 60 + second, 86400)
+    written = year
+    month = wrapped(month - 1, 32)
+    year, month = wrapped(year + month // 12, 32), month % 12
+    days = fixed_date(year, month, True) + day - 1 + more
+    if written < 1582 or days < CUTOVER:
+        days = fixed_date(year, month, False) + day - 1 + more
+    return wrapped(((days - 719163) * 86400 + time_of_day) * 1000, 64)
