@@ -2,13 +2,14 @@
 #   make run     the main job: a year of real departures through queues on Spark, table and page
 #   make test    every test, with lint and types
 #   make bench   ratios against rivals, written to docs/benchmarks.md
+#   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz kills
+.PHONY: run test bench lint wheels venv build clean fuzz differential kills
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -35,6 +36,9 @@ fuzz: build
 
 kills: build
 	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/test_kills.py
+
+differential: build
+	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

@@ -62,18 +62,23 @@ def class_path() -> str:
 @functools.cache
 def rocketmq_class_path() -> str:
     """RocketMQ's client (fetched with mvn on first use) and the compiled harness of bench/java/rocketmq."""
+    return harness(SOURCES / "rocketmq", BUILD / "rocketmq-jars", BUILD / "rocketmq-classes", "rocketmq-client")
+
+
+def harness(sources: Path, jars: Path, classes: Path, jar: str) -> str:
+    """The class path of a folder of Java sources and its compiled classes; the jars of its pom.xml are fetched once."""
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise RivalMissingError(f"no {tool} on PATH (Debian: apt-get install default-jdk-headless maven)")
-    sources, jars, classes = SOURCES / "rocketmq", BUILD / "rocketmq-jars", BUILD / "rocketmq-classes"
-    if not list(jars.glob("rocketmq-client-*.jar")):
+    if not list(jars.glob(f"{jar}-*.jar")):
         _run(
             ["mvn", "-q", "-B", "-f", sources / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
-            "fetching RocketMQ's client from Maven Central",
+            f"fetching {jar} from Maven Central",
         )
-    source, built = sources / "Clients.java", classes / "Clients.class"
-    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, source], "compiling bench/java/rocketmq")
+    files = sorted(sources.glob("*.java"))
+    newest = max(file.stat().st_mtime for file in files)
+    if min((built.stat().st_mtime for built in classes.glob("*.class")), default=0.0) < newest:
+        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *files], f"compiling {sources.name}")
     return f"{jars}/*:{classes}"
 
 

@@ -48,12 +48,13 @@ cdef int offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop,
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
         queue.accept(number)
-        while queue.rounds_due > 0:
+        while queue.rounds_due > 0 or queue.echo:
             index = queue.out_size
             if not queue.round(now):
                 break
             if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
                 queue.rounds_due = 0
+                queue.echo = False
             if prompt is None or prompt:
                 for index in range(index, queue.out_size):
                     given = &queue.out[index]

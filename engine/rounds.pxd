@@ -48,6 +48,8 @@ cdef class Rounds:
     cdef Pending pending
     cdef int64_t page_size           # window; -1 none
     cdef int64_t rounds_due          # wakeups asked for
+    cdef bint echo                   # a round asked for one itself: when none is due any more, one more is made
+    cdef bint extra                  # this round was not asked for; the first wakeup it asks for is its own
     cdef bint stirred                # the last round changed something
     cdef int64_t next_sequence
     cdef int64_t in_flight
@@ -84,6 +86,7 @@ cdef class Rounds:
     cdef int take_off(self, int32_t message) except -1
     cdef int expire_message(self, int32_t message) except -1
     # A wakeup
+    cdef int ask_again(self) except -1
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1

@@ -180,12 +180,21 @@ cdef class Rounds:
 
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         # A round that changed nothing leaves nothing to change for the other rounds asked for.
-        while self.rounds_due > 0 and limit != 0:
+        while (self.rounds_due > 0 or self.echo) and limit != 0:
             limit -= limit > 0
             if not self.round(now):
                 break
             if not self.stirred:
                 self.rounds_due = 0
+                self.echo = False
+        return 0
+
+    cdef int ask_again(self) except -1:
+        # Queue.asyncWakeup from inside iterate(): the task runner notes that it was woken while it ran and runs once
+        # more at the end, whatever the count of pending wakeups says by then.
+        self.rounds_due += not self.extra
+        self.extra = False
+        self.echo = True
         return 0
 
     cdef int emit(self, int32_t slot, int32_t message) except -1:
@@ -233,6 +242,9 @@ cdef class Rounds:
         cdef int32_t* larger
         if self.delayed(now):
             return 0
+        self.extra = self.rounds_due == 0
+        if self.extra:
+            self.echo = False
         self.rounds_due -= self.rounds_due > 0
         self.totals.rounds += 1
         active = len(self.browsers)
@@ -280,7 +292,7 @@ cdef class Rounds:
         if fresh and self.pending.waiting and self.page_size >= 0:
             for index in range(fresh):
                 self.pending.wait(self.fresh[index], False, False)
-            self.rounds_due += 1
+            self.ask_again()
             return 0
         if fresh:
             self.groups.now.round += 1
@@ -437,7 +449,7 @@ cdef class Rounds:
                 self.browsers.remove(slot)
                 self.emit(slot, -1)
             else:
-                self.rounds_due += 1
+                self.ask_again()
         return 0
 
     cdef bint browsed_enough(self, int32_t slot) except -1:

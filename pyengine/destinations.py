@@ -68,15 +68,22 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     return tuple(parts)
 
 
+def entry_pattern(text: str, kind: str = "queue") -> Destination:
+    """The name of a policy entry as one pattern, a composite undivided: what :func:`most_specific` compares."""
+    found, name = _split_kind(text.partition("?")[0].strip(), kind)
+    return Destination(name, found)
+
+
 def most_specific(patterns: Iterable[Destination], destination: Destination) -> Destination | None:
     """The pattern whose policy applies to ``destination``, or None if none matches (spec activemq 4.3).
 
     The exact name comes first. Of two patterns, one that covers the other's text as if it were a name is less specific;
     two that do not cover each other are ordered as strings, so ``*.B`` comes before ``A.*``. The broker leaves open
     what happens when each covers the other (``A.>`` and ``A.*``); here the one with more literal elements wins, then
-    the one with more ``*``, then string order. Nothing is merged: one pattern wins whole.
+    the one with more ``*``, then string order. A composite takes part under its whole text, so it is never the exact
+    name and never covers another. Nothing is merged: one pattern wins whole.
     """
-    candidates = sorted((p for p in patterns if p.matches(destination)), key=lambda p: p.name)
+    candidates = sorted((p for p in patterns if _covers(p, destination)), key=lambda p: p.name)
     if not candidates:
         return None
     for candidate in candidates:
@@ -117,8 +124,14 @@ def _name_matches(pattern: str, name: str) -> bool:
     return pattern == name
 
 
+def _covers(pattern: Destination, destination: Destination) -> bool:
+    if "," not in pattern.name:
+        return pattern.matches(destination)
+    return any(part.matches(destination) for part in parse_destination(pattern.name, pattern.kind))
+
+
 def _compare_patterns(a: Destination, b: Destination) -> int:
-    a_covers, b_covers = a.matches(b), b.matches(a)
+    a_covers, b_covers = ("," not in one.name and one.matches(other) for one, other in ((a, b), (b, a)))
     if a_covers != b_covers:
         return 1 if a_covers else -1
     if a_covers:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pyengine.destinations import Destination, most_specific, parse_destination
+from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
 from pyengine.topology.policy import Policy
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
@@ -218,7 +218,7 @@ class Topology:
 
     @cached_property
     def _policies(self) -> dict[Destination, Policy]:
-        return {part: policy for policy in self.policies for part in parse_destination(policy.destination)}
+        return {entry_pattern(policy.destination): policy for policy in self.policies}
 
     @cached_property
     def _patterns(self) -> tuple[tuple[Destination, ...], ...]:

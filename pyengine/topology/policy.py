@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
 from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine.destinations import Destination, most_specific, parse_destination
+from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
 
 if TYPE_CHECKING:
     from pyengine._engine.message import Message
@@ -295,7 +295,7 @@ class PolicyMap:
 
     @cached_property
     def _entries(self) -> dict[Destination, Policy]:
-        return {part: policy for policy in self.entries for part in parse_destination(policy.destination)}
+        return {entry_pattern(policy.destination): policy for policy in self.entries}
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ class ModelQueue:
         self.paused = False
         self.group_map_exists = False
         self.wakeups = 0
+        self.echo = self.extra = False
         self.first_consumer = False
         self.latch = 0
         self.starts_at: int | None = None
@@ -219,8 +220,14 @@ class ModelQueue:
         self.wakeups += 1
 
     def run(self, now: int) -> None:
-        while self.wakeups and self.round(now):
+        while (self.wakeups or self.echo) and self.round(now):
             pass
+
+    def ask_again(self) -> None:
+        """A wakeup asked for by a round itself: the task runner runs once more after the last round due."""
+        if not self.extra:
+            self.wakeups += 1
+        self.extra, self.echo = False, True
 
     def pending(self) -> list[ModelMessage]:
         both = self.redelivered + self.new
@@ -242,6 +249,9 @@ class ModelQueue:
     def round(self, now: int) -> bool:
         if self.delayed(now):
             return False
+        self.extra = not self.wakeups
+        if self.extra:
+            self.echo = False
         self.wakeups = max(0, self.wakeups - 1)
         forced = bool(self.browsers) and self.browse_page != 0
         wanted = len(self.cursor)
@@ -281,7 +291,7 @@ class ModelQueue:
                 self.try_each([message for message in fresh if message not in before], now)
             else:
                 self.new += fresh
-                self.wakeups += 1
+                self.ask_again()
 
     def try_each(self, messages: list[ModelMessage], now: int) -> None:
         full: set[int] = set()
@@ -354,7 +364,7 @@ class ModelQueue:
                 self.browsers.remove(browser)
                 self.out.append((browser.id, None, 0, False))
             else:
-                self.wakeups += 1
+                self.ask_again()
 
     def browsed_enough(self, browser: ModelConsumer) -> bool:
         return bool(self.browse_page) and browser.enqueued >= (self.browse_page or 0)

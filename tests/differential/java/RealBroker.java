@@ -1,0 +1,722 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import jakarta.jms.DeliveryMode;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.QueueBrowser;
+import jakarta.jms.Session;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Enumeration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.ActiveMQConnectionFactory;
+import org.apache.activemq.ActiveMQMessageConsumer;
+import org.apache.activemq.ActiveMQSession;
+import org.apache.activemq.RedeliveryPolicy;
+import org.apache.activemq.broker.Broker;
+import org.apache.activemq.broker.BrokerFilter;
+import org.apache.activemq.broker.BrokerPlugin;
+import org.apache.activemq.broker.BrokerService;
+import org.apache.activemq.broker.ConnectionContext;
+import org.apache.activemq.broker.TransportConnection;
+import org.apache.activemq.broker.region.Destination;
+import org.apache.activemq.broker.region.DurableTopicSubscription;
+import org.apache.activemq.broker.region.MessageReference;
+import org.apache.activemq.broker.region.Queue;
+import org.apache.activemq.broker.region.Subscription;
+import org.apache.activemq.broker.region.Topic;
+import org.apache.activemq.broker.region.TopicSubscription;
+import org.apache.activemq.broker.region.policy.*;
+import org.apache.activemq.command.ActiveMQDestination;
+import org.apache.activemq.command.ActiveMQQueue;
+import org.apache.activemq.command.ActiveMQTopic;
+import org.apache.activemq.command.ConsumerInfo;
+import org.apache.activemq.command.FlushCommand;
+import org.apache.activemq.command.MessageDispatch;
+import org.apache.activemq.util.IntrospectionSupport;
+
+/**
+ * The real broker answers scripts: a script a line on standard input, what happened at each step on standard output.
+ *
+ * <p>Both have the form of the recorded scenarios. Every script gets a broker of its own, in memory, over the vm
+ * transport with dispatchAsync=false; a step ends when the broker has nothing left to do. A line {"policies": ...}
+ * asks which policy entry wins instead.
+ */
+public final class RealBroker {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final AtomicInteger NUMBER = new AtomicInteger();
+    private static Field pendingWakeups;
+    private static Field iteratingMutex;
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream replies = System.out;
+        System.setOut(System.err);
+        pendingWakeups = Queue.class.getDeclaredField("pendingWakeups");
+        iteratingMutex = Queue.class.getDeclaredField("iteratingMutex");
+        pendingWakeups.setAccessible(true);
+        iteratingMutex.setAccessible(true);
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        for (String line = requests.readLine(); line != null; line = requests.readLine()) {
+            ObjectNode reply;
+            try {
+                JsonNode request = JSON.readTree(line);
+                reply = request.has("policies") ? winners(request) : new RealBroker(request).play();
+            } catch (Throwable failure) {
+                reply = JSON.createObjectNode();
+                reply.put("failure", failure.toString());
+                failure.printStackTrace();
+            }
+            replies.write((JSON.writeValueAsString(reply) + "\n").getBytes("UTF-8"));
+            replies.flush();
+        }
+        System.exit(0);
+    }
+
+    /** policies: names of entries; destinations: texts. The index of the entry that wins for each, or -1. */
+    private static ObjectNode winners(JsonNode request) {
+        PolicyMap map = new PolicyMap();
+        List<PolicyEntry> entries = new ArrayList<>();
+        for (JsonNode name : request.get("policies")) {
+            PolicyEntry entry = new PolicyEntry();
+            entry.setDestination(ActiveMQDestination.createDestination(name.asText(), ActiveMQDestination.QUEUE_TYPE));
+            entries.add(entry);
+        }
+        map.setPolicyEntries(entries);
+        ObjectNode reply = JSON.createObjectNode();
+        ArrayNode found = reply.putArray("winners");
+        for (JsonNode name : request.get("destinations")) {
+            ActiveMQDestination destination =
+                    ActiveMQDestination.createDestination(name.asText(), ActiveMQDestination.QUEUE_TYPE);
+            found.add(entries.indexOf(map.getEntryFor(destination)));
+        }
+        return reply;
+    }
+
+    private final JsonNode script;
+    private final boolean topic;
+    private final String name = "real" + NUMBER.incrementAndGet();
+    private final BrokerService service = new BrokerService();
+    private final Map<String, ActiveMQConnection> connections = new LinkedHashMap<>();
+    private final Map<String, TransportConnection> brokerSide = new ConcurrentHashMap<>();
+    private final Map<String, Client> clients = new LinkedHashMap<>();
+    private final List<Client> everyone = new ArrayList<>();
+    private final Map<String, String> names = new ConcurrentHashMap<>();
+    private final Map<String, Subscription> subscriptions = new ConcurrentHashMap<>();
+    private final Map<String, ArrayNode> totals = new LinkedHashMap<>();
+    private final AtomicLong events = new AtomicLong();
+    private final List<ObjectNode> dispatched = Collections.synchronizedList(new ArrayList<>());
+    private final List<ObjectNode> other = Collections.synchronizedList(new ArrayList<>());
+    private volatile String naming;
+
+    private RealBroker(JsonNode script) {
+        this.script = script;
+        this.topic = "topic".equals(script.path("dest").asText());
+    }
+
+    /** One consumer of a script with its session and what it was given. */
+    private static final class Client {
+        String name;
+        String connection;
+        ActiveMQSession session;
+        ActiveMQMessageConsumer consumer;
+        int prefetch;
+        boolean waits;
+        final Map<Integer, Message> got = new LinkedHashMap<>();
+    }
+
+    private ObjectNode play() throws Exception {
+        ObjectNode reply = JSON.createObjectNode();
+        ArrayNode steps = reply.putArray("steps");
+        start();
+        try {
+            for (JsonNode step : script.get("steps")) {
+                ObjectNode shown = steps.addObject();
+                dispatched.clear();
+                other.clear();
+                try {
+                    act(step, shown);
+                } catch (Exception refused) {
+                    shown.put("error", refused.getClass().getSimpleName());
+                }
+                settle();
+                if (!dispatched.isEmpty()) {
+                    shown.putArray("dispatched").addAll(dispatched);
+                }
+                if (!other.isEmpty()) {
+                    shown.putArray("other").addAll(other);
+                }
+            }
+            reply.set("final", state());
+        } finally {
+            for (ActiveMQConnection connection : connections.values()) {
+                try {
+                    connection.close();
+                } catch (Exception alreadyGone) {
+                    // a script may have killed it
+                }
+            }
+            service.stop();
+        }
+        return reply;
+    }
+
+    // The broker
+
+    private void start() throws Exception {
+        service.setBrokerName(name);
+        service.setPersistent(false);
+        service.setUseJmx(false);
+        service.setUseShutdownHook(false);
+        service.setSchedulerSupport(false);
+        service.setEnableStatistics(true);
+        service.getSystemUsage().getMemoryUsage().setLimit(64L << 20);
+        PolicyMap policies = new PolicyMap();
+        policies.setDefaultEntry(policy(script.path("policy")));
+        service.setDestinationPolicy(policies);
+        service.setPlugins(new BrokerPlugin[] {Recorder::new});
+        service.start();
+        service.waitUntilStarted();
+    }
+
+    private static PolicyEntry policy(JsonNode given) {
+        PolicyEntry entry = new PolicyEntry();
+        entry.setExpireMessagesPeriod(0);
+        entry.setAdvisoryForDiscardingMessages(true);
+        entry.setAdvisoryForSlowConsumers(true);
+        given.fields().forEachRemaining(field -> {
+            JsonNode value = field.getValue();
+            switch (field.getKey()) {
+                case "constantLimit" -> {
+                    ConstantPendingMessageLimitStrategy limit = new ConstantPendingMessageLimitStrategy();
+                    limit.setLimit(value.asInt());
+                    entry.setPendingMessageLimitStrategy(limit);
+                }
+                case "prefetchRate" -> {
+                    PrefetchRatePendingMessageLimitStrategy limit = new PrefetchRatePendingMessageLimitStrategy();
+                    limit.setMultiplier(value.asDouble());
+                    entry.setPendingMessageLimitStrategy(limit);
+                }
+                case "eviction" -> {
+                    if (value.asText().equals("oldest")) {
+                        entry.setMessageEvictionStrategy(new OldestMessageEvictionStrategy());
+                    } else if (value.asText().equals("oldestLowestPriority")) {
+                        entry.setMessageEvictionStrategy(new OldestMessageWithLowestPriorityEvictionStrategy());
+                    } else {
+                        UniquePropertyMessageEvictionStrategy unique = new UniquePropertyMessageEvictionStrategy();
+                        unique.setPropertyName(value.asText().substring("unique:".length()));
+                        entry.setMessageEvictionStrategy(unique);
+                    }
+                }
+                case "recovery" -> {
+                    SubscriptionRecoveryPolicy recovery = switch (value.get("type").asText()) {
+                        case "fixedCount" -> new FixedCountSubscriptionRecoveryPolicy();
+                        case "fixedSized" -> new FixedSizedSubscriptionRecoveryPolicy();
+                        case "lastImage" -> new LastImageSubscriptionRecoveryPolicy();
+                        default -> new TimedSubscriptionRecoveryPolicy();
+                    };
+                    value.fields().forEachRemaining(part -> {
+                        if (!part.getKey().equals("type")) {
+                            IntrospectionSupport.setProperty(recovery, part.getKey(), part.getValue().asText());
+                        }
+                    });
+                    entry.setSubscriptionRecoveryPolicy(recovery);
+                }
+                case "dispatchPolicy" -> entry.setDispatchPolicy(switch (value.asText()) {
+                    case "priority" -> new PriorityDispatchPolicy();
+                    case "roundRobin" -> new RoundRobinDispatchPolicy();
+                    case "strictOrder" -> new StrictOrderDispatchPolicy();
+                    default -> new SimpleDispatchPolicy();
+                });
+                case "dlq" -> {
+                    AbstractDeadLetterStrategy letters = value.path("discarding").asBoolean()
+                            ? new DiscardingDeadLetterStrategy()
+                            : value.path("individual").asBoolean()
+                                    ? new IndividualDeadLetterStrategy()
+                                    : new SharedDeadLetterStrategy();
+                    if (value.has("processNonPersistent")) {
+                        letters.setProcessNonPersistent(value.get("processNonPersistent").asBoolean());
+                    }
+                    if (value.has("processExpired")) {
+                        letters.setProcessExpired(value.get("processExpired").asBoolean());
+                    }
+                    entry.setDeadLetterStrategy(letters);
+                }
+                default -> {
+                    if (!IntrospectionSupport.setProperty(entry, field.getKey(), value.asText())) {
+                        throw new IllegalArgumentException("policy " + field.getKey());
+                    }
+                }
+            }
+        });
+        return entry;
+    }
+
+    /** Sees what the broker does, in its own order. */
+    private final class Recorder extends BrokerFilter {
+        Recorder(Broker next) {
+            super(next);
+        }
+
+        @Override
+        public void addConnection(ConnectionContext context, org.apache.activemq.command.ConnectionInfo info)
+                throws Exception {
+            super.addConnection(context, info);
+            brokerSide.put(info.getConnectionId().getValue(), (TransportConnection) context.getConnection());
+        }
+
+        @Override
+        public void removeConnection(ConnectionContext context, org.apache.activemq.command.ConnectionInfo info,
+                Throwable error) throws Exception {
+            super.removeConnection(context, info, error);
+            brokerSide.remove(info.getConnectionId().getValue());
+        }
+
+        @Override
+        public Subscription addConsumer(ConnectionContext context, ConsumerInfo info) throws Exception {
+            if (naming != null) {
+                names.put(info.getConsumerId().toString(), naming);
+            }
+            Subscription added = super.addConsumer(context, info);
+            subscriptions.put(info.getConsumerId().toString(), added);
+            return added;
+        }
+
+        @Override
+        public void removeConsumer(ConnectionContext context, ConsumerInfo info) throws Exception {
+            super.removeConsumer(context, info);
+            subscriptions.remove(info.getConsumerId().toString());
+        }
+
+        @Override
+        public void preProcessDispatch(MessageDispatch dispatch) {
+            super.preProcessDispatch(dispatch);
+            String to = names.get(dispatch.getConsumerId().toString());
+            if (to == null || dispatch.getMessage() == null
+                    || dispatch.getDestination().getPhysicalName().startsWith("ActiveMQ.DLQ")) {
+                return;
+            }
+            ObjectNode entry = JSON.createObjectNode();
+            int n = number(dispatch.getMessage());
+            entry.put("to", to).put("n", n);
+            if (dispatch.getRedeliveryCounter() > 0) {
+                entry.put("redelivery", dispatch.getRedeliveryCounter());
+            }
+            if (dispatch.getMessage().isJMSXGroupFirstForConsumer()) {
+                entry.put("groupFirst", true);
+            }
+            dispatched.add(entry);
+            events.incrementAndGet();
+            synchronized (totals) {
+                totals.computeIfAbsent(to, ignored -> JSON.createArrayNode()).add(n);
+            }
+        }
+
+        @Override
+        public void slowConsumer(ConnectionContext context, Destination destination, Subscription subscription) {
+            super.slowConsumer(context, destination, subscription);
+            note("slow", names.get(subscription.getConsumerInfo().getConsumerId().toString()));
+        }
+
+        @Override
+        public void messageDiscarded(ConnectionContext context, Subscription subscription, MessageReference message) {
+            super.messageDiscarded(context, subscription, message);
+            ObjectNode entry = JSON.createObjectNode().put("discarded", number(message.getMessage()));
+            String to = subscription == null
+                    ? null
+                    : names.get(subscription.getConsumerInfo().getConsumerId().toString());
+            if (to != null) {
+                entry.put("for", to);
+            }
+            add(entry);
+        }
+
+        @Override
+        public void messageExpired(ConnectionContext context, MessageReference message, Subscription subscription) {
+            super.messageExpired(context, message, subscription);
+            add(JSON.createObjectNode().put("expired", number(message.getMessage())));
+        }
+
+        @Override
+        public boolean sendToDeadLetterQueue(ConnectionContext context, MessageReference message,
+                Subscription subscription, Throwable cause) {
+            int n = number(message.getMessage());
+            boolean sent = super.sendToDeadLetterQueue(context, message, subscription, cause);
+            add(JSON.createObjectNode().put("dlq", n).put("sent", sent));
+            return sent;
+        }
+
+        private void note(String what, String whom) {
+            add(JSON.createObjectNode().put(what, whom));
+        }
+
+        private void add(ObjectNode entry) {
+            other.add(entry);
+            events.incrementAndGet();
+        }
+    }
+
+    private static int number(org.apache.activemq.command.Message message) {
+        try {
+            Object n = message.getProperty("n");
+            return n == null ? -1 : ((Number) n).intValue();
+        } catch (IOException unreadable) {
+            throw new IllegalStateException(unreadable);
+        }
+    }
+
+    /** Wait until no connection has a command under way and no queue has a round to make. */
+    private void settle() throws Exception {
+        long seen;
+        int quiet = 0;
+        do {
+            seen = events.get();
+            for (ActiveMQConnection connection : connections.values()) {
+                connection.syncSendPacket(new FlushCommand());
+            }
+            for (Destination destination : service.getBroker().getDestinationMap().values()) {
+                Queue queue = destination.getDestinationStatistics() == null ? null : asQueue(destination);
+                while (queue != null) {
+                    synchronized (iteratingMutex.get(queue)) {
+                        if (((AtomicLong) pendingWakeups.get(queue)).get() == 0) {
+                            break;
+                        }
+                    }
+                    Thread.yield();
+                }
+            }
+            quiet = seen == events.get() ? quiet + 1 : 0;
+        } while (quiet < 2);
+    }
+
+    private static Queue asQueue(Destination destination) {
+        Destination inner = destination;
+        while (inner instanceof org.apache.activemq.broker.region.DestinationFilter filter) {
+            inner = filter.getNext();
+        }
+        return inner instanceof Queue queue ? queue : null;
+    }
+
+    // The steps
+
+    private ActiveMQDestination destination(JsonNode step, String key) {
+        String text = step.path(key).asText(script.path("destName").asText(topic ? "T" : "Q"));
+        return ActiveMQDestination.createDestination(
+                text, topic ? ActiveMQDestination.TOPIC_TYPE : ActiveMQDestination.QUEUE_TYPE);
+    }
+
+    private ActiveMQConnection connection(String called, String clientId) throws Exception {
+        ActiveMQConnection found = connections.get(called);
+        if (found == null) {
+            ActiveMQConnectionFactory factory =
+                    new ActiveMQConnectionFactory("vm://" + name + "?create=false");
+            factory.setWatchTopicAdvisories(false);
+            factory.setDispatchAsync(false);
+            factory.setAlwaysSessionAsync(false);
+            factory.setAlwaysSyncSend(true);
+            factory.setExceptionListener(ignored -> { });
+            found = (ActiveMQConnection) factory.createConnection();
+            if (clientId != null) {
+                found.setClientID(clientId);
+            }
+            found.start();
+            connections.put(called, found);
+        }
+        return found;
+    }
+
+    private void act(JsonNode step, ObjectNode shown) throws Exception {
+        String operation = step.get("op").asText();
+        Client client = clients.get(step.path("name").asText());
+        switch (operation) {
+            case "consumer" -> consumer(step);
+            case "send" -> send(step);
+            case "recv" -> receive(client, step, shown);
+            case "ack" -> acknowledge(client, step, shown);
+            case "commit" -> {
+                client.session.commit();
+                client.got.clear();
+            }
+            case "rollback" -> {
+                client.session.rollback();
+                client.got.clear();
+            }
+            case "recover" -> {
+                client.session.recover();
+                client.got.clear();
+            }
+            case "close" -> {
+                client.consumer.close();
+                clients.remove(client.name);
+            }
+            case "closeSession" -> {
+                client.session.close();
+                clients.values().removeIf(each -> each.session == client.session);
+            }
+            case "closeConnection" -> {
+                String gone = client == null ? step.get("conn").asText() : client.connection;
+                connections.remove(gone).close();
+                clients.values().removeIf(each -> each.connection.equals(gone));
+            }
+            case "kill" -> kill(client == null ? step.get("conn").asText() : client.connection);
+            case "browse" -> browse(step, shown);
+            case "sleep" -> Thread.sleep(step.get("ms").asLong());
+            default -> throw new IllegalArgumentException(operation);
+        }
+    }
+
+    private void consumer(JsonNode step) throws Exception {
+        Client client = new Client();
+        client.name = step.get("name").asText();
+        client.connection = step.path("conn").asText("connection of " + client.name);
+        ActiveMQConnection connection =
+                connection(client.connection, step.has("clientId") ? step.get("clientId").asText() : null);
+        RedeliveryPolicy redelivery = new RedeliveryPolicy();
+        redelivery.setInitialRedeliveryDelay(20);
+        redelivery.setRedeliveryDelay(20);
+        step.path("redelivery").fields().forEachRemaining(field ->
+                IntrospectionSupport.setProperty(redelivery, field.getKey(), field.getValue().asText()));
+        connection.setRedeliveryPolicy(redelivery);
+        client.waits = redelivery.getInitialRedeliveryDelay() > 0 || redelivery.getRedeliveryDelay() > 0;
+        connection.setOptimizeAcknowledge(step.path("optimizeAcknowledge").asBoolean(false));
+        connection.setOptimizeAcknowledgeTimeOut(step.path("optimizeAcknowledgeTimeOut").asLong(0));
+        connection.setMessagePrioritySupported(step.path("messagePrioritySupported").asBoolean(false));
+        int mode = switch (step.path("ack").asText("individual")) {
+            case "auto" -> Session.AUTO_ACKNOWLEDGE;
+            case "client" -> Session.CLIENT_ACKNOWLEDGE;
+            case "dups" -> Session.DUPS_OK_ACKNOWLEDGE;
+            case "transacted" -> Session.SESSION_TRANSACTED;
+            default -> ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE;
+        };
+        client.session = (ActiveMQSession) connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
+        StringBuilder options = new StringBuilder();
+        option(options, step, "exclusive", "exclusive");
+        option(options, step, "priority", "priority");
+        option(options, step, "prefetch", "prefetchSize");
+        option(options, step, "retroactive", "retroactive");
+        option(options, step, "maximumPendingMessageLimit", "maximumPendingMessageLimit");
+        ActiveMQDestination plain = destination(step, "dest");
+        ActiveMQDestination optioned = options.length() == 0
+                ? plain
+                : ActiveMQDestination.createDestination(plain.getQualifiedName() + options, plain.getDestinationType());
+        String selector = step.has("selector") ? step.get("selector").asText() : null;
+        boolean noLocal = step.path("noLocal").asBoolean(false);
+        naming = client.name;
+        try {
+            client.consumer = (ActiveMQMessageConsumer) (step.has("durable")
+                    ? client.session.createDurableSubscriber(
+                            (ActiveMQTopic) optioned, step.get("durable").asText(), selector, noLocal)
+                    : client.session.createConsumer(optioned, selector, noLocal));
+        } finally {
+            naming = null;
+        }
+        client.prefetch = client.consumer.getPrefetchNumber();
+        clients.put(client.name, client);
+        everyone.add(client);
+    }
+
+    private static void option(StringBuilder options, JsonNode step, String key, String name) {
+        if (step.has(key)) {
+            options.append(options.length() == 0 ? '?' : '&').append("consumer.").append(name).append('=')
+                    .append(step.get(key).asText());
+        }
+    }
+
+    private void send(JsonNode step) throws Exception {
+        ActiveMQConnection connection = connection(step.path("conn").asText("producer"), null);
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageProducer producer = session.createProducer(null);
+        for (int i = 0; i < step.path("count").asInt(1); i++) {
+            Message message = session.createTextMessage(step.path("text").asText("text"));
+            message.setIntProperty("n", step.get("n").asInt() + i);
+            if (step.has("group")) {
+                message.setStringProperty("JMSXGroupID", step.get("group").asText());
+            }
+            if (step.has("seq")) {
+                message.setIntProperty("JMSXGroupSeq", step.get("seq").asInt());
+            }
+            var properties = step.path("props").fields();
+            while (properties.hasNext()) {
+                var property = properties.next();
+                JsonNode value = property.getValue().get("v");
+                switch (property.getValue().get("t").asText()) {
+                    case "int" -> message.setIntProperty(property.getKey(), value.asInt());
+                    case "long" -> message.setLongProperty(property.getKey(), value.asLong());
+                    case "double" -> message.setDoubleProperty(property.getKey(), value.asDouble());
+                    case "boolean" -> message.setBooleanProperty(property.getKey(), value.asBoolean());
+                    default -> message.setStringProperty(property.getKey(), value.asText());
+                }
+            }
+            producer.send(
+                    destination(step, "to"),
+                    message,
+                    step.path("persistent").asBoolean(false) ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT,
+                    step.path("priority").asInt(4),
+                    step.path("ttl").asLong(0));
+            settle();
+        }
+        session.close();
+    }
+
+    /** n: the number of a received message, or -k: the k-th received and not yet acknowledged; none: nothing is done. */
+    private static void acknowledge(Client client, JsonNode step, ObjectNode shown) throws Exception {
+        int n = step.get("n").asInt();
+        if (n < 0) {
+            List<Integer> left = new ArrayList<>(client.got.keySet());
+            if (left.isEmpty()) {
+                shown.put("skipped", true);
+                return;
+            }
+            n = left.get((-n - 1) % left.size());
+            shown.put("n", n);
+        }
+        if (!client.got.containsKey(n)) {
+            shown.put("skipped", true);
+            return;
+        }
+        client.got.get(n).acknowledge();
+        if (client.session.isIndividualAcknowledge()) {
+            client.got.remove(n);
+        } else {
+            client.got.clear();
+        }
+    }
+
+    private void receive(Client client, JsonNode step, ObjectNode shown) throws Exception {
+        // What is to come has come: only a pull, and a redelivery with a delay, have to wait.
+        Message message = client.prefetch == 0 || client.waits
+                ? client.consumer.receive(step.path("timeout").asLong(1000))
+                : client.consumer.receiveNoWait();
+        if (message == null && client.prefetch != 0) {
+            settle(); // taking a message may have brought another one
+            message = client.consumer.receiveNoWait();
+        }
+        ObjectNode received = shown.putObject("received");
+        if (message == null) {
+            received.put("none", true);
+            return;
+        }
+        int n = message.getIntProperty("n");
+        client.got.put(n, message);
+        received.put("n", n);
+        if (message.getJMSRedelivered()) {
+            received.put("redelivered", true);
+        }
+        if (message.getIntProperty("JMSXDeliveryCount") > 1) {
+            received.put("deliveryCount", message.getIntProperty("JMSXDeliveryCount"));
+        }
+        if (message.propertyExists("JMSXGroupFirstForConsumer")
+                && message.getBooleanProperty("JMSXGroupFirstForConsumer")) {
+            received.put("groupFirst", true);
+        }
+    }
+
+    private void kill(String called) throws Exception {
+        ActiveMQConnection lost = connections.remove(called);
+        String id = lost.getConnectionInfo().getConnectionId().getValue();
+        lost.syncSendPacket(new FlushCommand());
+        brokerSide.get(id).serviceTransportException(new IOException("killed by a script"));
+        for (int i = 0; brokerSide.containsKey(id); i++) {
+            if (i > 5000) {
+                throw new IllegalStateException("the connection is still there");
+            }
+            Thread.sleep(1);
+        }
+        clients.values().removeIf(each -> each.connection.equals(called));
+        try {
+            lost.close();
+        } catch (Exception expected) {
+            // its transport is gone; this ends the threads of its client side
+        }
+    }
+
+    private void browse(JsonNode step, ObjectNode shown) throws Exception {
+        Session session = connection("browser", null).createSession(false, Session.AUTO_ACKNOWLEDGE);
+        QueueBrowser browser = session.createBrowser(
+                (ActiveMQQueue) destination(step, "dest"), step.has("selector") ? step.get("selector").asText() : null);
+        ArrayNode seen = shown.putArray("browsed");
+        for (Enumeration<?> each = browser.getEnumeration(); each.hasMoreElements(); ) {
+            seen.add(((Message) each.nextElement()).getIntProperty("n"));
+        }
+        session.close();
+    }
+
+    // The end
+
+    private ObjectNode state() throws Exception {
+        ObjectNode end = JSON.createObjectNode();
+        Map<ActiveMQDestination, Destination> all = service.getBroker().getDestinationMap();
+        if (topic) {
+            ObjectNode subs = end.putObject("subs");
+            for (Client client : everyone) {
+                Subscription subscription = subscriptions.get(client.consumer.getConsumerId().toString());
+                if (subscription == null) {
+                    continue;
+                }
+                ObjectNode one = subs.putObject(client.name);
+                one.put("pending", subscription.getPendingQueueSize());
+                one.put("dispatchedUnacked", subscription.getDispatchedQueueSize());
+                one.put("slow", subscription.isSlowConsumer());
+                if (subscription instanceof TopicSubscription plain) {
+                    one.put("discarded", plain.discarded());
+                }
+            }
+        } else {
+            Queue queue = asQueue(all.getOrDefault(destination(script, "destName"), null));
+            end.put("queueSize", queue == null ? 0 : queue.getDestinationStatistics().getMessages().getCount());
+            end.put("inflight", queue == null ? 0 : queue.getDestinationStatistics().getInflight().getCount());
+            ObjectNode owners = JSON.createObjectNode();
+            ObjectNode assigned = JSON.createObjectNode();
+            if (queue != null) {
+                queue.getMessageGroupOwners().getGroups().forEach(
+                        (group, owner) -> owners.put(group, names.getOrDefault(owner, owner)));
+                for (Client client : everyone) {
+                    Subscription subscription = subscriptions.get(client.consumer.getConsumerId().toString());
+                    if (subscription == null) {
+                        continue;
+                    }
+                    long count = subscription.getConsumerInfo().getAssignedGroupCount(queue.getActiveMQDestination());
+                    if (count != 0) {
+                        assigned.put(client.name, count);
+                    }
+                }
+            }
+            if (!owners.isEmpty()) {
+                end.set("groupOwners", owners);
+            }
+            if (!assigned.isEmpty()) {
+                end.set("assignedGroupCount", assigned);
+            }
+        }
+        ObjectNode letters = JSON.createObjectNode();
+        all.forEach((destination, held) -> {
+            if (destination.getPhysicalName().startsWith("ActiveMQ.DLQ") && asQueue(held) != null) {
+                ArrayNode numbers = letters.putArray(destination.getQualifiedName());
+                for (org.apache.activemq.command.Message each : asQueue(held).browse()) {
+                    numbers.add(number(each));
+                }
+            }
+        });
+        if (!letters.isEmpty()) {
+            end.set("dlq", letters);
+        }
+        ObjectNode each = end.putObject("totals");
+        synchronized (totals) {
+            totals.forEach((to, numbers) -> each.set(to, numbers.deepCopy()));
+        }
+        return end;
+    }
+}

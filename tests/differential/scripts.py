@@ -1,0 +1,202 @@
+"""Random scripts. Each step is drawn as plain numbers and read against what is alive, so that every shorter list of the
+same numbers is a script too: hypothesis shrinks a difference by leaving steps out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+Step = dict[str, Any]
+Numbers = tuple[int, int, int, int]
+NAMES = "ABCDEFGH"
+MODES = ("individual", "auto", "client", "transacted", "dups")
+QUEUE_SELECTORS = (None, None, None, None, "k = 1", "k <> 1", "k > 0 AND JMSPriority < 7", "k IS NULL")
+TOPIC_SELECTORS = (None, None, None, "k = 1", "k <> 1")
+GROUPS = (None, None, "a", "b", "c", "a")
+SEQUENCES = (None, None, None, None, 1, 2, -1)
+PRIORITIES = (0, 0, 0, 0, 1, 5, 127)
+AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
+
+
+@dataclass
+class Living:
+    """What a script has made so far."""
+
+    topic: bool
+    persistent: bool
+    steps: list[Step] = field(default_factory=list)
+    consumers: dict[str, Step] = field(default_factory=dict)
+    sent: int = 0
+    made: int = 0
+
+    def add(self, numbers: Numbers) -> None:
+        """Read four numbers as a step and append it, if there is somebody it can be about."""
+        kind, *_ = numbers
+        table = TOPIC_STEPS if self.topic else QUEUE_STEPS
+        step = table[kind % len(table)](self, numbers)
+        if step is not None:
+            self.steps.append(step)
+
+    def one(self, number: int) -> Step | None:
+        """One of the living consumers."""
+        return list(self.consumers.values())[number % len(self.consumers)] if self.consumers else None
+
+    def leave(self, connection: str) -> None:
+        self.consumers = {name: step for name, step in self.consumers.items() if step["conn"] != connection}
+
+
+def _send(living: Living, numbers: Numbers) -> Step:
+    _, first, second, third = numbers
+    living.sent += 1
+    step: Step = {"op": "send", "n": living.sent}
+    if first % 3:
+        step["props"] = {"k": {"t": "int", "v": first % 3}}
+    if living.persistent:
+        step["persistent"] = True
+    if second % 7 == 6:
+        step["priority"] = second % 10
+    if second % 11 == 10:
+        step["conn"] = f"c{first % 2}"
+    if not living.topic and GROUPS[third % len(GROUPS)] is not None:
+        step["group"] = GROUPS[third % len(GROUPS)]
+        if SEQUENCES[second % len(SEQUENCES)] is not None:
+            step["seq"] = SEQUENCES[second % len(SEQUENCES)]
+    if living.topic and third % 3:
+        step["props"] = {**step.get("props", {}), "sym": {"t": "string", "v": "xyz"[third % 3]}}
+    return step
+
+
+def _consumer(living: Living, numbers: Numbers) -> Step | None:
+    _, first, second, third = numbers
+    if living.made == len(NAMES):
+        return None
+    name = NAMES[living.made]
+    living.made += 1
+    shared = first % 4 == 3
+    step: Step = {"op": "consumer", "name": name, "conn": f"c{first % 2}" if shared else f"own {name}"}
+    step["ack"] = MODES[second % len(MODES)]
+    if first % 6:
+        step["prefetch"] = (1, 2, 3, 5, 0)[first % 6 - 1]
+    selectors = TOPIC_SELECTORS if living.topic else QUEUE_SELECTORS
+    if selectors[third % len(selectors)] is not None:
+        step["selector"] = selectors[third % len(selectors)]
+    if shared and second % 3 == 2:
+        step["noLocal"] = True
+    if PRIORITIES[third % len(PRIORITIES)]:
+        step["priority"] = PRIORITIES[third % len(PRIORITIES)]
+    if not living.topic and third % 5 == 4:
+        step["exclusive"] = True
+    if living.topic and third % 4 == 3:
+        step["retroactive"] = True
+    if living.topic and second % 6 == 5:
+        step["maximumPendingMessageLimit"] = 1 + third % 3
+    step["redelivery"] = AT_ONCE if shared or second % 4 else {**AT_ONCE, "maximumRedeliveries": second % 3}
+    living.consumers[name] = step
+    return step
+
+
+def _receive(living: Living, numbers: Numbers) -> Step | None:
+    consumer = living.one(numbers[1])
+    return consumer and {"op": "recv", "name": consumer["name"], "timeout": 30}
+
+
+def _settle(living: Living, numbers: Numbers) -> Step | None:
+    """Acknowledge, commit, roll back or recover, whichever the consumer's mode has."""
+    consumer = living.one(numbers[1])
+    if consumer is None:
+        return None
+    name, back = consumer["name"], numbers[2] % 4 == 3
+    match consumer["ack"]:
+        case "transacted":
+            return {"op": "rollback" if back else "commit", "name": name}
+        case "client" | "individual" if not back:
+            return {"op": "ack", "name": name, "n": -1 - numbers[3] % 3}
+        case _:
+            return {"op": "recover", "name": name}
+
+
+def _leave(living: Living, numbers: Numbers) -> Step | None:
+    consumer = living.one(numbers[1])
+    if consumer is None:
+        return None
+    match numbers[2] % 5:
+        case 0:
+            living.leave(consumer["conn"])
+            return {"op": "kill", "conn": consumer["conn"]}
+        case 1:
+            living.leave(consumer["conn"])
+            return {"op": "closeConnection", "conn": consumer["conn"]}
+        case 2:
+            del living.consumers[consumer["name"]]
+            return {"op": "closeSession", "name": consumer["name"]}
+        case _:
+            del living.consumers[consumer["name"]]
+            return {"op": "close", "name": consumer["name"]}
+
+
+def _browse(living: Living, numbers: Numbers) -> Step:
+    return {"op": "browse"} if numbers[1] % 2 else {"op": "browse", "selector": "k = 1"}
+
+
+QUEUE_STEPS = (
+    _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse,
+)  # fmt: skip
+TOPIC_STEPS = (_send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave)
+
+
+def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
+    queue_keys: tuple[dict[str, Any], ...] = (
+        {},
+        {"strictOrderDispatch": True},
+        {"useConsumerPriority": False},
+        {"prioritizedMessages": True},
+        {"allConsumersExclusiveByDefault": True},
+        {"messageGroupMapFactoryType": "simple"},
+        {"messageGroupMapFactoryType": "bucket?bucketCount=2"},
+        {"messageGroupMapFactoryType": "cached?cacheSize=2"},
+        {"maxPageSize": 2},
+        {"maxPageSize": 3},
+        {"usePrefetchExtension": False},
+        {"lazyDispatch": True},
+    )
+    topic_keys: tuple[dict[str, Any], ...] = (
+        {"constantLimit": 2},
+        {"constantLimit": 1},
+        {"constantLimit": 0},
+        {"prefetchRate": 1.0},
+        {"eviction": "oldestLowestPriority"},
+        {"eviction": "unique:sym"},
+        {"recovery": {"type": "fixedCount", "maximumSize": 3}},
+        {"recovery": {"type": "lastImage"}},
+        {"alwaysRetroactive": True},
+        {"dispatchPolicy": "priority"},
+        {"dispatchPolicy": "roundRobin"},
+        {"dispatchPolicy": "strictOrder"},
+        {"usePrefetchExtension": False},
+    )
+    found: dict[str, Any] = {"maxPageSize": 200}
+    for number in numbers:
+        keys = topic_keys if topic else queue_keys
+        found |= keys[number % len(keys)]
+    if "constantLimit" in found:
+        found.pop("prefetchRate", None)
+    return found
+
+
+_NUMBER = st.integers(0, 419)
+_STEP = st.tuples(st.integers(0, 131), _NUMBER, _NUMBER, _NUMBER)
+
+
+@st.composite
+def scripts(draw: st.DrawFn, *, topic: bool) -> dict[str, Any]:
+    """A script of 15 to 45 steps, where a step with nobody to do it is left out, for one queue, or one topic."""
+    living = Living(topic, draw(st.booleans()))
+    policy = _policy(topic, draw(st.lists(_NUMBER, max_size=3)))
+    for numbers in draw(st.lists(_STEP, min_size=15, max_size=45)):
+        living.add(numbers)
+    script: dict[str, Any] = {"policy": policy, "steps": living.steps}
+    if topic:
+        script["dest"] = "topic"
+    return script

@@ -1,0 +1,60 @@
+"""The real ActiveMQ broker and pyengine get the same scripts, for about a minute; ``make differential`` plays more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bench.contest import RivalMissingError
+from pyengine.destinations import parse_destination
+from pyengine.topology import Policy, PolicyMap
+from tests.differential.campaign import run
+from tests.differential.comparison import differences
+from tests.differential.real import RealBroker
+
+FOUND = Path(__file__).parent / "found"
+MENDED = [json.loads(line) for file in sorted(FOUND.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
+SECONDS = 25
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[RealBroker]:
+    try:
+        broker = RealBroker()
+    except RivalMissingError as reason:
+        pytest.skip(str(reason))
+    yield broker
+    broker.close()
+
+
+@pytest.mark.parametrize("case", MENDED, ids=lambda case: case["id"])
+def test_what_was_found_and_mended_stays_mended(case: dict[str, object]) -> None:
+    assert differences(case) == []
+
+
+@pytest.mark.parametrize("topic", [False, True], ids=["queue", "topic"])
+def test_random_scripts(topic: bool, real: RealBroker) -> None:
+    campaign = run(topic=topic, seconds=SECONDS)
+    assert not campaign.found, "\n".join(map(str, campaign.found))
+    assert campaign.counts["agree"] >= 50
+    assert campaign.counts["unstable"] <= campaign.counts["played"] // 20
+
+
+def test_which_policy_entry_wins(real: RealBroker) -> None:
+    """Random maps; pairs of patterns that cover each other are ours to decide (docs/differences.md) and left out."""
+    random = Random(7)
+    names = ["A", "A.B", "A.*", "*.B", "A.B.C", "A.*.C", "*.B.*", "A.B.>", "B.>", "C.*.>", "A.B,B.C", "B.*,C", ">"]
+    destinations = ["A", "A.B", "A.B.C", "B.C", "C", "C.D", "A.X.C", "B.X", "X.B.Y"]
+    for _ in range(100):
+        chosen = random.sample(names, 4)
+        policies = PolicyMap(tuple(Policy(name) for name in chosen))
+        parts = [part for name in chosen for part in parse_destination(name)]
+        if any(a.matches(b) and b.matches(a) for a in parts for b in parts if a is not b):
+            continue
+        won = [policies.policy_of(parse_destination(name)[0]) for name in destinations]
+        ours = [-1 if each is None else chosen.index(each.destination) for each in won]
+        assert ours == real.winners(chosen, destinations), chosen
