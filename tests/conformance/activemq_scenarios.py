@@ -261,7 +261,7 @@ class Replay:
     def step_send(self, step: Step) -> None:
         name = step.get("conn", "producer")
         producer = self.producers.get(name)
-        if producer is None:
+        if producer is None or self.connections[name].closed:
             producer = self.producers[name] = self.connection(name, {}, None).create_session().create_producer()
         (where,) = parse_destination(step.get("to", self.main), self.kind)
         for n in range(step["n"], step["n"] + step.get("count", 1)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from pyengine.topology.policy import (
     RedeliveryPlugin,
     VirtualTopic,
 )
+from tests.house.test_readme import run
 from tests.topology.test_activemq_xml import FULL, PLAIN
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
@@ -199,3 +201,14 @@ def test_refusals_of_a_broker(tmp_path: Path, text: str, line: int, key: str, wo
         broker(tmp_path, text)
     assert (caught.value.line, caught.value.key) == (line, key)
     assert words in str(caught.value)
+
+
+def test_the_examples_of_the_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text("utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    run(code, {})
+    (toml,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    found = broker(tmp_path, toml)
+    assert (found.name, len(found.policies.entries), len(found.virtual_destinations)) == ("shop", 2, 2)
+    for key, kinds in STRATEGIES.items():
+        assert f"| {key} | {', '.join(kinds)}" in page
