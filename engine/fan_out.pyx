@@ -273,4 +273,4 @@ def by_priority(subscription):
 cdef object property_of(object body, str name):
     if isinstance(body, Message):
         return (<Message> body).properties().get(name) if (<Message> body).count else None
-    return body.get(name) if isinstance(body, Mapping) else None
+    return body.get(name) if isinstance(body, (dict, Mapping)) else None

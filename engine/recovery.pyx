@@ -26,6 +26,8 @@ cdef bint wants_retain(object body) except -1:
         if not (<Message> body).count:
             return False
         value = (<Message> body).properties().get(RETAIN)
+    elif type(body) is dict:
+        value = (<dict> body).get(RETAIN)
     elif isinstance(body, Mapping):
         value = body.get(RETAIN)
     else:

@@ -25,8 +25,8 @@ cdef class AbortSlowConsumer:
     """abortSlowConsumerStrategy: close consumers that are slow too often or too long.
 
     max_slow_count: this many slow events (-1: any number). max_slow_duration: slow for so long (30000 ms; -1: for
-    ever), counted in whole check periods. check_period: ms between two checks (30000). Both limits below 0: nothing happens.
-    abort_connection: end the whole connection instead. ignore_network_consumers (True): never abort a bridge's.
+    ever), counted in whole check periods. check_period: ms between two checks (30000). Both limits below 0: nothing
+    happens. abort_connection: end the whole connection instead. ignore_network_consumers (True): never abort a bridge's.
     """
 
     strategy = "abortSlowConsumerStrategy"

@@ -363,7 +363,7 @@ cdef class TopicRegion(Region):
             connection = (<Envelope> message)._connection_id if connection is None else connection
             target = (<Envelope> message)._target_consumer_id if target is None else target
             message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
-        elif isinstance(message, Mapping):
+        elif isinstance(message, (dict, Mapping)):
             message_id = message.get("JMSMessageID") if message_id is ABSENT else message_id
         producer, number = origin(None if message_id is ABSENT else message_id)
         slot = self.accept(to, message, -1, priority, expiration, timestamp, persistent, size, connection)
@@ -420,8 +420,8 @@ cdef class TopicRegion(Region):
         cdef int64_t size = -1 if count is None else count
         cdef list deferred
         self.open()
-        self.given_up = []
-        deferred = []
+        self.given_up.clear()
+        deferred = None if transaction is None else []
         it.acknowledge(kind, -1 if first is None else first, last, size, transaction, deferred, now)
         if deferred:
             self.transactions.setdefault(transaction, []).extend(deferred)
@@ -444,7 +444,7 @@ cdef class TopicRegion(Region):
         """Give up what was acknowledged in a transaction; return what is handed out for the room it makes."""
         cdef Subscription it
         self.open()
-        self.given_up = []
+        self.given_up.clear()
         for deferred in self.transactions.pop(transaction, ()):
             it = deferred[0]
             it.commit(deferred, now)

@@ -19,6 +19,8 @@ cdef object header(str field, object value, object default, object low, object h
     # The int of a header, its default if it is absent, or InvalidMessageError naming it.
     if value is ABSENT or value is None:
         return default
+    if type(value) is int and low <= value <= high:
+        return value
     if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
         raise InvalidMessageError(field, value, f"must be a whole number from {low} to {high}")
     return PyNumber_Index(value)
@@ -95,7 +97,7 @@ cdef class Region(FanOut):
             timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
             size = (<Envelope> message).size_in_bytes() if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
-        elif isinstance(message, Mapping):
+        elif isinstance(message, (dict, Mapping)):
             priority = message.get("JMSPriority") if priority is ABSENT else priority
             expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
             timestamp = message.get("JMSTimestamp") if timestamp is ABSENT else timestamp

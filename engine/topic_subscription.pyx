@@ -183,7 +183,9 @@ cdef class Subscription:
             return self.dispatch_waiting(now)
         if transaction is not None and kind == AckKind.POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
-        size = count if count >= 0 else self.range_size(first, last)
+        size = count
+        if count < 0 and (transaction is not None or kind in (AckKind.POISON, AckKind.EXPIRED)):
+            size = self.range_size(first, last)
         if transaction is not None and kind != AckKind.EXPIRED:
             deferred.append((self, kind, first, last, size))
         else:
@@ -212,6 +214,7 @@ cdef class Subscription:
         cdef int64_t handle
         cdef bint within = False
         if not self.inflight_statistics:
+            count = max(count, 0)
             self.in_flight -= count
             self.dequeued += count
             if self.single_topic and self.first_topic >= 0:
