@@ -1,8 +1,6 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
-from typing_extensions import disjoint_base
-
 from pyengine._engine.audit import Audit
 from pyengine._engine.eviction import Eviction, PendingLimit
 from pyengine._engine.queue import AckKind
@@ -16,7 +14,6 @@ class _Matches(Protocol):
 _Asked: TypeAlias = Callable[[Any], object] | _Matches
 _Outcome: TypeAlias = list[TopicDelivery | Event]
 
-@disjoint_base
 class TopicRegion(Region):
     def add_topic(
         self,
