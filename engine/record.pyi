@@ -1,4 +1,5 @@
 from enum import IntEnum
+
 from typing_extensions import disjoint_base
 
 HEADER_SIZE: int
