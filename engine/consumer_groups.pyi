@@ -7,7 +7,7 @@ SCAN_INTERVAL: int
 
 @disjoint_base
 class Group:
-    def __init__(self) -> None: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 @disjoint_base
 class ConsumerGroups:

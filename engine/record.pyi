@@ -12,7 +12,7 @@ class RecordKind(IntEnum):
 
 @disjoint_base
 class Reader:
-    def __init__(self) -> None: ...
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 def encode_message(
     topic: str,
