@@ -24,3 +24,5 @@ cdef class ProcessQueue:
     cdef public int64_t last_consume_timestamp   # ms
     cdef public int64_t last_lock_timestamp      # ms
     cdef public int64_t try_unlock_times
+
+    cdef int finish(self, int64_t offset, object message) except -1

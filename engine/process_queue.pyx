@@ -1,10 +1,17 @@
 """RocketMQ's process queue and its flow-control verdict."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
 
 from pyengine._engine.window cimport Window
 
 from pyengine.errors import IllegalStateError, InvalidMessageError
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+
+cdef enum:
+    FEW = 64            # offsets of a batch up to this size are kept on the stack
 
 cdef int64_t MIB = 1048576
 
@@ -22,10 +29,14 @@ cdef int64_t body_size(object message) except -1:
 
 
 cdef int64_t offset_of(object message) except? -1:
+    cdef int beyond = 1
+    cdef int64_t number = 0
     offset = message.queue_offset
-    if not isinstance(offset, int) or not INT64_MIN <= offset <= INT64_MAX:
+    if isinstance(offset, int):
+        number = PyLong_AsLongLongAndOverflow(offset, &beyond)
+    if beyond:
         raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
-    return offset
+    return number
 
 
 cdef int64_t wrapped_next(int64_t offset) noexcept:
@@ -53,22 +64,35 @@ cdef class ProcessQueue:
         signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no number (all are stored).
         """
         cdef list batch = list(messages)
-        cdef list offsets = [offset_of(message) for message in batch]
-        cdef int64_t offset, ahead
-        for offset, message in zip(offsets, batch):
-            if self.cached.put(offset, message):
-                self.message_count += 1
-                self.queue_offset_max = offset
-                self.message_size += body_size(message)
+        cdef int64_t few[FEW]
+        cdef int64_t* offsets = few
+        cdef int64_t count = len(batch), i, offset = 0, ahead
+        if count > FEW:
+            offsets = <int64_t*>malloc(count * sizeof(int64_t))
+            if offsets == NULL:
+                raise MemoryError
+        try:
+            for i in range(count):
+                offsets[i] = offset_of(batch[i])
+            for i in range(count):
+                offset = offsets[i]
+                message = batch[i]
+                if self.cached.put(offset, message):
+                    self.message_count += 1
+                    self.queue_offset_max = offset
+                    self.message_size += body_size(message)
+        finally:
+            if offsets != few:
+                free(offsets)
         start = self.cached.count > 0 and not self.consuming
         if start:
             self.consuming = True
         if batch:
-            end = (getattr(batch[len(batch) - 1], "properties", None) or {}).get("MAX_OFFSET")
+            properties = getattr(batch[count - 1], "properties", None)
+            end = properties.get("MAX_OFFSET") if properties else None
             if end is not None:
                 if not INT64_MIN <= int(end) <= INT64_MAX:
                     raise ValueError(f"MAX_OFFSET = {end!r} is no signed 64-bit integer")
-                offset = offsets[len(batch) - 1]
                 ahead = <int64_t>(<uint64_t><int64_t>int(end) - <uint64_t>offset)
                 if ahead > 0:
                     self.accumulated = ahead
@@ -79,22 +103,34 @@ cdef class ProcessQueue:
 
         now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
         """
-        cdef list batch = list(messages)
-        cdef list offsets = [offset_of(message) for message in batch]
-        cdef int64_t offset
-        self.last_consume_timestamp = now
-        if self.cached.count == 0:
-            return -1
-        cdef int64_t answer = wrapped_next(self.queue_offset_max)
-        for offset, message in zip(offsets, batch):
-            if self.cached.pop(offset) is not None:
-                self.message_count -= 1
-                self.message_size -= body_size(message)
-                if self.message_count == 0:
-                    self.message_size = 0
-        if self.cached.count:
-            answer = self.cached.smallest()
-        return answer
+        cdef list batch, offsets
+        cdef int64_t offset, i
+        if type(messages) is list and len(<list>messages) == 1:
+            message = (<list>messages)[0]
+            offset = offset_of(message)
+            self.last_consume_timestamp = now
+            if self.cached.count == 0:
+                return -1
+            self.finish(offset, message)
+        else:
+            batch = list(messages)
+            offsets = [offset_of(message) for message in batch]
+            self.last_consume_timestamp = now
+            if self.cached.count == 0:
+                return -1
+            for i in range(len(batch)):
+                offset = offsets[i]
+                self.finish(offset, batch[i])
+        return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)
+
+    cdef int finish(self, int64_t offset, object message) except -1:
+        """Let go of a message, if it is cached; its own body counts, not the cached one's."""
+        if self.cached.pop(offset) is not None:
+            self.message_count -= 1
+            self.message_size -= body_size(message)
+            if self.message_count == 0:
+                self.message_size = 0
+        return 0
 
     def take_messages(self, int64_t size, *, int64_t now=0):
         """Move up to ``size`` of the smallest offsets to the taken ones; return their messages in order (spec 1.3).

@@ -1,0 +1,130 @@
+"""The core's broker rooms against lists and dicts: a queue's index, and locks for ordered consumption."""
+
+from __future__ import annotations
+
+import bisect
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from pyengine._engine.consume_queue import ConsumeQueue, PullCode
+from pyengine._engine.rebalance_lock import RebalanceLocks
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Appending, deleting, pulling and searching, one list entry an offset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index = ConsumeQueue()
+        self.entries: list[tuple[int, int, int, int]] = []  # position, size, code, time of all offsets ever
+        self.first = 0
+
+    @rule(size=st.sampled_from([1, 100, 200_000]), code=st.integers(0, 2), later=st.integers(0, 3))
+    def append(self, size: int, code: int, later: int) -> None:
+        position = self.entries[-1][0] + self.entries[-1][1] if self.entries else 0
+        time = (self.entries[-1][3] if self.entries else 0) + later
+        assert self.index.append(position, size, code, time) == len(self.entries)
+        self.entries.append((position, size, code, time))
+
+    @rule(offset=st.integers(-1, 30))
+    def delete_below(self, offset: int) -> None:
+        fresh = max(self.first, min(offset, len(self.entries)))
+        assert self.index.delete_below(offset) == fresh - self.first
+        self.first = fresh
+
+    @rule(offset=st.integers(0, 30))
+    def delete_before_a_position(self, offset: int) -> None:
+        if offset < len(self.entries):
+            self.index.delete_before(self.entries[offset][0])
+            self.first = max(self.first, offset)
+
+    @rule(time=st.integers(-1, 60))
+    def search(self, time: int) -> None:
+        times = [entry[3] for entry in self.entries[self.first :]]
+        assert self.index.search(time) == self.first + bisect.bisect_left(times, time)
+
+    @rule(
+        offset=st.integers(0, 40),
+        count=st.integers(1, 40),
+        codes=st.one_of(st.none(), st.frozensets(st.integers(0, 2))),
+        odd=st.booleans(),
+    )
+    def pull(self, offset: int, count: int, codes: frozenset[int] | None, odd: bool) -> None:
+        code, following, found = self.index.pull(offset, count, codes, (lambda at: at % 2 == 1) if odd else None)
+        end = len(self.entries)
+        if end == 0:
+            assert (code, following) == (PullCode.NOT_FOUND if offset == 0 else PullCode.OFFSET_MOVED, 0)
+        elif offset < self.first or offset > end:
+            assert (code, following) == (PullCode.OFFSET_MOVED, self.first if offset < self.first else end)
+        elif offset == end:
+            assert (code, following) == (PullCode.NOT_FOUND, end)
+        else:
+            wanted = [
+                at
+                for at in range(offset, end)
+                if (codes is None or self.entries[at][2] in codes) and (not odd or at % 2 == 1)
+            ]
+            expected: list[int] = []
+            stop = end
+            for at in range(offset, end):
+                size = sum(self.entries[taken][1] for taken in expected)
+                if expected and (len(expected) >= min(count, 32) or size + self.entries[at][1] > 262_144):
+                    stop = at
+                    break
+                if at in wanted:
+                    expected.append(at)
+            assert (found, following) == (expected, stop)
+            assert code == (PullCode.SUCCESS if found else PullCode.RETRY_IMMEDIATELY)
+
+    @invariant()
+    def agrees(self) -> None:
+        self.index._check()
+        assert (self.index.min_offset, self.index.max_offset) == (self.first, len(self.entries))
+        for offset in range(self.first, len(self.entries)):
+            assert self.index.position(offset) == self.entries[offset][0]
+
+
+IndexMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestIndex = IndexMachine.TestCase
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["lock", "unlock"]),
+        st.sampled_from("GH"),
+        st.sampled_from(["c1", "c2"]),
+        st.sets(st.integers(0, 2), min_size=1),
+        st.sampled_from([0, 1, 30_000, 60_000, 60_001]),
+    ),
+    max_size=30,
+)
+
+
+@given(steps)
+def test_locks_belong_to_one_client_until_they_are_given_back_or_sixty_seconds_old(
+    script: list[tuple[str, str, str, set[int], int]],
+) -> None:
+    locks = RebalanceLocks()
+    held: dict[tuple[str, int], tuple[str, int]] = {}
+    now = 0
+    for what, group, client, queues, later in script:
+        now += later
+        free = {
+            queue
+            for queue in queues
+            if (group, queue) not in held or held[group, queue][0] == client or now - held[group, queue][1] > 60_000
+        }
+        if what == "lock":
+            assert locks.lock(group, client, queues, now) == free
+            held.update({(group, queue): (client, now) for queue in free})
+        else:
+            own = {queue for queue in queues if held.get((group, queue), ("", 0))[0] == client}
+            assert locks.unlock(group, client, queues) == own
+            for queue in own:
+                del held[group, queue]
+        locks._check()
+        for name in "GH":
+            alive = {queue: owner for (g, queue), (owner, at) in held.items() if g == name and now - at <= 60_000}
+            assert locks.all_expired(name, now) == (not alive)
+            assert all(locks.owner(name, queue, now) == alive.get(queue) for queue in range(3))
