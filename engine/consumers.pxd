@@ -9,8 +9,8 @@ taken by the same consumers. Predicate 0 asks nothing.
 Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
 handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
 ``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
-``open_total`` is their sum. Who is slow is filled. While ``sorted`` is true and priorities count, the list ascends by (-priority, assigned
-groups once there is a group map).
+``open_total`` is their sum. Who is slow is filled. While ``sorted`` is true and priorities count, the list ascends by
+(-priority, assigned groups once there is a group map).
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t

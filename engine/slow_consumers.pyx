@@ -26,7 +26,7 @@ cdef class AbortSlowConsumer:
 
     max_slow_count: this many slow events (-1: any number). max_slow_duration: slow for so long (30000 ms; -1: for
     ever), counted in whole check periods. check_period: ms between two checks (30000). Both limits below 0: nothing
-    happens. abort_connection: end the whole connection instead. ignore_network_consumers (True): spare those of bridges.
+    happens. abort_connection: end the connection instead. ignore_network_consumers (True): spare those of bridges.
     """
 
     strategy = "abortSlowConsumerStrategy"
