@@ -7,15 +7,16 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
+from pyengine._engine.arithmetic cimport HEIGHT, VECTOR_BYTES, Vector, compute_vectors
 from pyengine._engine.arrow cimport (
-    FLOAT_VALUES, HALF_VALUES, NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, Columns, read_cell, width_of,
+    DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, Columns, read_cell, width_of,
 )
 from pyengine._engine.header cimport NO_HEADER, header_code
 from pyengine._engine.kernels cimport (
     best_kernels, kernel_float_of_half, kernel_load_bits, kernel_low_bytes, kernel_lowest_bit, kernel_table,
 )
 from pyengine._engine.plan cimport (
-    BEGIN_BOTH, BEGIN_EITHER, CHUNK, CHUNK_WORDS, END_BOTH, END_EITHER, FIXED, FLAGS, IS_UNKNOWN, LOOKUP, NEXT_BOTH,
+    BEGIN_BOTH, BEGIN_EITHER, CHUNK, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS, IS_UNKNOWN, LOOKUP, NEXT_BOTH,
     NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS, WITHIN, Plan,
     Step, Test, as_property, describe, lay_out,
 )
@@ -61,6 +62,7 @@ cdef struct Run:
     int64_t row               # first row of the chunk in its batch
     int64_t count             # rows of the chunk
     float* reals              # CHUNK of them, for halves
+    void* vectors             # VECTOR_BYTES where a test computes
 
 
 cdef inline uint64_t* register_at(Run* run, int32_t number) noexcept nogil:
@@ -185,14 +187,33 @@ cdef void run_within(Run* run, const Step* step, const Test* test) noexcept nogi
     give(run, step, inside, NULL, valid if load_validity(run, column, valid) else NULL, test.truths[1])
 
 
+cdef void run_computed(Run* run, Plan plan, const Step* step, const Test* test) noexcept nogil:
+    cdef Vector[HEIGHT] stack
+    cdef uint64_t[CHUNK_WORDS] on
+    cdef int storage = DOUBLE_VALUES if test.real else INT64_VALUES
+    cdef int i
+    compute_vectors(
+        plan.vector_steps + test.first_step, test.vector_count, run.columns, run.row, run.count, run.kernels,
+        run.vectors, stack,
+    )
+    if test.kind == COMPUTED_WITHIN:
+        run.kernels.range[storage + 2 if test.real and test.bounds.keyed else storage](
+            stack[0].values, run.count, &test.bounds, on
+        )
+        give(run, step, on, NULL, stack[0].valid if stack[0].nulls else NULL, test.truths[1])
+        return
+    run.kernels.pair[storage](stack[0].values, stack[1].values, run.count, test.order, on)
+    for i in range(2):
+        if not stack[i].nulls:
+            memset(stack[i].valid, 255, sizeof(on))
+    give_pair(run, step, test, on, stack[0].valid, stack[1].valid)
+
+
 cdef void run_pair(Run* run, const Step* step, const Test* test) noexcept nogil:
     cdef const Column* left = run.columns[test.slot]
     cdef const Column* right = run.columns[test.other]
-    cdef uint64_t[CHUNK_WORDS] on, left_valid, right_valid, first, second, third, fourth, fifth
-    cdef RowSet[5] cases
-    cdef uint8_t[5] truths
-    cdef int width = width_of(left.storage), i
-    cdef uint64_t valid
+    cdef uint64_t[CHUNK_WORDS] on, left_valid, right_valid
+    cdef int width = width_of(left.storage)
     run.kernels.pair[left.storage](
         <const char*> left.values + run.row * width, <const char*> right.values + run.row * width, run.count,
         test.order, on,
@@ -201,13 +222,25 @@ cdef void run_pair(Run* run, const Step* step, const Test* test) noexcept nogil:
         memset(left_valid, 255, sizeof(left_valid))
     if not load_validity(run, right, right_valid):
         memset(right_valid, 255, sizeof(right_valid))
+    give_pair(run, step, test, on, left_valid, right_valid)
+
+
+cdef void give_pair(
+    Run* run, const Step* step, const Test* test, const uint64_t* on, const uint64_t* left, const uint64_t* right
+) noexcept nogil:
+    """Write the registers of a test of two numbers, given where they are not null."""
+    cdef uint64_t[CHUNK_WORDS] first, second, third, fourth, fifth
+    cdef RowSet[5] cases
+    cdef uint8_t[5] truths
+    cdef uint64_t valid
+    cdef int i
     for i in range(CHUNK_WORDS):
-        valid = left_valid[i] & right_valid[i]
+        valid = left[i] & right[i]
         first[i] = on[i] & valid
         second[i] = ~on[i] & valid
-        third[i] = ~left_valid[i] & right_valid[i]
-        fourth[i] = left_valid[i] & ~right_valid[i]
-        fifth[i] = ~(left_valid[i] | right_valid[i])
+        third[i] = ~left[i] & right[i]
+        fourth[i] = left[i] & ~right[i]
+        fifth[i] = ~(left[i] | right[i])
     cases[0], cases[1], cases[2], cases[3], cases[4] = first, second, third, fourth, fifth
     truths[0], truths[1], truths[2], truths[3], truths[4] = TRUE, FALSE, test.truths[1], test.truths[2], test.truths[3]
     give_by_case(run, step, cases, truths, 5)
@@ -457,6 +490,8 @@ cdef void run_steps(Run* run, Plan plan) noexcept nogil:
                 run_flags(run, step, test)
             elif test.kind == PAIR:
                 run_pair(run, step, test)
+            elif test.kind == COMPUTED_WITHIN or test.kind == COMPUTED_PAIR:
+                run_computed(run, plan, step, test)
             elif test.kind == FIXED:
                 run_fixed(run, step, test)
             else:
@@ -656,21 +691,26 @@ cdef class Evaluation:
     cdef int allocate(self) except -1:
         """One block: registers, columns, values, tables, prefixes and their words, reals."""
         cdef int slot, texts = 0, i
+        cdef size_t vectors = 0
         cdef Plan plan = self.plan
         cdef uint8_t* at
         cdef size_t size
         for i in range(plan.test_count):
             if plan.tests[i].kind == TEXT_IS or plan.tests[i].kind == TEXT_STARTS:
                 texts += 1
+            elif plan.tests[i].kind == COMPUTED_WITHIN or plan.tests[i].kind == COMPUTED_PAIR:
+                vectors = VECTOR_BYTES
         size = (
             64 + 8 * CHUNK_WORDS * plan.register_count
             + self.slot_count * (sizeof(void*) + sizeof(Value) + sizeof(Prefixes))
-            + plan.test_count * sizeof(Table) + texts * 16 * CHUNK + 4 * CHUNK
+            + plan.test_count * sizeof(Table) + texts * 16 * CHUNK + 4 * CHUNK + vectors
         )
         self.memory = malloc(size)
         if self.memory == NULL:
             raise MemoryError()
         at = <uint8_t*> ((<uintptr_t> self.memory + 63) & ~<uintptr_t> 63)
+        self.run.vectors = at
+        at += vectors
         self.run.registers = <uint64_t*> at
         at += 8 * CHUNK_WORDS * plan.register_count
         self.run.values = <Value*> at

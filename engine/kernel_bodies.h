@@ -257,6 +257,61 @@ KERNEL_TARGET static void KERNEL(expand)(const uint64_t *words, int64_t n, uint8
     }
 }
 
+/* Arithmetic: no buffer overlaps another. Unsigned, because int and long wrap. */
+#define WIDEN(name, T, U)                                                                                              \
+    KERNEL_TARGET static void KERNEL(widen_##name)(const void *column, int64_t n, void *out) {                         \
+        const T *v = (const T *)column;                                                                                \
+        U *o = (U *)out;                                                                                               \
+        int64_t i;                                                                                                     \
+        for (i = 0; i < n; i++) o[i] = (U)v[i];                                                                        \
+    }
+WIDEN(int8, int8_t, int64_t)
+WIDEN(int16, int16_t, int64_t)
+WIDEN(int32, int32_t, int64_t)
+WIDEN(int64, int64_t, int64_t)
+WIDEN(uint8, uint8_t, int64_t)
+WIDEN(uint16, uint16_t, int64_t)
+WIDEN(uint32, uint32_t, int64_t)
+WIDEN(uint64, uint64_t, int64_t)
+WIDEN(float, float, double)
+WIDEN(double, double, double)
+
+KERNEL_TARGET static void KERNEL(to_real)(const int64_t *v, int64_t n, double *out) {
+    int64_t i;
+    for (i = 0; i < n; i++) out[i] = (double)v[i];
+}
+
+#define OPPOSITE(name, T, EXPRESSION)                                                                                  \
+    KERNEL_TARGET static void KERNEL(opposite_##name)(const void *values, int64_t n, void *out) {                      \
+        const T *v = (const T *)values;                                                                                \
+        T *o = (T *)out;                                                                                               \
+        int64_t i;                                                                                                     \
+        for (i = 0; i < n; i++) o[i] = (T)(EXPRESSION);                                                                \
+    }
+OPPOSITE(int, int64_t, (int32_t)(UINT32_C(0) - (uint32_t)v[i]))
+OPPOSITE(long, int64_t, UINT64_C(0) - (uint64_t)v[i])
+OPPOSITE(double, double, -v[i])
+
+#define COMPUTE_LOOP(EXPRESSION)                                                                                       \
+    for (i = 0; i < n; i++) o[i] = EXPRESSION;                                                                         \
+    return
+#define COMPUTE(name, T, V, KEPT, DIVIDED)                                                                             \
+    KERNEL_TARGET static void KERNEL(compute_##name)(int calculation, const void *left, const void *right, int64_t n,  \
+                                                     void *out) {                                                      \
+        const V *a = (const V *)left, *b = (const V *)right;                                                           \
+        T *o = (T *)out;                                                                                               \
+        int64_t i;                                                                                                     \
+        switch (calculation) {                                                                                         \
+        case 0: COMPUTE_LOOP((T)KEPT(a[i] + b[i]));                                                                    \
+        case 1: COMPUTE_LOOP((T)KEPT(a[i] - b[i]));                                                                    \
+        case 2: COMPUTE_LOOP((T)KEPT(a[i] * b[i]));                                                                    \
+        default: COMPUTE_LOOP((T)(DIVIDED));                                                                           \
+        }                                                                                                              \
+    }
+COMPUTE(int, int64_t, uint64_t, (int32_t)(uint32_t), 0)
+COMPUTE(long, int64_t, uint64_t, , 0)
+COMPUTE(double, double, double, , a[i] / b[i])
+
 static const kernel_table KERNEL(table) = {
     {KERNEL(range_int8), KERNEL(range_int16), KERNEL(range_int32), KERNEL(range_int64), KERNEL(range_uint8),
      KERNEL(range_uint16), KERNEL(range_uint32), KERNEL(range_uint64), KERNEL(range_float), KERNEL(range_double),
@@ -269,7 +324,17 @@ static const kernel_table KERNEL(table) = {
     KERNEL(text_equal),
     KERNEL(text_starts),
     KERNEL(expand),
+    {KERNEL(widen_int8), KERNEL(widen_int16), KERNEL(widen_int32), KERNEL(widen_int64), KERNEL(widen_uint8),
+     KERNEL(widen_uint16), KERNEL(widen_uint32), KERNEL(widen_uint64), KERNEL(widen_float), KERNEL(widen_double)},
+    KERNEL(to_real),
+    {KERNEL(opposite_int), KERNEL(opposite_long), KERNEL(opposite_double)},
+    {KERNEL(compute_int), KERNEL(compute_long), KERNEL(compute_double)},
 };
+
+#undef WIDEN
+#undef OPPOSITE
+#undef COMPUTE_LOOP
+#undef COMPUTE
 
 #undef KERNEL_LOOP
 #undef RANGE_INTEGER

@@ -37,6 +37,12 @@ typedef struct {
     void (*text_equal)(const uint64_t *, const uint64_t *, int64_t, uint64_t, uint64_t, uint64_t *);
     void (*text_starts)(const uint64_t *, const uint64_t *, int64_t, uint64_t, uint64_t, uint64_t, uint64_t *);
     void (*expand)(const uint64_t *, int64_t, uint8_t *);
+    /* arithmetic on up to 1024 rows; int64 stands for int and long. widen: int8 .. uint64 to int64, float, double to double;
+       opposite, compute: by int, long, double; compute: 0 sum, 1 difference, 2 product, and of doubles 3 quotient */
+    void (*widen[10])(const void *, int64_t, void *);
+    void (*to_real)(const int64_t *, int64_t, double *);
+    void (*opposite[3])(const void *, int64_t, void *);
+    void (*compute[3])(int, const void *, const void *, int64_t, void *);
 } kernel_table;
 
 /* Double.compareTo as integer order: -Infinity < .. < -0.0 < 0.0 < .. < Infinity < NaN, all NaN alike. */

@@ -35,6 +35,10 @@ cdef extern from "kernels.h" nogil:
             const uint64_t*, const uint64_t*, int64_t, uint64_t, uint64_t, uint64_t, uint64_t*
         ) noexcept nogil
         void (*expand)(const uint64_t*, int64_t, uint8_t*) noexcept nogil
+        void (**widen)(const void*, int64_t, void*) noexcept nogil
+        void (*to_real)(const int64_t*, int64_t, double*) noexcept nogil
+        void (**opposite)(const void*, int64_t, void*) noexcept nogil
+        void (**compute)(int, const void*, const void*, int64_t, void*) noexcept nogil
 
     int64_t kernel_key64(double value) noexcept
     int32_t kernel_key32(float value) noexcept

@@ -11,6 +11,7 @@ register 0 is the chunk's live rows; a test reads only slots that are bound to c
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 
+from pyengine._engine.arithmetic cimport VectorStep
 from pyengine._engine.arrow cimport Column
 from pyengine._engine.kernels cimport kernel_range
 from pyengine._engine.program cimport Program
@@ -32,6 +33,8 @@ cdef enum TestKind:
     LOOKUP            # a dictionary: the node is asked once for each of its values
     TEXT_IS           # one of ``texts``; truths[1] of a null
     TEXT_STARTS       # with texts[0]; truths[1] of a null
+    COMPUTED_WITHIN   # a computed number in ``bounds``; truths[1] of a null
+    COMPUTED_PAIR     # two computed numbers, both long or both double (``real``): as PAIR
     BY_ROW            # the node, row by row
 
 
@@ -46,6 +49,9 @@ cdef struct Test:
     int32_t other             # PAIR's right
     int32_t first_slot        # BY_ROW: slot_lists[first_slot .. first_slot + slot_count)
     int32_t slot_count
+    int32_t first_step        # COMPUTED_*: vector_steps[first_step .. first_step + vector_count)
+    int32_t vector_count
+    uint8_t real              # COMPUTED_*: of doubles, else of longs
     int32_t text_count
     const Value* texts        # borrowed from the program, UTF-8
     Value text                # where ``texts`` points when the program has no such constant
@@ -94,6 +100,8 @@ cdef class Plan:
     cdef int register_count
     cdef int32_t* slot_lists
     cdef int slot_list_count
+    cdef VectorStep* vector_steps
+    cdef int vector_step_count
     cdef int on               # registers of the whole selector
     cdef int off
     cdef int raised

@@ -5,6 +5,9 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
+from pyengine._engine.arithmetic cimport (
+    COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep,
+)
 from pyengine._engine.arrow cimport (
     BOOLEAN_BITS, CODES, DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES,
     INT64_VALUES, NO_VALUES, UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, Column,
@@ -15,10 +18,10 @@ from pyengine._engine.kernels cimport (
 from pyengine._engine.like cimport Pattern
 from pyengine._engine.program cimport (
     BOOLEAN_CAST, BOTH, CONSTANT, EITHER, EQUAL_TO, GREATER_OR_EQUAL, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST,
-    SLOT, STARTS_WITH_TEXT, Node, Program, node_truth,
+    QUOTIENT, SLOT, STARTS_WITH_TEXT, SUM, Node, Program, node_truth,
 )
 from pyengine._engine.value cimport (
-    BOOLEAN, EXACT_TYPES, FALSE, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, NULL_VALUE, RAISED, STRING, TRUE,
+    BOOLEAN, DOUBLE, EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, LONG, NULL_VALUE, RAISED, STRING, TRUE,
     UNKNOWN, UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
 )
 
@@ -66,6 +69,7 @@ cdef class Plan:
         free(self.tests)
         free(self.steps)
         free(self.slot_lists)
+        free(self.vector_steps)
 
     def __reduce__(self):
         raise TypeError("a Plan is laid out anew from its selector")
@@ -78,6 +82,7 @@ cdef class Layout:
     cdef Node* nodes
     cdef Value* values          # by slot: the probe; defaults where no column is bound
     cdef int32_t* only          # by node: the one column slot below it, NO_SLOT or MANY_SLOTS
+    cdef uint8_t* raising       # by node: can_raise, given the types of the columns
     cdef const uint8_t* signature
 
     def __cinit__(self, Plan plan):
@@ -89,7 +94,8 @@ cdef class Layout:
         self.signature = <const uint8_t*> <const char*> plan.signature
         self.values = <Value*> calloc(len(self.program.names) + 1, sizeof(Value))
         self.only = <int32_t*> calloc(self.program.size + 1, sizeof(int32_t))
-        if self.values == NULL or self.only == NULL:
+        self.raising = <uint8_t*> calloc(self.program.size + 1, 1)
+        if self.values == NULL or self.only == NULL or self.raising == NULL:
             raise MemoryError()
         for slot in range(<int> len(self.program.names)):
             if not self.storage_of(slot):
@@ -107,10 +113,12 @@ cdef class Layout:
                         self.only[node] = slot
                     elif slot != NO_SLOT and slot != self.only[node]:
                         self.only[node] = MANY_SLOTS
+            self.raising[node] = self.raising_of(node)
 
     def __dealloc__(self):
         free(self.values)
         free(self.only)
+        free(self.raising)
 
     cdef inline int arity(self, int node) noexcept:
         cdef int operation = self.nodes[node].operation
@@ -127,6 +135,171 @@ cdef class Layout:
         """Storage of the slot's column plus 1; 0 where no column is bound or the column has no values."""
         cdef int coded = self.signature[SIGNATURE_SIZE * slot]
         return 0 if coded == NO_VALUES + 1 else coded
+
+    cdef uint8_t raising_of(self, int node) noexcept:
+        cdef int operation = self.nodes[node].operation
+        cdef int left, right, i
+        cdef uint8_t below = 0
+        if self.nodes[node].needs_gil or self.program.every_text:
+            return self.nodes[node].can_raise
+        if SUM <= operation <= MINUS:
+            return 0 if self.number_type(node) else self.nodes[node].can_raise
+        if self.is_comparison(node):
+            left = self.number_type(self.child(node, 0))
+            right = self.number_type(self.child(node, 1))
+            if left and right and not (left == DOUBLE and right == FLOAT):
+                return 0
+            return self.nodes[node].can_raise
+        for i in range(self.arity(node)):
+            below = max(below, self.raising[self.child(node, i)])
+        return below
+
+    # Numbers
+
+    cdef int number_type(self, int node) noexcept:
+        """Java type of what is a number, or null, on every row; 0 where it may be more or where a step raises."""
+        cdef int operation = self.nodes[node].operation
+        cdef int slot = self.nodes[node].slot
+        cdef int left, right
+        if operation == CONSTANT:
+            left = self.nodes[node].constant.type
+            return left if left == INT or left == LONG or left == DOUBLE else 0
+        if operation == SLOT:
+            if self.program.defaults[slot].type != NULL_VALUE or not self.storage_of(slot):
+                return 0
+            return self.signature[SIGNATURE_SIZE * slot + 1] if self.storage_of(slot) - 1 <= HALF_VALUES else 0
+        if not SUM <= operation <= MINUS:
+            return 0
+        left = self.number_type(self.child(node, 0))
+        if operation == MINUS:
+            return left if left == INT or left == LONG or left == DOUBLE else 0
+        right = self.number_type(self.child(node, 1))
+        if not left or not right:
+            return 0
+        if operation >= QUOTIENT or left >= FLOAT or right >= FLOAT:
+            return DOUBLE
+        return LONG if left == LONG or right == LONG else INT
+
+    cdef int add_vector(self, int operation, int kind) except -1:
+        cdef Plan plan = self.plan
+        cdef VectorStep* longer = <VectorStep*> realloc(
+            plan.vector_steps, (plan.vector_step_count + 1) * sizeof(VectorStep)
+        )
+        if longer == NULL:
+            raise MemoryError()
+        plan.vector_steps = longer
+        memset(&longer[plan.vector_step_count], 0, sizeof(VectorStep))
+        longer[plan.vector_step_count].operation = <uint8_t> operation
+        longer[plan.vector_step_count].kind = <uint8_t> kind
+        plan.vector_step_count += 1
+        return 0
+
+    cdef int height_of(self, int node) noexcept:
+        """Values on the stack while a number is computed."""
+        cdef int operation = self.nodes[node].operation
+        if operation == MINUS:
+            return self.height_of(self.child(node, 0))
+        if SUM <= operation < MINUS:
+            return max(self.height_of(self.child(node, 0)), 1 + self.height_of(self.child(node, 1)))
+        return 1
+
+    cdef int add_vectors(self, int node, bint real) except -1:
+        """Steps that compute a number of known type, as doubles if ``real``."""
+        cdef int operation = self.nodes[node].operation
+        cdef int java_type = self.number_type(node)
+        cdef int kind = REALS if java_type >= FLOAT else LONGS if java_type == LONG else INTS
+        cdef VectorStep* step
+        if operation == SLOT or operation == CONSTANT:
+            self.add_vector(LOAD if operation == SLOT else FILL, kind)
+            step = &self.plan.vector_steps[self.plan.vector_step_count - 1]
+            step.slot = self.nodes[node].slot
+            step.integer = self.nodes[node].constant.payload.integer
+            step.real = self.nodes[node].constant.payload.real
+        elif operation == MINUS:
+            self.add_vectors(self.child(node, 0), False)
+            self.add_vector(OPPOSITE, kind)
+        else:
+            self.add_vectors(self.child(node, 0), kind == REALS)
+            self.add_vectors(self.child(node, 1), kind == REALS)
+            self.add_vector(COMPUTE, kind)
+            self.plan.vector_steps[self.plan.vector_step_count - 1].calculation = <uint8_t> (operation - SUM)
+        if real and kind != REALS:
+            self.add_vector(TO_REAL, REALS)
+        return 0
+
+    cdef int relate(self, int node, const Value* left, const Value* right) except -1:
+        cdef Scratch scratch
+        memset(&scratch, 0, sizeof(Scratch))
+        cdef int truth = compare(self.nodes[node].operation - EQUAL_TO, left, right, self.nodes[node].rules, &scratch)
+        free_scratch(&scratch)
+        return truth
+
+    cdef bint add_computed(self, int node) except -1:
+        """A comparison of computed numbers; False if it is none, or better asked otherwise."""
+        cdef int left = self.child(node, 0), right = self.child(node, 1), i
+        cdef int left_type, right_type, java_type
+        cdef bint computed, bounded
+        cdef int64_t low, high
+        cdef int first = self.plan.vector_step_count
+        cdef Value null, less, more
+        cdef Test* test
+        if not self.is_comparison(node) or self.program.every_text:
+            return False
+        computed = SUM <= self.nodes[left].operation <= MINUS or SUM <= self.nodes[right].operation <= MINUS
+        left_type, right_type = self.number_type(left), self.number_type(right)
+        if not computed or not left_type or not right_type or left_type == DOUBLE and right_type == FLOAT:
+            return False
+        memset(&null, 0, sizeof(Value))
+        bounded = self.nodes[left].operation == CONSTANT or self.nodes[right].operation == CONSTANT
+        if bounded:
+            if self.nodes[left].operation == CONSTANT:
+                left, right = right, left
+            java_type = self.number_type(left)
+            less = self.nodes[right].constant
+            if self.height_of(left) > HEIGHT or not self.computed_range(
+                node, java_type, &less, left == self.child(node, 0), &low, &high
+            ):
+                return False
+            self.add_vectors(left, False)
+            test = self.add_test(COMPUTED_WITHIN, node, NO_SLOT)
+            test.real = java_type == DOUBLE
+            if left == self.child(node, 0):
+                i = self.relate(node, &null, &less)
+            else:
+                i = self.relate(node, &less, &null)
+            self.bound(test, DOUBLE_VALUES if test.real else INT64_VALUES, java_type, low, high, <uint8_t> i)
+        else:
+            # A comparison of a float with an int or long rounds the integer to a float; of others, not.
+            if (left_type == FLOAT) != (right_type == FLOAT) and DOUBLE not in (left_type, right_type):
+                return False
+            # Bytes and shorts are not widened in every direction.
+            if left_type < INT or right_type < INT:
+                return False
+            if self.height_of(left) > HEIGHT or 1 + self.height_of(right) > HEIGHT:
+                return False
+            java_type = DOUBLE if left_type >= FLOAT or right_type >= FLOAT else LONG
+            self.add_vectors(left, java_type == DOUBLE)
+            self.add_vectors(right, java_type == DOUBLE)
+            test = self.add_test(COMPUTED_PAIR, node, NO_SLOT)
+            test.real = java_type == DOUBLE
+            less = typed_value(DOUBLE_VALUES if test.real else INT64_VALUES, java_type, 0)
+            more = typed_value(DOUBLE_VALUES if test.real else INT64_VALUES, java_type, 1)
+            test.order = <uint8_t> (
+                self.relate(node, &less, &more) | self.relate(node, &less, &less) << 1
+                | self.relate(node, &more, &less) << 2
+            )
+            test.truths[1] = <uint8_t> self.relate(node, &null, &less)
+            test.truths[2] = <uint8_t> self.relate(node, &less, &null)
+            test.truths[3] = <uint8_t> self.relate(node, &null, &null)
+        test.first_step = first
+        test.vector_count = self.plan.vector_step_count - first
+        return True
+
+    cdef bint computed_range(
+        self, int node, int java_type, const Value* constant, bint left, int64_t* low, int64_t* high
+    ) except -1:
+        cdef int storage = DOUBLE_VALUES if java_type == DOUBLE else INT64_VALUES
+        return self.interval(node, storage, java_type, constant, left, low, high)
 
     # Asking the row rules
 
@@ -219,7 +392,7 @@ cdef class Layout:
     cdef int add_by_row(self, int node) except -1:
         cdef Plan plan = self.plan
         cdef Test* test = self.add_test(BY_ROW, node, NO_SLOT)
-        test.can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+        test.can_raise = self.raising[node] > 1 or self.nodes[node].needs_gil
         test.first_slot = plan.slot_list_count
         self.list_slots(node, plan.slot_list_count)
         plan.tests[plan.test_count - 1].slot_count = plan.slot_list_count - test.first_slot
@@ -277,10 +450,12 @@ cdef class Layout:
         if slot == NO_SLOT:
             truths[0] = <uint8_t> self.ask(node)
             return self.add_known(FIXED, node, slot, 1, truths)
+        if self.add_computed(node):
+            return 0
         if slot == MANY_SLOTS:
             return self.add_pair(node)
         if storage == CODES:
-            self.add_test(LOOKUP, node, slot).can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+            self.add_test(LOOKUP, node, slot).can_raise = self.raising[node] > 1 or self.nodes[node].needs_gil
             return 0
         truths[1] = <uint8_t> self.ask_null(node, slot)
         value.type = self.signature[SIGNATURE_SIZE * slot + 1]
@@ -392,23 +567,13 @@ cdef class Layout:
         return INT64_MAX
 
     cdef Value value_of_key(self, int slot, int64_t key) noexcept:
-        cdef int storage = self.storage_of(slot) - 1
-        cdef Value value
-        memset(&value, 0, sizeof(Value))
-        value.type = self.signature[SIGNATURE_SIZE * slot + 1]
-        if storage == FLOAT_VALUES or storage == HALF_VALUES:
-            value.payload.real = kernel_float_of_key(<int32_t> key)
-        elif storage == DOUBLE_VALUES:
-            value.payload.real = kernel_double_of_key(key)
-        else:
-            value.payload.integer = key
-        return value
+        return typed_value(self.storage_of(slot) - 1, self.signature[SIGNATURE_SIZE * slot + 1], key)
 
     cdef int compare_key(
-        self, int node, int relation, int slot, int64_t key, const Value* constant, bint left
+        self, int node, int relation, int storage, int java_type, int64_t key, const Value* constant, bint left
     ) except -1:
         """Truth of ``value relation constant`` (or of ``constant relation value``)."""
-        cdef Value value = self.value_of_key(slot, key), fixed = constant[0]
+        cdef Value value = typed_value(storage, java_type, key), fixed = constant[0]
         cdef Scratch scratch
         memset(&scratch, 0, sizeof(Scratch))
         cdef int truth = compare(
@@ -418,14 +583,14 @@ cdef class Layout:
         return truth
 
     cdef bint monotone_range(
-        self, int node, int relation, int slot, const Value* constant, bint left, int64_t* low, int64_t* high
+        self, int node, int relation, int storage, int java_type, const Value* constant, bint left, int64_t* low,
+        int64_t* high
     ) except -1:
         """The keys for which an ordering holds; False if it raises. Widening and rounding never reverse an order, so
         the answer changes at most once between the lowest and the highest key."""
-        cdef int storage = self.storage_of(slot) - 1
         cdef int64_t below = self.lowest_key(storage), above = self.highest_key(storage), middle
-        cdef int first = self.compare_key(node, relation, slot, below, constant, left)
-        cdef int last = self.compare_key(node, relation, slot, above, constant, left)
+        cdef int first = self.compare_key(node, relation, storage, java_type, below, constant, left)
+        cdef int last = self.compare_key(node, relation, storage, java_type, above, constant, left)
         if first > TRUE or last > TRUE:
             return False
         low[0], high[0] = below, above
@@ -435,7 +600,7 @@ cdef class Layout:
             return True
         while above - 1 > below:
             middle = (below & above) + ((below ^ above) >> 1)
-            if self.compare_key(node, relation, slot, middle, constant, left) == first:
+            if self.compare_key(node, relation, storage, java_type, middle, constant, left) == first:
                 below = middle
             else:
                 above = middle
@@ -448,11 +613,9 @@ cdef class Layout:
     cdef bint range_of(self, int node, int64_t* low, int64_t* high) except -1:
         """The keys for which a comparison of a number column with a constant holds; False if they are no interval."""
         cdef int slot = self.only[node]
-        cdef int relation = self.nodes[node].operation - EQUAL_TO
         cdef int storage
         cdef bint left = self.nodes[self.child(node, 0)].operation == SLOT
         cdef Value constant
-        cdef int64_t low_of_order, high_of_order, key
         if slot < 0 or not self.is_comparison(node):
             return False
         if self.nodes[self.child(node, 0 if left else 1)].operation != SLOT:
@@ -460,11 +623,21 @@ cdef class Layout:
         if not self.constant_side(self.child(node, 1 if left else 0), &constant):
             return False
         storage = self.storage_of(slot) - 1
+        return self.interval(
+            node, storage, self.signature[SIGNATURE_SIZE * slot + 1], &constant, left, low, high
+        )
+
+    cdef bint interval(
+        self, int node, int storage, int java_type, const Value* constant, bint left, int64_t* low, int64_t* high
+    ) except -1:
+        """The keys of a number type for which a comparison with a constant holds; False if they are no interval."""
+        cdef int relation = self.nodes[node].operation - EQUAL_TO
+        cdef int64_t low_of_order, high_of_order, key
         if relation != IS_EQUAL:
-            return self.monotone_range(node, relation, slot, &constant, left, low, high)
-        if not self.monotone_range(node, IS_GREATER_OR_EQUAL, slot, &constant, left, low, high):
+            return self.monotone_range(node, relation, storage, java_type, constant, left, low, high)
+        if not self.monotone_range(node, IS_GREATER_OR_EQUAL, storage, java_type, constant, left, low, high):
             return False
-        if not self.monotone_range(node, IS_LESS_OR_EQUAL, slot, &constant, left, &low_of_order, &high_of_order):
+        if not self.monotone_range(node, IS_LESS_OR_EQUAL, storage, java_type, constant, left, &low_of_order, &high_of_order):
             return False
         low[0] = max(low[0], low_of_order)
         high[0] = min(high[0], high_of_order)
@@ -472,17 +645,17 @@ cdef class Layout:
             low[0], high[0] = 1, 0
         # Equality must be the meeting of both orders, at its borders and at the ends of the type.
         for key in (self.lowest_key(storage), self.highest_key(storage)):
-            if self.compare_key(node, IS_EQUAL, slot, key, &constant, left) != (low[0] <= key <= high[0]):
+            if self.compare_key(node, IS_EQUAL, storage, java_type, key, constant, left) != (low[0] <= key <= high[0]):
                 return False
         if low[0] <= high[0]:
             for key in (low[0], high[0]):
-                if self.compare_key(node, IS_EQUAL, slot, key, &constant, left) != TRUE:
+                if self.compare_key(node, IS_EQUAL, storage, java_type, key, constant, left) != TRUE:
                     return False
             if low[0] > self.lowest_key(storage):
-                if self.compare_key(node, IS_EQUAL, slot, low[0] - 1, &constant, left) != FALSE:
+                if self.compare_key(node, IS_EQUAL, storage, java_type, low[0] - 1, constant, left) != FALSE:
                     return False
             if high[0] < self.highest_key(storage):
-                if self.compare_key(node, IS_EQUAL, slot, high[0] + 1, &constant, left) != FALSE:
+                if self.compare_key(node, IS_EQUAL, storage, java_type, high[0] + 1, constant, left) != FALSE:
                     return False
         return True
 
@@ -505,7 +678,12 @@ cdef class Layout:
         return True
 
     cdef int set_bounds(self, Test* test, int slot, int64_t low, int64_t high, uint8_t when_null) except -1:
-        cdef int storage = self.storage_of(slot) - 1
+        cdef int java_type = self.signature[SIGNATURE_SIZE * slot + 1]
+        return self.bound(test, self.storage_of(slot) - 1, java_type, low, high, when_null)
+
+    cdef int bound(
+        self, Test* test, int storage, int java_type, int64_t low, int64_t high, uint8_t when_null
+    ) except -1:
         cdef kernel_range* bounds = &test.bounds
         cdef int64_t nan = self.highest_key(storage), infinite = nan - 1
         cdef bint single = storage == FLOAT_VALUES or storage == HALF_VALUES
@@ -517,8 +695,8 @@ cdef class Layout:
         if low > high or low == nan:
             bounds.real_low, bounds.real_high = 1.0, 0.0
         else:
-            bounds.real_low = self.value_of_key(slot, low).payload.real
-            bounds.real_high = self.value_of_key(slot, min(high, infinite)).payload.real
+            bounds.real_low = typed_value(storage, java_type, low).payload.real
+            bounds.real_high = typed_value(storage, java_type, min(high, infinite)).payload.real
         bounds.nan = low <= nan <= high
         # Keys 0 and -1 are 0.0 and -0.0, which IEEE comparison does not tell apart.
         bounds.keyed = low <= high and (low == 0 or high == -1)
@@ -567,7 +745,7 @@ cdef class Layout:
         """Whether a boolean node is best asked as a whole: it reads one dictionary or boolean column, or none. Where it
         can raise, AND and OR below matches() stop earlier than a node asked alone."""
         cdef int slot = self.only[node]
-        if matching and self.nodes[node].can_raise > 1:
+        if matching and self.raising[node] > 1:
             return False
         if slot == NO_SLOT:
             return True
@@ -646,7 +824,7 @@ cdef class Layout:
     cdef int lay_junction(self, int node, int live, int wanted, bint matching, Answer* answer) except -1:
         """AND or OR."""
         cdef bint both = self.nodes[node].operation == BOTH
-        cdef bint can_raise = self.nodes[node].can_raise > 1 or self.nodes[node].needs_gil
+        cdef bint can_raise = self.raising[node] > 1 or self.nodes[node].needs_gil
         cdef bint definite = can_raise and not matching
         cdef int count = self.nodes[node].count, i = 0, inner_live, first_next
         cdef int inner_wanted = wanted
@@ -702,6 +880,20 @@ cdef class Layout:
         if storage < 0 or storage > HALF_VALUES or self.program.every_text or not self.is_comparison(node):
             return False
         return self.range_of(node, low, high) and self.ask_null(node, slot) == UNKNOWN
+
+
+cdef Value typed_value(int storage, int java_type, int64_t key) noexcept:
+    """The number of a key: the integer itself; of a float its place in the order of Double.compareTo."""
+    cdef Value value
+    memset(&value, 0, sizeof(Value))
+    value.type = <uint8_t> java_type
+    if storage == FLOAT_VALUES or storage == HALF_VALUES:
+        value.payload.real = kernel_float_of_key(<int32_t> key)
+    elif storage == DOUBLE_VALUES:
+        value.payload.real = kernel_double_of_key(key)
+    else:
+        value.payload.integer = key
+    return value
 
 
 cdef Plan lay_out(Program program, bytes signature, bint matching):

@@ -1,4 +1,4 @@
-"""Rows: the quick walk over dicts and Messages answers as the general rules do, which any other mapping goes through."""
+"""Rows: the quick walk over dicts and Messages answers as the general rules, which other mappings go through."""
 
 from __future__ import annotations
 
