@@ -2,14 +2,16 @@
 """See arithmetic.pxd."""
 
 from libc.math cimport fmod
-from libc.stdint cimport int64_t, uint8_t, uint16_t
+from libc.stdint cimport int64_t, uint16_t
 
 from pyengine._engine.arrow cimport HALF_VALUES, width_of
 from pyengine._engine.kernels cimport kernel_float_of_half, kernel_load_bits
 from pyengine._engine.value cimport REMAINDER_OF
 
 
-cdef void load(const Column* column, int64_t row, int64_t rows, const kernel_table* kernels, Vector* into) noexcept nogil:
+cdef void load(
+    const Column* column, int64_t row, int64_t rows, const kernel_table* kernels, Vector* into
+) noexcept nogil:
     cdef const void* values = <const char*> column.values + row * width_of(column.storage)
     cdef int64_t i
     if column.storage == HALF_VALUES:

@@ -9,15 +9,17 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.arithmetic cimport HEIGHT, VECTOR_BYTES, Vector, compute_vectors
 from pyengine._engine.arrow cimport (
-    DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, Columns, read_cell, width_of,
+    DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, Columns,
+    read_cell, width_of,
 )
 from pyengine._engine.header cimport NO_HEADER, header_code
 from pyengine._engine.kernels cimport (
     best_kernels, kernel_float_of_half, kernel_load_bits, kernel_low_bytes, kernel_lowest_bit, kernel_table,
 )
 from pyengine._engine.plan cimport (
-    BEGIN_BOTH, BEGIN_EITHER, CHUNK, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS, IS_UNKNOWN, LOOKUP, NEXT_BOTH,
-    NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS, WITHIN, Plan,
+    BEGIN_BOTH, BEGIN_EITHER, CHUNK, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS,
+    IS_UNKNOWN, LOOKUP, NEXT_BOTH, NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, SIGNATURE_SIZE, TEXT_IS,
+    TEXT_STARTS, WITHIN, Plan,
     Step, Test, as_property, describe, lay_out,
 )
 from pyengine._engine.program cimport Program, evaluate_values, match_values, node_truth, raised_error

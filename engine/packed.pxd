@@ -4,10 +4,11 @@ Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie
 ``objects``, equal texts once; names are interned str, each once; nothing changes after construction.
 """
 
-from libc.stdint cimport int8_t
-
-from pyengine._engine.program cimport Program
 from pyengine._engine.value cimport Value
+
+
+cdef enum:
+    TEXT_ALIGNMENT = 4
 
 
 cdef class PackedMessages:
@@ -28,14 +29,3 @@ cdef class PackedMessages:
     cdef int take_rows(self, list sources, bint objects) except -1
     cdef int fill(self, list sources, bint objects) except -1
     cdef int own_texts(self) except -1
-
-
-cdef enum Question:
-    MATCH_OR_RAISE      # matches(): 1 or 0; the first row that raises ends it
-    MATCH_OR_REJECT     # the same, 0 where it raises
-    EVALUATE            # evaluate(): 1, 0, -1 unknown, -2 raises
-
-
-# The answer of every row: numpy bool, or int8 of evaluate(). In the dialect rocketmq, which knows no headers, they are
-# null, as in a Message.
-cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null)

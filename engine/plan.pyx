@@ -21,8 +21,8 @@ from pyengine._engine.program cimport (
     QUOTIENT, SLOT, STARTS_WITH_TEXT, SUM, Node, Program, node_truth,
 )
 from pyengine._engine.value cimport (
-    BOOLEAN, DOUBLE, EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, LONG, NULL_VALUE, RAISED, STRING, TRUE,
-    UNKNOWN, UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
+    BOOLEAN, DOUBLE, EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, LONG, NULL_VALUE,
+    RAISED, STRING, TRUE, UNKNOWN, UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
 )
 
 
@@ -637,7 +637,9 @@ cdef class Layout:
             return self.monotone_range(node, relation, storage, java_type, constant, left, low, high)
         if not self.monotone_range(node, IS_GREATER_OR_EQUAL, storage, java_type, constant, left, low, high):
             return False
-        if not self.monotone_range(node, IS_LESS_OR_EQUAL, storage, java_type, constant, left, &low_of_order, &high_of_order):
+        if not self.monotone_range(
+            node, IS_LESS_OR_EQUAL, storage, java_type, constant, left, &low_of_order, &high_of_order
+        ):
             return False
         low[0] = max(low[0], low_of_order)
         high[0] = min(high[0], high_of_order)

@@ -8,10 +8,11 @@ from libc.string cimport memset
 
 from pyengine._engine.arrow cimport columns_of
 from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
-from pyengine._engine.packed cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, PackedMessages, packed_truth
+from pyengine._engine.packed cimport PackedMessages
 from pyengine._engine.program cimport ACCEPT, Program, compile_tree, raised_error
 from pyengine._engine.row cimport evaluate_row, match_row, quick_match
 from pyengine._engine.surprises cimport surprises
+from pyengine._engine.sweep cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, packed_truth
 from pyengine._engine.syntax cimport parse
 from pyengine._engine.tree cimport Tree
 from pyengine._engine.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_scratch
