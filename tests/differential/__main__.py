@@ -23,7 +23,11 @@ def main() -> int:
             if chosen.save is not None:
                 with chosen.save.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(found.case) + "\n")
-        print("topics:" if topic else "queues:", ", ".join(f"{n} {what}" for what, n in campaign.counts.items()))
+        print(
+            "topics:" if topic else "queues:",
+            ", ".join(f"{n} {what}" for what, n in campaign.counts.items()),
+            flush=True,
+        )
         differ += campaign.counts["differ"]
     return 1 if differ else 0
 

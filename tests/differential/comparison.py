@@ -102,7 +102,7 @@ def _smaller(script: Script) -> list[Script]:
     found += [script | {"policy": {k: v for k, v in script["policy"].items() if k != key}}
               for key in script["policy"] if key != "maxPageSize"]  # fmt: skip
     for number, step in enumerate(steps):
-        for key in step.keys() - {"op", "name", "n", "conn", "ack", "timeout", "redelivery"}:
+        for key in step.keys() - {"op", "name", "n", "conn", "ack", "timeout", "redelivery", "persistent"}:
             smaller = {name: value for name, value in step.items() if name != key}
             found.append(script | {"steps": [*steps[:number], smaller, *steps[number + 1 :]]})
     return found

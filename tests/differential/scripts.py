@@ -121,8 +121,9 @@ def _leave(living: Living, numbers: Numbers) -> Step | None:
     consumer = living.one(numbers[1])
     if consumer is None:
         return None
+    alone = [step["conn"] for step in living.consumers.values()].count(consumer["conn"]) == 1
     match numbers[2] % 5:
-        case 0:
+        case 0 if alone:
             living.leave(consumer["conn"])
             return {"op": "kill", "conn": consumer["conn"]}
         case 1:
