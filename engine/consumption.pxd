@@ -14,6 +14,7 @@ from pyengine._engine.redelivery cimport RedeliveryPolicy
 cpdef enum Offer:
     KEPT = 0                    # it waits, or was dealt with
     LISTEN = 1                  # the listener is to get it now; then ``listened`` or ``failed``
+    QUEUED = 2                  # it waits for the session's task (only SessionState.arrive)
 
 
 cdef class Consumption:

@@ -276,10 +276,32 @@ cdef class Consumption:
             if self.prefetch == 0 and not self.waiting.size:
                 self.session.commands.append(Pull(self))
 
+    def receive_batch(self, int size, int64_t now):
+        """Up to ``size`` messages that wait. Where each would be acknowledged as it is taken, all of them are at once.
+        Raises as ``receive``."""
+        cdef bint together = self.acknowledges_each and not self.optimize_acknowledge
+        cdef list found = []
+        self.acknowledges_each &= not together
+        try:
+            while len(found) < size:
+                dispatch = self.receive(now)
+                if dispatch is None:
+                    break
+                found.append(dispatch)
+        finally:
+            self.acknowledges_each |= together
+            if together and self.delivered:
+                self.say_all(STANDARD, None, "")
+                self.delivered.clear()
+        return found
+
     def give(self, MessageDispatch dispatch not None, object acknowledge):
         """The message as its user gets it; what the user changes is not seen by a redelivery. acknowledge: what
         Message.acknowledge calls, or None."""
-        cdef Message message = Message.__new__(Message)
+        cdef Message message
+        if self.acknowledges_each and not self.optimize_acknowledge and dispatch not in self.delivered:
+            return dispatch.message           # acknowledged: it does not come again
+        message = Message.__new__(Message)
         dispatch.message.copy_into(message)
         message._acknowledge = acknowledge
         return message

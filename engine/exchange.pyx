@@ -88,7 +88,9 @@ cdef class Exchange:
         return 0
 
     def take_commands(self):
-        """What is to be carried out now, in order; it is not given again."""
+        """What is to be carried out now, in order, or None for nothing; it is not given again."""
         cdef list commands = self.commands
+        if not commands:
+            return None
         self.commands = []
         return commands

@@ -27,14 +27,14 @@ cdef class SessionState(Exchange):
         self.consumers.pop(consumer.consumer_id, None)
 
     def arrive(self, MessageDispatch dispatch not None, int64_t now):
-        """A message came. LISTEN: give it to the listener; else it waits for a caller or for ``step``."""
+        """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer."""
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
             return Offer.KEPT
         dispatch.consumer = consumer
         if self.asynchronous and (consumer.listening or self.queue.size):
             self.queue.enqueue(dispatch)
-            return Offer.KEPT
+            return Offer.QUEUED
         return consumer.offer(dispatch, now)
 
     def step(self, int64_t now):

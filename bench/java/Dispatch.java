@@ -24,7 +24,7 @@ import org.apache.activemq.command.ActiveMQQueue;
 /**
  * The real broker in this JVM, without store, JMX and advisories, over the vm transport: messages in, who got which out.
  *
- * <p>run: {selectors: one a consumer, groups and kinds: one a message, prefetch} on a queue of its own; replies with the
+ * <p>run: {selectors: one a consumer (empty: none), groups (null: none) and kinds: one a message, prefetch} on a queue of its own; replies with the
  * consumer of each message and the CPU nanoseconds of the whole process from the first send until all are consumed.
  * The messages are built before and sent as the client does; consumers share a session and acknowledge automatically.
  */
@@ -93,7 +93,9 @@ public final class Dispatch {
             messages[i] = sending.createMessage();
             messages[i].setIntProperty("number", i);
             messages[i].setStringProperty("kind", request.get("kinds").get(i).asText());
-            messages[i].setStringProperty("JMSXGroupID", groups.get(i).asText());
+            if (!groups.get(i).isNull()) {
+                messages[i].setStringProperty("JMSXGroupID", groups.get(i).asText());
+            }
         }
         System.gc();
         OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

@@ -213,14 +213,14 @@ class Connection:
     def temporary(self, kind: str) -> Destination:
         """A new temporary destination of this connection."""
         self._check()
-        return Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
+        destination = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
+        self.transport.add_destination(self.connection_id, destination)
+        return destination
 
-    def check_temporary(self, destination: Destination, prefetch: int) -> None:
+    def check_temporary(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for another connection's temporary destination."""
         if self.connection_id not in destination.name:
             raise InvalidDestinationError("Cannot use a Temporary destination from another Connection")
-        if prefetch < 0:
-            raise JMSError("Cannot have a prefetch size less than zero")
 
     def redelivery_policy_of(self, destination: Destination) -> RedeliveryPolicy:
         """The policy of the most specific pattern in ``redelivery_policies``, else the connection's."""

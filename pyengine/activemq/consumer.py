@@ -96,12 +96,28 @@ class MessageConsumer:
         return self._take(0)
 
     def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
-        """Up to ``size`` messages: waits for the first as ``receive`` does, then takes what is there."""
+        """Up to ``size`` messages: waits for the first as ``receive`` does if none is there, then takes what is there.
+
+        Automatic acknowledgement speaks once for all of them, which is what makes it faster than single receives. With
+        prefetch 0 it asks for one message after the other.
+        """
+        session, state = self._session, self._state
+        if size < 1:
+            return []
+        if not state.prefetch:
+            found: list[Message] = []
+            while len(found) < size and (message := self._take(0) if found else self.receive(timeout)) is not None:
+                found.append(message)
+            return found
+        with session.lock:
+            state.check_open()
+            dispatches = state.receive_batch(size, session.clock.now())
+        if dispatches:
+            session.flush()
+            session.clock.settle()
+            return [self._given(dispatch) for dispatch in dispatches]
         first = self.receive(timeout)
-        found = [] if first is None else [first]
-        while found and len(found) < size and (following := self._take(0)) is not None:
-            found.append(following)
-        return found
+        return [] if first is None else [first, *self.receive_batch(size - 1, 0)]
 
     def __iter__(self) -> Iterator[Message]:
         """Messages until the consumer is closed."""
@@ -112,6 +128,14 @@ class MessageConsumer:
         """wait: ms, None for ever."""
         session, state, clock = self._session, self._state, self._session.clock
         now = clock.now()
+        if state.prefetch:
+            # Nearly always a message is here.
+            with session.lock:
+                dispatch = state.receive(now)
+            if dispatch is not None:
+                session.flush()
+                clock.settle()
+                return self._given(dispatch)
         deadline = None if wait is None else now + wait
         self._ask(wait)
         while True:

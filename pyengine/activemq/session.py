@@ -6,6 +6,7 @@ import logging
 import random
 import threading
 from collections import deque
+from collections.abc import Callable
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
@@ -59,6 +60,7 @@ class Session:
         self.connection = connection
         self.session_id = session_id
         self.acknowledge_mode = mode
+        self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
         self.transport = connection.transport
         self.clock = connection.clock
         self.lock = threading.RLock()
@@ -99,11 +101,6 @@ class Session:
         return self.state.closed
 
     @property
-    def transacted(self) -> bool:
-        """True for a session with transactions."""
-        return self.acknowledge_mode is AcknowledgeMode.SESSION_TRANSACTED
-
-    @property
     def consumers(self) -> tuple[MessageConsumer, ...]:
         """Its open consumers, in the order of creation."""
         return tuple(self._consumers.values())
@@ -125,6 +122,11 @@ class Session:
     def create_temporary_topic(self) -> Destination:
         """A topic that lives as long as the connection and that only its consumers may read."""
         return self.connection.temporary("temp-topic")
+
+    def delete_temporary(self, destination: Destination) -> None:
+        """End a temporary destination before its connection ends. Raises JMSError while it has consumers."""
+        self.connection.check_temporary(destination)
+        self.transport.remove_destination(self.connection.connection_id, destination)
 
     # Consumers and producers
 
@@ -200,11 +202,13 @@ class Session:
         connection, options = self.connection, self.connection.options
         topic = destination.kind.endswith("topic")
         if destination.kind.startswith("temp-"):
-            connection.check_temporary(destination, prefetch)
+            connection.check_temporary(destination)
         given = consumer_options(destination.options, connection.unknown_options)
         chosen = selector if selector is not None and selector.strip() else given.get("selector")
         if chosen is not None:
             Selector(chosen)
+        if destination.kind.startswith("temp-") and prefetch < 0:
+            raise JMSError("Cannot have a prefetch size less than zero")
         prefetch = given.get("prefetchSize", prefetch)
         name = given.get("subscriptionName", name)
         info = ConsumerInfo(
@@ -272,6 +276,7 @@ class Session:
             destination = destination_of(destination, "queue")
         producer = MessageProducer(self, f"{self.session_id}:{next(self._producer_numbers)}", destination)
         self._producers[producer.producer_id] = producer
+        self.transport.add_producer(self.connection.connection_id, producer.producer_id, destination)
         return producer
 
     def unsubscribe(self, name: str) -> None:
@@ -353,11 +358,15 @@ class Session:
     def flush(self, pull_timeout: int | None = None) -> None:
         """Carry out the commands that wait, in order. pull_timeout: ms that a receiver still waits, None for ever."""
         commands = self.state.take_commands()
-        if not commands and not self._outgoing:
+        if commands is None and not self._outgoing:
             return
         with self._sending:
             outgoing = self._outgoing
-            outgoing.extend(commands)
+            if commands is not None:
+                if not outgoing and len(commands) == 1:
+                    self._carry_out(commands[0], pull_timeout)
+                    return
+                outgoing.extend(commands)
             while outgoing:
                 self._carry_out(outgoing.popleft(), pull_timeout)
 
@@ -409,15 +418,13 @@ class Session:
 
     def arrive(self, dispatch: MessageDispatch) -> None:
         """The broker dispatched a message to a consumer of this session."""
-        state = self.state
         with self.lock:
-            offer = state.arrive(dispatch, self.clock.now())
+            offer = self.state.arrive(dispatch, self.clock.now())
             if self.waiting:
                 self.changed.notify_all()
-            work = state.has_work
         if offer == Offer.LISTEN:
             self._deliver(dispatch)
-        elif work:
+        elif offer == Offer.QUEUED:
             self.wake_up()
         else:
             self.flush()
@@ -473,12 +480,20 @@ class Session:
                 else:
                     text = f"{type(failure).__name__}: {failure}"
                     state.failed(dispatch, self.clock.now(), text, random.random())
-                self.changed.notify_all()
+                if self.waiting:
+                    self.changed.notify_all()
         self.flush()
 
     def _wait_for_listener(self) -> None:
         """Wait until no listener is at work on another thread. The lock is held."""
-        self.clock.wait(self.changed, lambda: self._deliverer in (None, threading.get_ident()))
+        self._wait(lambda: self._deliverer in (None, threading.get_ident()))
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        self.waiting += 1
+        try:
+            self.clock.wait(self.changed, ready)
+        finally:
+            self.waiting -= 1
 
     # Life
 
@@ -511,7 +526,7 @@ class Session:
         """Let listeners have what has arrived."""
         self.clock.settle()
         with self.lock:
-            self.clock.wait(self.changed, lambda: not self.state.has_work and self._deliverer is None)
+            self._wait(lambda: not self.state.has_work and self._deliverer is None)
 
     def _forget(self, state: Consumption) -> None:
         consumer = self._consumers.pop(state.consumer_id, None)
@@ -539,8 +554,10 @@ class Session:
         """Stop for good and roll back; the consumers that the broker still has."""
         with self.lock:
             consumers = self.state.dispose()
-            self._producers.clear()
+            producers = list(self._producers.values())
             self.changed.notify_all()
+        for producer in producers:
+            producer.close()
         self.flush()
         if self.state.transaction is not None:
             self._rollback()
@@ -566,4 +583,5 @@ class Session:
 
     def producer_closed(self, producer: MessageProducer) -> None:
         """A producer was closed."""
-        self._producers.pop(producer.producer_id, None)
+        if self._producers.pop(producer.producer_id, None) is not None:
+            self.transport.remove_producer(producer.producer_id)

@@ -359,6 +359,52 @@ def test_a_temporary_queue_is_read_by_its_connection_alone(connect):
         other.create_consumer(reply_to)
     other.create_producer(reply_to).send("answer")
     assert consumer.receive(1).body == "answer"
+    with pytest.raises(JMSError):
+        session.delete_temporary(reply_to)
+    consumer.close()
+    session.delete_temporary(reply_to)
+    with pytest.raises(JMSError):
+        other.create_producer(reply_to).send("too late")
+
+
+def test_a_batch_is_acknowledged_at_once(connect, broker):
+    acknowledged = []
+    plain = broker.acknowledge
+    broker.acknowledge = lambda ack: (acknowledged.append(ack.message_count), plain(ack))
+    session = connect().create_session()
+    session.create_producer("q").send_batch("abcde")
+    consumer = session.create_consumer("q")
+    assert [message.body for message in consumer.receive_batch(3)] == ["a", "b", "c"]
+    assert [message.body for message in consumer.receive_batch(9, 1)] == ["d", "e"]
+    assert consumer.receive_batch(9, 1) == consumer.receive_batch(0) == []
+    assert acknowledged == [3, 2]
+
+
+def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
+    with pytest.raises(JMSError, match="clientID"):
+        connect().create_session().create_durable_subscriber("t", "news")
+    reader = connect(client_id="me")
+    reader.create_session().create_durable_subscriber("t", "news")
+    reader.close()
+    connect().create_session().create_producer("topic://t").send_batch("ab")
+    session = connect(client_id="me").create_session()
+    subscriber = session.create_durable_subscriber("t", "news")
+    assert bodies(subscriber) == ["a", "b"]
+    with pytest.raises(JMSError):
+        session.unsubscribe("news")
+    subscriber.close()
+    session.unsubscribe("news")
+    with pytest.raises(InvalidDestinationError):
+        session.unsubscribe("news")
+
+
+def test_the_producers_are_counted(connect, broker):
+    session = connect().create_session()
+    session.create_consumer("q")
+    producer = session.create_producer("q")
+    assert broker.view("q").producer_count == 1
+    producer.close()
+    assert broker.view("q").producer_count == 0
 
 
 def test_a_lost_connection_says_nothing(connect):

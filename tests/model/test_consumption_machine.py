@@ -93,7 +93,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def compare(self) -> None:
         found: list[tuple[Any, ...]] = []
-        for command in self.state.take_commands():
+        for command in self.state.take_commands() or ():
             if isinstance(command, MessageAck):
                 inside = command.transaction_id is not None
                 first, last, count = command.first_message_id, command.last_message_id, command.message_count
