@@ -331,12 +331,9 @@ cdef class HashRing:
 
     def __cinit__(self, list client_ids, int virtual_nodes, hashes=None):
         cdef dict first = {}
-        cdef list owners = []
-        cdef int64_t i, position, kept
+        cdef int64_t i, position, kept, node = 0
+        cdef int32_t owner
         self.virtual_nodes = virtual_nodes
-        for position, client_id in enumerate(client_ids):
-            first.setdefault(client_id, position)
-            owners.append(first[client_id])
         cdef uint32_t[::1] values = (
             hash_nodes(client_ids, virtual_nodes) if hashes is None
             else np.ascontiguousarray(hashes, np.uint32)
@@ -347,9 +344,12 @@ cdef class HashRing:
         self.nodes = <RingNode*>malloc(max(total, 1) * sizeof(RingNode))
         if self.nodes == NULL:
             raise MemoryError
-        for i in range(total):
-            self.nodes[i].hash = values[i]
-            self.nodes[i].owner = owners[i // virtual_nodes]
+        for position in range(len(client_ids)):
+            owner = first.setdefault(client_ids[position], position)
+            for i in range(virtual_nodes):
+                self.nodes[node].hash = values[node]
+                self.nodes[node].owner = owner
+                node += 1
         sort_by_hash(self.nodes, total)
         kept = 0
         for i in range(total):
