@@ -10,7 +10,7 @@ from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, numb
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 cdef enum:
-    FEW = 8                  # entries of one access point that are asked one by one
+    FEW = 1                  # entries of one access point that are asked one by one
     MOST_ROWS = 128          # slots whose bits are looked at
 
 ctypedef const uint64_t* Row
