@@ -346,7 +346,7 @@ cdef class HashRing:
             raise MemoryError
         for position in range(len(client_ids)):
             owner = first.setdefault(client_ids[position], position)
-            for i in range(virtual_nodes):
+            for _ in range(virtual_nodes):
                 self.nodes[node].hash = values[node]
                 self.nodes[node].owner = owner
                 node += 1
