@@ -531,6 +531,11 @@ cdef class Queue(Rounds):
             "slow": self.consumers.at[slot].slow,
         }
 
+    def take_failed(self):
+        """``[(object sent, selector)]`` that could not be evaluated since the last call, at most 10000: no match."""
+        result, self.failed = self.failed, []
+        return result
+
     def take_slow(self):
         """Ids of the consumers that a round found without credit while they were not slow, since the last call."""
         result, self.consumers.slowed = self.consumers.slowed, []

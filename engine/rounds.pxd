@@ -68,10 +68,13 @@ cdef class Rounds:
     cdef int32_t fresh_room
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
 
+    cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
+
     # Who is there
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
     cdef int name_consumer(self, int32_t slot, object name) except -1
     cdef int32_t slot_of(self, object consumer) except -1
+    cdef int note_failure(self, int32_t message, object selector) except -1
     cdef int reopen(self) except -1                              # credit, election or pause changed for all
     cdef int refresh(self, int32_t slot) except -1               # credit changed for one
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1

@@ -11,6 +11,8 @@ from pyengine._engine.value cimport RAISED, TRUE
 
 from pyengine.errors import IllegalStateError, InvalidTopologyError, SelectorEvaluationError
 
+cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
+
 
 def whole_number(str field, object value, object low, object high):
     """A number of a setting, or InvalidTopologyError naming it."""
@@ -50,6 +52,7 @@ cdef class Rounds:
         self.browsers = []
         self.browsed = {}
         self.removed = []
+        self.failed = []
         self.start_at = -1
 
     def __dealloc__(self):
@@ -119,17 +122,22 @@ cdef class Rounds:
         if isinstance(selector, Selector):
             outcome = (<Selector> selector).outcome(body)
             if outcome == RAISED:
-                self.totals.selector_errors += 1
-                self.pending.at[message].errors = 1
+                self.note_failure(message, selector)
             return outcome == TRUE
         try:
             if callable(selector):
                 return bool(selector(body))
             return bool(selector.matches(body))
         except SelectorEvaluationError:
-            self.totals.selector_errors += 1
-            self.pending.at[message].errors = 1
+            self.note_failure(message, selector)
             return False
+
+    cdef int note_failure(self, int32_t message, object selector) except -1:
+        self.totals.selector_errors += 1
+        self.pending.at[message].errors = 1
+        if len(self.failed) < FAILURES_KEPT:
+            self.failed.append((self.object_of(message), selector))
+        return 0
 
     cdef int reopen(self) except -1:
         cdef int32_t slot

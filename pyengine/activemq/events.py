@@ -93,7 +93,10 @@ class NoConsumer(Event):
 
 @dataclass(frozen=True, slots=True)
 class SelectorFailed(Event):
-    """A selector could not be evaluated on a message. error: text of the error."""
+    """A selector could not be evaluated on a message: no match. error: the selector's text, or the error's.
+
+    A queue asks a selector once about each message: when either of them comes.
+    """
 
     message: Message
     consumer: ConsumerInfo

@@ -9,7 +9,7 @@ from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind, Delivery, Queue
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
-from pyengine.activemq.events import NoConsumer, SlowConsumer
+from pyengine.activemq.events import NoConsumer, SelectorFailed, SlowConsumer
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
@@ -325,7 +325,7 @@ class QueueDestination:
             for delivery in self.core.run(now, 1 if self.behind else -1):
                 self._hand(delivery, now)
             self._removed("")
-            self._slow()
+            self._noticed()
             if not self.behind or self.core.wakeups in (0, due):
                 break
         starts = self.core.starts_at
@@ -365,7 +365,14 @@ class QueueDestination:
                 self.watch.plan()
         subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
 
-    def _slow(self) -> None:
+    def _noticed(self) -> None:
+        """Consumers without credit, and selectors that could not be evaluated."""
+        for message, selector in self.core.take_failed():
+            for subscription in self.subscriptions.values():
+                if subscription.selector is selector:
+                    self.broker.report(
+                        SelectorFailed(self.destination, message, subscription.info, subscription.info.selector or "")
+                    )
         for number in self.core.take_slow():
             subscription = self.subscriptions.get(number)
             if subscription is not None and self.broker.release != "5.17":

@@ -6,6 +6,7 @@ import pytest
 
 from pyengine.activemq import AckKind
 from pyengine.activemq.broker import Broker, running_broker
+from pyengine.activemq.events import SelectorFailed
 from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from tests.activemq.wire import Wire
 
@@ -112,3 +113,16 @@ def test_names_and_client_ids_are_taken_once(broker):
     Wire(broker, "one", "me")
     with pytest.raises(InvalidClientIDError, match="one"):
         Wire(broker, "two", "me")
+
+
+def test_a_selector_that_cannot_be_evaluated_matches_nothing_and_is_reported(broker):
+    wire = Wire(broker)
+    failures = []
+    broker.on(SelectorFailed, lambda event: failures.append((event.consumer.consumer_id, event.message.body)))
+    wire.send("q", "before", properties={"text": "a"})
+    wire.consume("bad", "q", selector="text * 2 > 1")
+    wire.consume("good", "q", selector="text = 'b'")
+    wire.send("q", "after", properties={"text": "b"})
+    assert failures == [("bad", "before"), ("bad", "after")]
+    assert wire.taken() == [("good", "after")]
+    assert broker.view("q").selector_errors == 2
