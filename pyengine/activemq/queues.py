@@ -368,11 +368,10 @@ class QueueDestination:
     def _noticed(self) -> None:
         """Consumers without credit, and selectors that could not be evaluated."""
         for message, selector in self.core.take_failed():
-            for subscription in self.subscriptions.values():
-                if subscription.selector is selector:
-                    self.broker.report(
-                        SelectorFailed(self.destination, message, subscription.info, subscription.info.selector or "")
-                    )
+            for asking in self.subscriptions.values():
+                if asking.selector == selector:
+                    text = asking.info.selector or ""
+                    self.broker.report(SelectorFailed(self.destination, message, asking.info, text))
         for number in self.core.take_slow():
             subscription = self.subscriptions.get(number)
             if subscription is not None and self.broker.release != "5.17":

@@ -217,8 +217,8 @@ class Policy:
     broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with the broker's
     options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``). dead_letter_strategy None: nothing
     becomes a dead letter. dispatch_policy: the order in which a topic serves its consumers; queues ignore it.
-    selector_errors: what a selector that cannot be evaluated does to a message: "no_match" (default), or "exact": as in the
-    broker, nobody behind a topic's consumer gets it (queues: no_match in either case). time_before_dispatch_starts,
+    selector_errors: what a selector that cannot be evaluated does to a message: "no_match" (default), or "exact": as in
+    the broker, nobody behind a topic's consumer gets it (queues: no_match in either case). time_before_dispatch_starts,
     expire_messages_period (0 never): ms.
     """
 
