@@ -171,13 +171,15 @@ class Connection:
             for session in self.sessions:
                 session.drain()
         self._stop()
-        consumers = [consumer for session in self.sessions for consumer in session.dispose()]
-        SessionState.remove_all(consumers)
-        for session in self.sessions:
-            session.flush()
-        self._sessions.clear()
-        self.transport.remove_connection(self.connection_id)
-        self._end()
+        try:
+            consumers = [consumer for session in self.sessions for consumer in session.dispose()]
+            SessionState.remove_all(consumers)
+            for session in self.sessions:
+                session.flush()
+        finally:
+            self._sessions.clear()
+            self.transport.remove_connection(self.connection_id)
+            self._end()
 
     def _lose(self) -> None:
         for session in self.sessions:
