@@ -21,7 +21,7 @@ cdef class Consumption:
     cdef readonly Exchange session
     cdef readonly object consumer_id
     cdef readonly object destination
-    cdef readonly int prefetch
+    cdef public int prefetch
     cdef readonly bint topic
     cdef readonly bint browser
     cdef readonly bint durable

@@ -29,6 +29,7 @@ cdef enum Whereabouts:
     IN_FLIGHT        # handed to a consumer, not acknowledged
     IN_DOUBT         # in the window, acknowledged in an open transaction whose consumer left
     REMOVED          # taken off the queue while a consumer still holds it
+    STRANDED         # paged in, and lost to every round: a selector raised on it or before it (exact selector errors)
 
 
 cdef struct Message:

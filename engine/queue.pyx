@@ -11,7 +11,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.batches cimport offer
 from pyengine._engine.envelope cimport Envelope
-from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, WAITING, Message
+from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message
 from pyengine._engine.reasons cimport held_arrays, reason_of, verdict_of
 from pyengine._engine.rounds cimport Handout, Rounds
 
@@ -408,7 +408,7 @@ cdef class Queue(Rounds):
         cdef int32_t message
         cdef int64_t before = self.totals.dequeues
         for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT):
+            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
                 self.take_off(message)
         return self.totals.dequeues - before
 
@@ -432,7 +432,7 @@ cdef class Queue(Rounds):
         cdef int64_t total = 0
         for message in range(self.pending.slots):
             total += (self.pending.at[message].expiration > 0
-                      and self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT))
+                      and self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED))
         return total
 
     def remove_group(self, group):
@@ -508,7 +508,7 @@ cdef class Queue(Rounds):
         cdef int32_t message
         cdef list found = []
         for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT):
+            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
                 found.append((self.pending.at[message].sequence, self.handle_of(message)))
         found.sort()
         return [handle for _, handle in found]
@@ -549,9 +549,10 @@ cdef class Queue(Rounds):
 
     @property
     def statistics(self):
-        """Counters since the start, and now: ``size``, ``stored`` (not paged in), ``waiting``, ``in_flight``."""
+        """Counters since the start, and now: ``size``, ``stored`` (not paged in), ``waiting``, ``in_flight``, ``stranded``."""
         cdef dict result = self.totals
-        result["size"] = self.pending.stored + self.pending.waiting + self.in_flight
+        result["size"] = self.pending.stored + self.pending.waiting + self.in_flight + self.stranded
+        result["stranded"] = self.stranded
         result["stored"] = self.pending.stored
         result["waiting"] = self.pending.waiting
         result["in_flight"] = self.in_flight

@@ -28,6 +28,7 @@ cpdef enum HoldReason:
     UNCOMMITTED = 16            # acknowledged in a transaction that is still open
     AWAITING_WAKEUP = 17        # the next round will hand it out
     EXCLUSIVE_BROWSER = 18      # the elected consumer is a browser, which takes nothing
+    STRANDED = 19               # a selector raised, and the broker's round lost it (selector_errors "exact")
 
 
 cpdef enum Verdict:

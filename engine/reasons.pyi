@@ -20,6 +20,7 @@ class HoldReason(IntEnum):
     UNCOMMITTED = 16
     AWAITING_WAKEUP = 17
     EXCLUSIVE_BROWSER = 18
+    STRANDED = 19
 
 class Verdict(IntEnum):
     TAKES = 0

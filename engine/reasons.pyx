@@ -5,6 +5,7 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.consumers cimport ConsumerList
+from pyengine._engine cimport pending as places
 from pyengine._engine.pending cimport IN_DOUBT, STORED, WAITING, Message
 from pyengine._engine.rounds cimport Rounds
 
@@ -39,6 +40,8 @@ cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
     cdef ConsumerList consumers = queue.consumers
     cdef int32_t slot, index, owner = -1, elected = consumers.elected, only = -1
     cdef int matching = 0, local = 0, refused = 0, others = 0
+    if it.whereabouts == places.STRANDED:
+        return HoldReason.STRANDED, -1
     if it.whereabouts not in (STORED, WAITING, IN_DOUBT):
         return HoldReason.NOT_HELD, it.consumer
     if it.whereabouts == IN_DOUBT:
@@ -100,12 +103,12 @@ cdef tuple held_arrays(Rounds queue):
     # Sequences, reasons and consumers of everything that waits, by arrival.
     cdef int32_t message, slot
     cdef int reason
-    cdef int64_t size = queue.pending.stored + queue.pending.waiting, index = 0
+    cdef int64_t size = queue.pending.stored + queue.pending.waiting + queue.stranded, index = 0
     sequences, reasons, consumers = np.empty(size, np.int64), np.empty(size, np.int8), np.full(size, -1, np.int64)
     cdef int64_t[::1] into = sequences, about = consumers
     cdef signed char[::1] why = reasons
     for message in range(queue.pending.slots):
-        if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
+        if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT, places.STRANDED):
             reason, slot = reason_of(queue, message)
             into[index] = queue.pending.at[message].sequence
             why[index] = reason

@@ -48,6 +48,9 @@ cdef class Rounds:
     cdef Pending pending
     cdef int64_t page_size           # window; -1 none
     cdef int64_t rounds_due          # wakeups asked for
+    cdef readonly str selector_errors
+    cdef int64_t flagged             # messages some selector could not be evaluated on since the queue was made
+    cdef int64_t stranded
     cdef bint echo                   # a round asked for one itself: when none is due any more, one more is made
     cdef bint extra                  # this round was not asked for; the first wakeup it asks for is its own
     cdef bint stirred                # the last round changed something
@@ -91,6 +94,11 @@ cdef class Rounds:
     # A wakeup
     cdef int ask_again(self) except -1
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
+    # Exact selector errors
+    cdef bint raises(self, int32_t message) except -1
+    cdef list doubtful(self)                                     # flagged messages of the window, in order
+    cdef int strand(self, int32_t message) except -1
+    # The wakeup's round
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1

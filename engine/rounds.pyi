@@ -13,6 +13,7 @@ class Rounds:
     lazy_dispatch: bool
     consumers_before_dispatch_starts: int
     time_before_dispatch_starts: int
+    selector_errors: str
     def __new__(
         cls,
         *,
@@ -27,5 +28,6 @@ class Rounds:
         message_group_map_factory_type: str = "cached",
         consumers_before_dispatch_starts: int = 0,
         time_before_dispatch_starts: int = 0,
+        selector_errors: str = "no_match",
     ) -> Self: ...
     def _check(self) -> None: ...

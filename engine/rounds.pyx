@@ -5,7 +5,7 @@ from libc.stdlib cimport free, realloc
 
 from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.groups cimport CACHED, GroupMap
-from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, WAITING, Message, Pending
+from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, Pending
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport RAISED, TRUE
 
@@ -28,7 +28,10 @@ cdef class Rounds:
                   bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
                   bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
                   str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
-                  object time_before_dispatch_starts=0):
+                  object time_before_dispatch_starts=0, str selector_errors not None="no_match"):
+        if selector_errors not in ("no_match", "exact"):
+            raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
+        self.selector_errors = selector_errors
         self.max_page_size = max_page_size
         self.page_size = -1 if max_page_size is None else whole_number("maxPageSize", max_page_size, 1, 2**31 - 1)
         self.max_browse_page_size = max_browse_page_size
@@ -135,6 +138,7 @@ cdef class Rounds:
     cdef int note_failure(self, int32_t message, object selector) except -1:
         self.totals.selector_errors += 1
         self.pending.at[message].errors = 1
+        self.flagged += self.selector_errors == "exact"
         if len(self.failed) < FAILURES_KEPT:
             self.failed.append((self.object_of(message), selector))
         return 0
@@ -295,8 +299,10 @@ cdef class Rounds:
             for index in range(fresh):
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
-        if self.pending.waiting:
-            self.hop(now)
+        if self.pending.waiting and not self.hop(now):
+            for index in range(fresh):
+                self.strand(self.fresh[index])
+            return 0
         if fresh and self.pending.waiting and self.page_size >= 0:
             for index in range(fresh):
                 self.pending.wait(self.fresh[index], False, False)
@@ -307,6 +313,10 @@ cdef class Rounds:
         for index in range(fresh):
             self.groups.now.position = index
             message = self.fresh[index]
+            if self.flagged and self.raises(message):
+                for index in range(index, fresh):     # the broker's round ends here, and its page is lost
+                    self.strand(self.fresh[index])
+                break
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if self.consumers.unmarked:
                 self.consumers.mark_slow(slot)
@@ -319,8 +329,10 @@ cdef class Rounds:
         return 0
 
     cdef int hop(self, int64_t now) except -1:
-        # From one message somebody can take to the next, in order; what nobody can take is not looked at.
-        cdef int32_t message, slot
+        # From one message somebody can take to the next, in order; what nobody can take is not looked at. 0: a selector
+        # raised where the broker's do, and the round ends.
+        cdef int32_t message, slot, doubt
+        cdef list doubts = self.doubtful() if self.flagged else None
         cdef int64_t looked = -1
         cdef int32_t changed[2]
         self.pending.begin()
@@ -329,6 +341,13 @@ cdef class Rounds:
         try:
             while True:
                 message = self.pending.next_ready()
+                while doubts:
+                    doubt = doubts[len(doubts) - 1]
+                    if message >= 0 and self.pending.at[doubt].position > self.pending.at[message].position:
+                        break
+                    doubts.pop()
+                    if self.pending.at[doubt].whereabouts == WAITING and self.raises(doubt):
+                        return 0
                 if self.consumers.unmarked and self.pending.passes(looked, message):
                     self.consumers.mark_slow(-1)
                 if message < 0:
@@ -347,6 +366,55 @@ cdef class Rounds:
         finally:
             self.groups.now.position = INT64_MAX
             self.pending.finish()
+        return 1
+
+    cdef list doubtful(self):
+        cdef int tier
+        cdef int32_t message
+        cdef list found = []
+        for tier in range(20):
+            message = self.pending.window[tier].first
+            while message >= 0:
+                if self.pending.at[message].errors:
+                    found.append(message)
+                message = self.pending.at[message].next
+        found.reverse()
+        return found
+
+    cdef bint raises(self, int32_t message) except -1:
+        # Whether a consumer's selector raises before one takes it, asked in the broker's order: who is full is not
+        # asked, noLocal comes before the selector, and the exclusive and group checks after it.
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t index, slot, owner = -1
+        if not it.errors or self.consumers.paused or it.body == NULL:
+            return False
+        if it.group >= 0 and it.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[it.group]]
+        for index in range(self.consumers.size):
+            slot = self.consumers.order[index]
+            if self.consumers.at[slot].browser or self.consumers.full(slot):
+                continue
+            if self.consumers.matches(it.match, slot):
+                if self.consumers.elected in (-1, slot) and owner in (-1, slot):
+                    return False
+                continue
+            selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
+            if selector is None or (connection >= 0 and connection == it.connection):
+                continue
+            try:
+                if isinstance(selector, Selector):
+                    if (<Selector> selector).outcome(<object> it.body) == RAISED:
+                        return True
+                else:
+                    selector(<object> it.body) if callable(selector) else selector.matches(<object> it.body)
+            except SelectorEvaluationError:
+                return True
+        return False
+
+    cdef int strand(self, int32_t message) except -1:
+        self.pending.at[message].whereabouts = STRANDED
+        self.stranded += 1
+        self.stirred = True
         return 0
 
     cdef int regrouped(self, int32_t* changed) except -1:
@@ -433,7 +501,7 @@ cdef class Rounds:
         cdef bint added
         cdef list seen = []
         for message in range(self.pending.slots):
-            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT) and self.pending.at[message].paged >= 0
+            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED) and self.pending.at[message].paged >= 0
                     and not self.pending.at[message].acknowledged):
                 seen.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
                              self.pending.at[message].paged, message))
@@ -487,6 +555,8 @@ cdef class Rounds:
                 &self.pending.cursor[9 - self.pending.at[message].priority if self.prioritized_messages else 0],
                 message)
             self.pending.stored -= 1
+        elif where == STRANDED:
+            self.stranded -= 1
         elif where == IN_FLIGHT:
             self.pending.at[message].whereabouts = REMOVED
             self.in_flight -= 1

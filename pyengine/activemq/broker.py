@@ -215,13 +215,13 @@ class Broker(Administration):
         with self.outbox:
             self._producers.pop(producer_id, None)
 
-    def add_consumer(self, info: ConsumerInfo) -> None:
+    def add_consumer(self, info: ConsumerInfo) -> int:
         """See Transport."""
         with self.outbox:
             self._open()
             connection = self._connection(info.connection_id)
             if info.consumer_id in self._subscriptions:
-                return
+                return self._subscriptions[info.consumer_id].prefetch
             if not -128 <= info.priority <= 127:
                 raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
             patterns = parts_of(info.destination)
@@ -247,6 +247,7 @@ class Broker(Administration):
                 covered = [found for name, found in self.router.destinations.items() if subscription.covers(name)]
                 for destination in covered:
                     destination.add(subscription)
+            return subscription.prefetch
 
     def attach_waiting(self, destination: AnyDestination) -> None:
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""

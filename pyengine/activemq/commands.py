@@ -100,8 +100,12 @@ class Transport(Protocol):
         lost: the connection broke, nobody says what was delivered (spec activemq 2.7).
         """
 
-    def add_consumer(self, info: ConsumerInfo) -> None:
-        """Raises InvalidSelectorError, InvalidDestinationError, and JMSError where the broker refuses."""
+    def add_consumer(self, info: ConsumerInfo) -> int:
+        """Returns the prefetch that counts: over vm:// client and broker share the ConsumerInfo, so that the client too
+        goes on with what a policy made of it.
+
+        Raises InvalidSelectorError, InvalidDestinationError, and JMSError where the broker refuses.
+        """
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
         """last_delivered: id of the last message the client gave to its user, None if none."""

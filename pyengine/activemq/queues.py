@@ -39,6 +39,7 @@ def core_queue(policy: Policy | None) -> Queue:
         message_group_map_factory_type=settings.message_group_map_factory_type,
         consumers_before_dispatch_starts=settings.consumers_before_dispatch_starts,
         time_before_dispatch_starts=settings.time_before_dispatch_starts,
+        selector_errors=settings.selector_errors,
     )
 
 

@@ -254,13 +254,14 @@ class Session:
             self._consumers[info.consumer_id] = consumer
             connection.route(info.consumer_id, self)
         try:
-            self.transport.add_consumer(info)
+            counting = self.transport.add_consumer(info)
         except PyengineError:
             with self.lock:
                 self.state.discard(state)
                 self._forget(state)
             raise
         with self.lock:
+            state.prefetch = counting
             if connection.started:
                 state.start()
         if state.optimize_acknowledge and options.optimized_ack_scheduled_ack_interval > 0:

@@ -71,6 +71,8 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             return "The next round hands them out."
         case "expired":
             return "They expired before anybody could take them; the broker moves such messages to the dead letters."
+        case "stranded":
+            return "A selector could not be evaluated when they came, and the broker's round lost them until a restart."
         case "evaluation_error":
             return "A selector cannot be evaluated on them; the broker leaves such messages on the queue for ever."
         case _:
