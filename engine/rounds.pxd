@@ -97,7 +97,7 @@ cdef class Rounds:
     # Exact selector errors
     cdef bint raises(self, int32_t message) except -1
     cdef list doubtful(self)                                     # flagged messages of the window, in order
-    cdef int strand(self, int32_t message) except -1
+    cdef int strand_page(self, int64_t start, int64_t fresh) except -1
     # The wakeup's round
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1

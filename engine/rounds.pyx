@@ -300,9 +300,7 @@ cdef class Rounds:
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
         if self.pending.waiting and not self.hop(now):
-            for index in range(fresh):
-                self.strand(self.fresh[index])
-            return 0
+            return self.strand_page(0, fresh)
         if fresh and self.pending.waiting and self.page_size >= 0:
             for index in range(fresh):
                 self.pending.wait(self.fresh[index], False, False)
@@ -314,8 +312,7 @@ cdef class Rounds:
             self.groups.now.position = index
             message = self.fresh[index]
             if self.flagged and self.raises(message):
-                for index in range(index, fresh):     # the broker's round ends here, and its page is lost
-                    self.strand(self.fresh[index])
+                self.strand_page(index, fresh)
                 break
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if self.consumers.unmarked:
@@ -411,9 +408,12 @@ cdef class Rounds:
                 return True
         return False
 
-    cdef int strand(self, int32_t message) except -1:
-        self.pending.at[message].whereabouts = STRANDED
-        self.stranded += 1
+    cdef int strand_page(self, int64_t start, int64_t fresh) except -1:
+        # The broker's round ends where a selector raises, and what it had paged in is in no list of its any more.
+        cdef int64_t index
+        for index in range(start, fresh):
+            self.pending.at[self.fresh[index]].whereabouts = STRANDED
+        self.stranded += fresh - start
         self.stirred = True
         return 0
 
@@ -501,8 +501,8 @@ cdef class Rounds:
         cdef bint added
         cdef list seen = []
         for message in range(self.pending.slots):
-            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED) and self.pending.at[message].paged >= 0
-                    and not self.pending.at[message].acknowledged):
+            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
+                    and self.pending.at[message].paged >= 0 and not self.pending.at[message].acknowledged):
                 seen.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
                              self.pending.at[message].paged, message))
         seen.sort()
