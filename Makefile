@@ -3,13 +3,14 @@
 #   make test    every test, with lint and types
 #   make bench   ratios against rivals, written to docs/benchmarks.md
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
+#   make differential-rocketmq   a million operations for RocketMQ's real client classes and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential kills
+.PHONY: run test bench lint wheels venv build clean fuzz differential differential-rocketmq kills
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -39,6 +40,9 @@ kills: build
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)
+
+differential-rocketmq: build
+	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

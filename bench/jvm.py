@@ -96,9 +96,9 @@ def description() -> str:
 class Jvm:
     """One JVM that runs one class of bench/java; ask() sends a request and returns its reply."""
 
-    def __init__(self, main: str, heap: str = "256m", path: str | None = None) -> None:
+    def __init__(self, main: str, heap: str = "256m", path: str | None = None, options: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", "-cp", path or class_path(), main],
+            ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", *options, "-cp", path or class_path(), main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if path else None,
@@ -125,6 +125,8 @@ class Jvm:
             if self._process.stdin is not None and not self._process.stdin.closed:
                 self._process.stdin.close()
         self._process.wait(timeout=30)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         atexit.unregister(self.close)
 
 

@@ -39,6 +39,18 @@ cdef int64_t offset_of(object message) except? -1:
     return number
 
 
+cdef int64_t parsed_long(str name, object value) except? -1:
+    """A property's number as Long.parseLong reads it: a sign, decimal digits of any script, 64 bits, no blanks."""
+    cdef str text = str(value)
+    cdef str digits = text[1:] if text[:1] in ("+", "-") else text
+    # Java looks at UTF-16 units, so that digits beyond the first plane are none.
+    if digits.isdecimal() and (digits.isascii() or max(digits) <= "\uffff"):
+        number = int(text)
+        if INT64_MIN <= number <= INT64_MAX:
+            return number
+    raise ValueError(f"{name} = {text!r} is no signed 64-bit integer")
+
+
 cdef int64_t wrapped_next(int64_t offset) noexcept:
     """offset + 1 as Java's long computes it."""
     return <int64_t>(<uint64_t>offset + 1)
@@ -91,9 +103,7 @@ cdef class ProcessQueue:
             properties = getattr(batch[count - 1], "properties", None)
             end = properties.get("MAX_OFFSET") if properties else None
             if end is not None:
-                if not INT64_MIN <= int(end) <= INT64_MAX:
-                    raise ValueError(f"MAX_OFFSET = {end!r} is no signed 64-bit integer")
-                ahead = <int64_t>(<uint64_t><int64_t>int(end) - <uint64_t>offset)
+                ahead = <int64_t>(<uint64_t>parsed_long("MAX_OFFSET", end) - <uint64_t>offset)
                 if ahead > 0:
                     self.accumulated = ahead
         return start
@@ -121,6 +131,8 @@ cdef class ProcessQueue:
             for i in range(len(batch)):
                 offset = offsets[i]
                 self.finish(offset, batch[i])
+        if self.message_count == 0:
+            self.message_size = 0
         return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)
 
     cdef int finish(self, int64_t offset, object message) except -1:
@@ -128,8 +140,6 @@ cdef class ProcessQueue:
         if self.cached.pop(offset) is not None:
             self.message_count -= 1
             self.message_size -= body_size(message)
-            if self.message_count == 0:
-                self.message_size = 0
         return 0
 
     def take_messages(self, int64_t size, *, int64_t now=0):
@@ -223,7 +233,10 @@ cdef class ProcessQueue:
             return None
         message = self.cached.get(self.cached.smallest())
         started = (getattr(message, "properties", None) or {}).get("CONSUME_START_TIME")
-        if not started or now - int(started) <= consume_timeout * 60000:
+        if not started:
+            return None
+        cdef int64_t age = <int64_t>(<uint64_t>now - <uint64_t>parsed_long("CONSUME_START_TIME", started))
+        if age <= consume_timeout * 60000:
             return None
         return message
 

@@ -20,6 +20,8 @@ from pyengine.errors import AllocationError, did_you_mean
 
 Owners: TypeAlias = npt.NDArray[np.int32]
 
+_NULL = "java.lang.NullPointerException"
+
 
 class MessageQueue(NamedTuple):
     """One queue of a topic on a named broker."""
@@ -164,7 +166,7 @@ class AllocateMessageQueueByMachineRoom:
                 "consumer_idcs",
                 None,
                 'Cannot invoke "java.util.Set.contains(Object)" because "this.consumeridcs" is null',
-                java_class="java.lang.NullPointerException",
+                _NULL,
             )
         return parts[0] in self.consumer_idcs
 
@@ -220,7 +222,7 @@ class AllocateMessageQueueConsistentHash:
         if self.hash_function is None:
             return core.HashRing(ids, self.virtual_node_count).owners(core.hash_queues(queues))
         names = [str(MessageQueue(*queue)) for queue in queues]
-        nodes = [self.hash_function(key) for key in core.node_keys(ids, self.virtual_node_count)]
+        nodes = core.node_hashes(ids, self.virtual_node_count, self.hash_function)
         return core.HashRing(ids, self.virtual_node_count, nodes).owners([self.hash_function(name) for name in names])
 
 
@@ -233,9 +235,9 @@ class AllocateMachineRoomNearby:
 
     def __post_init__(self) -> None:
         if self.inner is None:
-            raise AllocationError("inner", None, "allocateMessageQueueStrategy is null")
+            raise AllocationError("inner", None, "allocateMessageQueueStrategy is null", _NULL)
         if self.machine_room_resolver is None:
-            raise AllocationError("machine_room_resolver", None, "machineRoomResolver is null")
+            raise AllocationError("machine_room_resolver", None, "machineRoomResolver is null", _NULL)
 
     @property
     def name(self) -> str:

@@ -54,7 +54,9 @@ class ProcessQueueModel:
         for record in records:
             if self.tree.pop(record.queue_offset, None):
                 self.count -= 1
-                self.size = self.size - record.size if self.count else 0
+                self.size -= record.size
+        if not self.count:
+            self.size = 0
         return min(self.tree) if self.tree else answer
 
     def take(self, size: int) -> list[Record]:

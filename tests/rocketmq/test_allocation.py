@@ -95,7 +95,7 @@ def test_a_queue_to_hash_is_a_topic_a_broker_and_a_number() -> None:
 
 @given(CLIENTS, st.integers(0, 20))
 def test_a_ring_finds_the_next_node(clients: list[str], virtual_nodes: int) -> None:
-    hashes = [int(value) % 50 for value in core.hash_texts(core.node_keys(clients, virtual_nodes))]
+    hashes = core.node_hashes(clients, virtual_nodes, lambda text: int(core.hash_texts([text])[0]) % 50)
     ring = core.HashRing(clients, virtual_nodes, hashes)
     ring._check()
     nodes = {}
