@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list
     """
     tool = tool or tool_for(pid)
     command = [part.format(pid=pid) for part in TOOLS[tool]]
-    if shutil.which(command[0]) is None:
+    # A tool of this very environment counts although the environment is not activated.
+    command[0] = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent)) or ""
+    if not command[0]:
         hint = "it comes with a JDK" if tool == "jstack" else "pip install py-spy"
         raise InvalidSourceError(f"process {pid}", f"{tool} is not on PATH", hint)
     evidence = Evidence()

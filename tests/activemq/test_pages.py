@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 import pytest
 
 from tests.house.test_readme import blocks, run
 
+PLUGIN = "pyengine.activemq.pytest_plugin"
 pytest_plugins = ["pytester"]
 
 
@@ -21,4 +24,5 @@ def test_the_client_page_runs() -> None:
 def test_the_page_on_testing_is_a_test_that_passes(pytester: pytest.Pytester) -> None:
     (block,) = blocks("docs/testing.md", "python")
     pytester.makepyfile(block)
-    pytester.runpytest("-p", "pyengine.activemq.pytest_plugin").assert_outcomes(passed=2)
+    installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+    pytester.runpytest(*(() if installed else ("-p", PLUGIN))).assert_outcomes(passed=2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -182,7 +181,7 @@ def test_simulate_compares_variants() -> None:
         assert words in refused.stderr
 
 
-@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+@pytest.mark.skipif(not (Path(sys.executable).parent / "py-spy").exists(), reason="py-spy is not installed")
 def test_watch_names_the_line_at_which_a_listener_stands() -> None:
     listener = (
         "import socket, threading\n"
