@@ -11,7 +11,6 @@ import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Set;
 import java.util.TreeMap;
 import org.apache.rocketmq.broker.BrokerController;
 import org.apache.rocketmq.client.ClientConfig;
@@ -20,7 +19,6 @@ import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.store.LocalFileOffsetStore;
 import org.apache.rocketmq.client.consumer.store.OffsetSerializeWrapper;
 import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
-import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.BrokerConfig;
@@ -92,26 +90,13 @@ public class Real {
         return true;
     }
 
-    /** The queues of a topic; on a busy machine the name server may not know a broker yet that has just started. */
-    static Set<MessageQueue> queues(String topic) throws Exception {
-        long end = System.currentTimeMillis() + 20_000;
-        while (true)
-            try {
-                return consumer.fetchSubscribeMessageQueues(topic);
-            } catch (MQClientException missing) {
-                if (System.currentTimeMillis() > end) throw missing;
-                Thread.sleep(200);
-                broker.registerBrokerAll(true, false, true);
-            }
-    }
-
     static Object answer(JSONObject request) throws Exception {
         switch (request.getString("op")) {
             case "start": return start(request);
             case "stop": return stop();
             case "topics": {
                 List<String> found = new ArrayList<>();
-                for (MessageQueue queue : queues(request.getString("topic")))
+                for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(request.getString("topic")))
                     found.add(queue.getBrokerName() + " " + queue.getQueueId());
                 Collections.sort(found);
                 return found;
