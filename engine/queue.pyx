@@ -549,7 +549,7 @@ cdef class Queue(Rounds):
 
     @property
     def statistics(self):
-        """Counters since the start, and now: ``size``, ``stored`` (not paged in), ``waiting``, ``in_flight``, stranded."""
+        """Counters since the start, and of now: size, stored (not paged in), waiting, in_flight, stranded."""
         cdef dict result = self.totals
         result["size"] = self.pending.stored + self.pending.waiting + self.in_flight + self.stranded
         result["stranded"] = self.stranded
