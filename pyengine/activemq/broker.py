@@ -183,6 +183,7 @@ class Broker(Administration):
             connection = self._connections.get(connection_id)
             if connection is None:
                 return
+            connection.lost = lost
             for subscription in list(connection.subscriptions.values()):
                 self._remove(subscription, None, lost)
             for transaction in list(connection.transactions.values()):

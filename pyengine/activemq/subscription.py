@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection: its sink, consumers, temporary destinations and open transactions."""
+    """A connection: its sink, consumers, temporary destinations and open transactions. lost: nothing reaches it."""
 
     connection_id: str
     client_id: str
@@ -29,6 +29,7 @@ class Connection:
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     temporary: dict[Destination, None] = field(default_factory=dict)
     transactions: dict[str, Transaction] = field(default_factory=dict)
+    lost: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +67,9 @@ class Subscription:
     def dispatch(
         self, outbox: Outbox, destination: Destination | None, message: Message | None, redeliveries: int
     ) -> None:
-        """Give it a message, or the null dispatch, once the present change is over."""
+        """Give it a message, or the null dispatch, once the present change is over; not over a lost connection."""
+        if self.connection.lost:
+            return
         call: Callable[[MessageDispatch], None]
         call = self.connection.task.add if self.info.dispatch_async else self.connection.sink.dispatch
         outbox.post(call, MessageDispatch(self.info.consumer_id, destination, message, redeliveries))
