@@ -16,6 +16,8 @@ from tests.differential.scripts import scripts
 BATCH = 50
 # A long campaign takes a fresh JVM now and then: a broker that was killed leaves a little behind.
 JVM_LIFE = 500
+# A lost connection's consumers go in the order of a hash map that no run repeats: half of the answers are either one.
+ASKED_AGAIN = 12
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Campaign:
             ours = differences(case)
             if not ours:
                 self.counts["agree"] += 1
-            elif any(ask(real, script) != case for _ in range(2)):
+            elif any(ask(real, script) != case for _ in range(ASKED_AGAIN)):
                 self.counts["unstable"] += 1
             else:
                 self.counts["differ"] += 1
