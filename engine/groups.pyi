@@ -2,8 +2,6 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-def java_hash(text: str) -> int: ...
-
 @disjoint_base
 class GroupMap:
     kind: str

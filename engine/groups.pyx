@@ -1,30 +1,18 @@
 """Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from pyengine._engine.hash_code import hash_code
 from pyengine.errors import InvalidTopologyError, did_you_mean
 
 _KINDS = ("simple", "bucket", "cached")
 _OPTIONS = {"simple": (), "bucket": ("bucketCount", "cacheSize"), "cached": ("cacheSize",)}
 
 
-def java_hash(str text not None):
-    """``String.hashCode()`` of a text: a signed 32-bit int over its UTF-16 units."""
-    cdef uint32_t total = 0
-    cdef Py_UCS4 point
-    for point in text:
-        if point > 0xFFFF:
-            total = total * 31 + (0xD800 + ((<uint32_t> point - 0x10000) >> 10))
-            total = total * 31 + (0xDC00 + ((<uint32_t> point - 0x10000) & 0x3FF))
-        else:
-            total = total * 31 + <uint32_t> point
-    return <int32_t> total
-
-
 cdef int32_t bucket_of(object name, int32_t buckets) except -1:
-    cdef int64_t number = java_hash(name if isinstance(name, str) else str(name))
+    cdef int64_t number = hash_code(name if isinstance(name, str) else str(name))
     return <int32_t> ((-number if number < 0 else number) % buckets)
 
 

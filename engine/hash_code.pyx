@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Java's hash codes of texts and message queues, as RocketMQ stores and compares them (spec rocketmq 8.1)."""
+"""Java's hash codes: of texts, by which ActiveMQ finds a group's bucket and RocketMQ a tag, and of message queues."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 

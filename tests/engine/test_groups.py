@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyengine._engine.groups import java_hash
+from pyengine._engine.hash_code import hash_code
 from pyengine.activemq import GroupMap
 from pyengine.errors import InvalidTopologyError
 from tests.model.queue_model import ModelGroups
@@ -67,7 +67,7 @@ def test_maps_behave_as_dictionaries(kind: str, steps: list[tuple[str, str, int]
 
 
 def test_two_groups_of_one_bucket_share_an_owner() -> None:
-    assert java_hash("Aa") == java_hash("BB") == 2112
+    assert hash_code("Aa") == hash_code("BB") == 2112
     groups = GroupMap("bucket")
     groups.put("Aa", 3)
     assert groups.get("BB") == 3
