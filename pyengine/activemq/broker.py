@@ -233,7 +233,7 @@ class Broker(Administration):
                 patterns=patterns,
                 selector=None if info.selector is None else Selector(info.selector),
                 policy=policy,
-                prefetch=_prefetch_of(info, policy),
+                prefetch=info.prefetch_size if policy is None else _prefetch_under(policy, info),
                 last_acknowledged=self.clock.now(),
             )
             for pattern in patterns:
@@ -473,15 +473,6 @@ class Broker(Administration):
                 self.outbox.post(callback, event)
 
 
-def _prefetch_of(info: ConsumerInfo, policy: Policy | None) -> int:
-    """The prefetch that counts: a policy's replaces the client's default (spec activemq 2.4)."""
-    asked = info.prefetch_size
-    if policy is None:
-        return asked
-    if info.browser:
-        return policy.queue_browser_prefetch if asked == 500 else asked
-    if info.destination.kind.endswith("queue"):
-        return policy.queue_prefetch if asked == 1000 else asked
-    if info.subscription_name:
-        return policy.durable_topic_prefetch if asked in (100, 1000) else asked
-    return policy.topic_prefetch if asked == 32_767 else asked
+def _prefetch_under(policy: Policy, info: ConsumerInfo) -> int:
+    durable = bool(info.subscription_name)
+    return policy.prefetch_of(info.prefetch_size, info.destination.kind, browser=info.browser, durable=durable)

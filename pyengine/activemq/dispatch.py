@@ -19,8 +19,10 @@ from pyengine import Columns, Selector
 from pyengine._engine.batches import offer_runs
 from pyengine._engine.queue import Queue
 from pyengine._engine.reasons import HoldReason
+from pyengine.activemq.queues import core_queue
 from pyengine.errors import InvalidMessageError, MissingColumnError
 from pyengine.topology import Policy, Topology
+from pyengine.topology.model import prefetch_under
 
 ROW, DESTINATION, CONNECTION, BYTES, QUEUE = "__row", "__destination", "__connection", "__bytes", "__queue"
 
@@ -270,24 +272,13 @@ class _Shape:
 
     def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
         self.consumers = consumers
-        self._settings: dict[str, Any] = {
-            "max_page_size": policy.max_page_size,
-            "use_consumer_priority": policy.use_consumer_priority,
-            "strict_order_dispatch": policy.strict_order_dispatch,
-            "prioritized_messages": policy.prioritized_messages,
-            "lazy_dispatch": policy.lazy_dispatch,
-            "use_prefetch_extension": policy.use_prefetch_extension,
-            "all_consumers_exclusive_by_default": policy.all_consumers_exclusive_by_default,
-            "message_group_map_factory_type": policy.message_group_map_factory_type,
-            "consumers_before_dispatch_starts": policy.consumers_before_dispatch_starts,
-            "time_before_dispatch_starts": policy.time_before_dispatch_starts,
-        }
+        self._policy = policy
         self._members: list[dict[str, Any]] = [
             {
                 "selector": compiled(consumer.selector) if consumer.selector else None,
                 "exclusive": consumer.exclusive,
                 "priority": consumer.priority,
-                "prefetch": topology.prefetch_under(policy, consumer),
+                "prefetch": prefetch_under(policy, consumer),
                 "no_local": consumer.no_local,
                 "connection": consumer.connection or ("consumer", number),
             }
@@ -307,7 +298,7 @@ class _Shape:
 
     def queue(self) -> Queue:
         """A new queue with its consumers."""
-        core = Queue(**self._settings)
+        core = core_queue(self._policy)
         for member in self._members:
             core.add_consumer(**member)
         return core

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
-from pyengine.topology.policy import Policy
+from pyengine.topology.policy import CLIENT_QUEUE_PREFETCH, Policy
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
 JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
-CLIENT_DEFAULT_PREFETCH = 1000
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -198,13 +197,7 @@ class Topology:
 
     def prefetch_of(self, consumer: Consumer, destination: str) -> int:
         """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
-        return self.prefetch_under(self.policy_of(destination), consumer)
-
-    @staticmethod
-    def prefetch_under(policy: Policy, consumer: Consumer) -> int:
-        """The prefetch that counts for a queue with this policy."""
-        asked = CLIENT_DEFAULT_PREFETCH if consumer.prefetch is None else consumer.prefetch
-        return policy.queue_prefetch if asked == CLIENT_DEFAULT_PREFETCH else asked
+        return prefetch_under(self.policy_of(destination), consumer)
 
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""
@@ -234,3 +227,8 @@ class Topology:
     def _wildcards(self) -> tuple[Destination, ...]:
         every = (*self._policies, *(part for parts in self._patterns for part in parts))
         return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern))
+
+
+def prefetch_under(policy: Policy, consumer: Consumer) -> int:
+    """The prefetch that counts for a consumer of a queue with this policy."""
+    return policy.prefetch_of(CLIENT_QUEUE_PREFETCH if consumer.prefetch is None else consumer.prefetch)

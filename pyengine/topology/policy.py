@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from pyengine._engine.message import Message
 
 
+# ActiveMQPrefetchPolicy's defaults; a durable subscription's depends on optimizedMessageDispatch.
+CLIENT_QUEUE_PREFETCH = 1000
+CLIENT_BROWSER_PREFETCH = 500
+CLIENT_TOPIC_PREFETCH = 32_767
+CLIENT_DURABLE_PREFETCHES = (100, 1000)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractDeadLetterStrategy:
     """Which messages become dead letters.
@@ -262,6 +269,19 @@ class Policy:
     subscription_recovery_policy: SubscriptionRecoveryPolicy | None = None
     topic_prefetch: int = 32_767
     selector_errors: Literal["no_match", "exact"] = "no_match"
+
+    def prefetch_of(self, asked: int, kind: str = "queue", *, browser: bool = False, durable: bool = False) -> int:
+        """The prefetch that counts: this entry's where ``asked`` is the client's default (spec activemq 2.4).
+
+        kind: of the destination. durable: a durable subscription, whose two defaults count alike.
+        """
+        if browser:
+            return self.queue_browser_prefetch if asked == CLIENT_BROWSER_PREFETCH else asked
+        if kind.endswith("queue"):
+            return self.queue_prefetch if asked == CLIENT_QUEUE_PREFETCH else asked
+        if durable:
+            return self.durable_topic_prefetch if asked in CLIENT_DURABLE_PREFETCHES else asked
+        return self.topic_prefetch if asked == CLIENT_TOPIC_PREFETCH else asked
 
     @property
     def group_map(self) -> tuple[str, int]:
