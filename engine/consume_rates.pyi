@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import NamedTuple, Self
 
 from typing_extensions import disjoint_base
@@ -22,4 +23,11 @@ class Rate:
     def in_hour(self) -> RateSnapshot: ...
     def _check(self) -> None: ...
 
+class Stuck(IntEnum):
+    NOT_STUCK = 0
+    NOT_LOCKED = 1
+    NOT_UNLOCKED = 2
+    NOT_CONSUMING = 3
+
+def stuck_by(info: Mapping[str, int | bool], now: int, *, orderly: bool = False) -> Stuck: ...
 def why_stuck(info: Mapping[str, int | bool], now: int, *, orderly: bool = False) -> str | None: ...

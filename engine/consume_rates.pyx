@@ -74,18 +74,34 @@ cdef class Rate:
         raise TypeError("a rate belongs to the consumer that counts it")
 
 
-def why_stuck(info, now, *, bint orderly=False):
-    """What is wrong with a process queue, in the real client's words, or None (ConsumerRunningInfo).
+cpdef enum Stuck:
+    NOT_STUCK = 0
+    NOT_LOCKED = 1          # in order: the broker's lock is not held
+    NOT_UNLOCKED = 2        # in order: given up, and unlocking failed
+    NOT_CONSUMING = 3       # messages are cached and none was consumed for a minute
+
+
+def stuck_by(info, now, *, bint orderly=False):
+    """What keeps a process queue from being consumed (ConsumerRunningInfo.analyzeProcessQueue), a Stuck.
 
     info: its ProcessQueueInfo by the real field names. now: ms.
     """
     if orderly:
         if not info["locked"]:
-            return f"can't lock for a while, {now - info['lastLockTimestamp']}ms"
-        if info["droped"] and info["tryUnlockTimes"] > 0:
-            return f"unlock {info['tryUnlockTimes']} times, still failed"
-        return None
-    idle = now - info["lastConsumeTimestamp"]
-    if idle > 60000 and info["cachedMsgCount"] > 0:
-        return f"can't consume for a while, maybe blocked, {idle}ms"
+            return Stuck.NOT_LOCKED
+        return Stuck.NOT_UNLOCKED if info["droped"] and info["tryUnlockTimes"] > 0 else Stuck.NOT_STUCK
+    if now - info["lastConsumeTimestamp"] > 60000 and info["cachedMsgCount"] > 0:
+        return Stuck.NOT_CONSUMING
+    return Stuck.NOT_STUCK
+
+
+def why_stuck(info, now, *, bint orderly=False):
+    """``stuck_by`` in the real client's words, or None."""
+    stuck = stuck_by(info, now, orderly=orderly)
+    if stuck == Stuck.NOT_LOCKED:
+        return f"can't lock for a while, {now - info['lastLockTimestamp']}ms"
+    if stuck == Stuck.NOT_UNLOCKED:
+        return f"unlock {info['tryUnlockTimes']} times, still failed"
+    if stuck == Stuck.NOT_CONSUMING:
+        return f"can't consume for a while, maybe blocked, {now - info['lastConsumeTimestamp']}ms"
     return None

@@ -10,6 +10,19 @@ class FlowControl(IntEnum):
     SIZE = 2
     SPAN = 3
 
+def lock_expired(now: int, locked_at: int) -> bool: ...
+def pull_expired(now: int, pulled_at: int) -> bool: ...
+def flow_control_of(
+    count: int,
+    mebibytes: int,
+    span: int,
+    *,
+    pull_threshold_for_queue: int = 1000,
+    pull_threshold_size_for_queue: int = 100,
+    consume_concurrently_max_span: int = 2000,
+    orderly: bool = False,
+) -> FlowControl: ...
+
 class _Message(Protocol):
     @property
     def queue_offset(self) -> int: ...
@@ -28,6 +41,8 @@ class ProcessQueue:
     def message_count(self) -> int: ...
     @property
     def message_size(self) -> int: ...
+    @property
+    def message_mebibytes(self) -> int: ...
     @property
     def queue_offset_max(self) -> int: ...
     @property

@@ -56,6 +56,29 @@ cdef int64_t wrapped_next(int64_t offset) noexcept:
     return <int64_t>(<uint64_t>offset + 1)
 
 
+def lock_expired(int64_t now, int64_t locked_at):
+    """Whether a lock of the broker that was granted at ``locked_at`` (ms) counts no longer (spec 1.10)."""
+    return now - locked_at > 30000
+
+
+def pull_expired(int64_t now, int64_t pulled_at):
+    """Whether the last pull was so long ago that a rebalance gives the queue up (spec 1.10)."""
+    return now - pulled_at > 120000
+
+
+def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *, int64_t pull_threshold_for_queue=1000,
+                    int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
+                    bint orderly=False):
+    """What holds a pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2), all strict."""
+    if count > pull_threshold_for_queue:
+        return FlowControl.COUNT
+    if mebibytes > pull_threshold_size_for_queue:
+        return FlowControl.SIZE
+    if not orderly and span > consume_concurrently_max_span:
+        return FlowControl.SPAN
+    return FlowControl.PULL
+
+
 cdef class ProcessQueue:
     """The messages of one queue that this client has pulled and not finished.
 
@@ -242,25 +265,27 @@ cdef class ProcessQueue:
 
     def flow_control(self, *, int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
                      int64_t consume_concurrently_max_span=2000, bint orderly=False):
-        """What holds the next pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2)."""
+        """What holds the next pull back; see ``flow_control_of``."""
+        return flow_control_of(
+            self.message_count, self.message_mebibytes, self.max_span,
+            pull_threshold_for_queue=pull_threshold_for_queue,
+            pull_threshold_size_for_queue=pull_threshold_size_for_queue,
+            consume_concurrently_max_span=consume_concurrently_max_span, orderly=orderly)
+
+    @property
+    def message_mebibytes(self):
+        """Whole MiB of the cached bodies, cut towards zero as Java's int does."""
         cdef int64_t mebibytes = abs(self.message_size) // MIB
-        if self.message_count > pull_threshold_for_queue:
-            return FlowControl.COUNT
-        if (mebibytes if self.message_size >= 0 else -mebibytes) > pull_threshold_size_for_queue:
-            return FlowControl.SIZE
-        if not orderly and self.max_span > consume_concurrently_max_span:
-            return FlowControl.SPAN
-        return FlowControl.PULL
+        return mebibytes if self.message_size >= 0 else -mebibytes
 
     def info(self):
         """The real ProcessQueueInfo by its own field names (spec 1.11); commitOffset is the offset store's to fill."""
-        cdef int64_t mebibytes = abs(self.message_size) // MIB
         return {
             "commitOffset": 0,
             "cachedMsgMinOffset": self.cached.smallest() if self.cached.count else 0,
             "cachedMsgMaxOffset": self.cached.largest() if self.cached.count else 0,
             "cachedMsgCount": self.cached.count,
-            "cachedMsgSizeInMiB": mebibytes if self.message_size >= 0 else -mebibytes,
+            "cachedMsgSizeInMiB": self.message_mebibytes,
             "transactionMsgMinOffset": self.taken.smallest() if self.taken.count else 0,
             "transactionMsgMaxOffset": self.taken.largest() if self.taken.count else 0,
             "transactionMsgCount": self.taken.count,
@@ -274,11 +299,11 @@ cdef class ProcessQueue:
 
     def is_lock_expired(self, int64_t now):
         """True if the broker lock is older than 30 s (spec 1.10)."""
-        return now - self.last_lock_timestamp > 30000
+        return lock_expired(now, self.last_lock_timestamp)
 
     def is_pull_expired(self, int64_t now):
         """True if the last pull is older than 120 s (spec 1.10)."""
-        return now - self.last_pull_timestamp > 120000
+        return pull_expired(now, self.last_pull_timestamp)
 
     def _check(self):
         """Raise AssertionError unless both windows hold their invariants."""

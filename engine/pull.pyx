@@ -9,7 +9,6 @@ from typing import NamedTuple
 from pyengine._engine.consumer_parameters import suggested
 from pyengine._engine.process_queue import FlowControl
 
-cdef int64_t MIB = 1048576
 # How long a request waits, ms.
 CACHE_FLOW_CONTROL = 50
 BROKER_FLOW_CONTROL = 20
@@ -101,9 +100,8 @@ cdef class PullGate:
             self.queue_flow_control_times += 1
             exceeded = (f"count exceeds the threshold {pull_threshold_for_queue}" if verdict == FlowControl.COUNT
                         else f"size exceeds the threshold {pull_threshold_size_for_queue} MiB")
-            mebibytes = abs(queue.message_size) // MIB * (1 if queue.message_size >= 0 else -1)
             return self.held(request, number, f"the cached message {exceeded}",
-                             f"count={queue.message_count}, size={mebibytes} MiB")
+                             f"count={queue.message_count}, size={queue.message_mebibytes} MiB")
         if orderly and not queue.locked:
             return PullVerdict(PullStep.LATER, exception_delay, (
                 ("INFO", f"pull message later because not locked in broker, {request}"),))

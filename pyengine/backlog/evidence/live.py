@@ -13,8 +13,8 @@ from pyengine.backlog.evidence.model import (
     ProcessQueueState,
     SubscriptionState,
 )
-from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker as RocketMQBroker
+from pyengine.rocketmq.consume_stats import consume_stats
 from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
 
 HERE = "this process"
@@ -84,8 +84,7 @@ def of_rocketmq(broker: RocketMQBroker, group: str, topic: str) -> Evidence:
     committed = broker.consumer_offsets(group, topic)
     clients = broker.get_consumer_id_list(topic, group)
     found = Evidence()
-    for queue in broker.topic_subscribe_info(topic) or []:
-        offset = committed.get(queue)
+    for queue, wrapper in consume_stats(broker, group, topic).offset_table.items():
         found.offsets.append(
             OffsetState(
                 HERE,
@@ -95,22 +94,14 @@ def of_rocketmq(broker: RocketMQBroker, group: str, topic: str) -> Evidence:
                 topic,
                 queue.broker_name,
                 queue.queue_id,
-                broker.max_offset(queue),
-                offset,
+                wrapper.broker_offset,
+                committed.get(queue),
                 min_offset=broker.min_offset(queue),
-                last_time=_last_time(broker, queue, offset),
+                last_time=wrapper.last_timestamp,
                 client=None if clients else "",
             )
         )
     return found
-
-
-def _last_time(broker: RocketMQBroker, queue: MessageQueue, offset: int | None) -> int | None:
-    """Store time of the last message consumed; 0 (1970) where nothing was consumed yet, or it is deleted."""
-    if offset is None:
-        return None
-    message = broker.message(queue, offset - 1) if offset > 0 else None
-    return 0 if message is None else message.store_timestamp
 
 
 def of_consumer(consumer: DefaultMQPushConsumer) -> Evidence:

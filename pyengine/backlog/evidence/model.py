@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
+from pyengine._engine.consume_lag import delay
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -105,10 +107,10 @@ class OffsetState:
 
     @property
     def lag(self) -> int | None:
-        """broker_offset - consumer_offset, or None where either is unknown."""
+        """The tools' Delay or LAG, or None where an offset is unknown; negative: committed beyond the end."""
         if self.broker_offset is None or self.consumer_offset is None:
             return None
-        return self.broker_offset - self.consumer_offset
+        return delay(self.broker_offset, self.consumer_offset)
 
     @property
     def label(self) -> str:
@@ -146,6 +148,18 @@ class ProcessQueueState:
     last_lock: int
     last_pull: int
     last_consume: int
+
+    @property
+    def info(self) -> dict[str, int | bool]:
+        """The fields of the real ProcessQueueInfo that tell a stuck queue."""
+        return {
+            "cachedMsgCount": self.count,
+            "locked": self.locked,
+            "droped": self.dropped,
+            "tryUnlockTimes": self.try_unlock_times,
+            "lastLockTimestamp": self.last_lock,
+            "lastConsumeTimestamp": self.last_consume,
+        }
 
     @property
     def label(self) -> str:

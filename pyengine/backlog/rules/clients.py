@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyengine._engine.consume_rates import Stuck, stuck_by
+from pyengine._engine.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
 from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, ProcessQueueState
 from pyengine.backlog.findings import Finding, Severity
 from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
-BLOCKED, LOCK_AGE, PULL_AGE = 60.0, 30.0, 120.0  # ConsumerRunningInfo.analyzeProcessQueue; ProcessQueue's own limits
+PINNED = 30.0  # seconds between two sights that make a pinned offset a finding
 BUSY = 0.8
 CAUSES = {
     "count": ("pullThresholdForQueue", "more messages are cached than the limit"),
@@ -22,11 +24,18 @@ def age(client: ClientState, moment: int) -> float | None:
     return None if client.time is None or moment <= 0 else (client.time - moment) / 1000
 
 
+def stuck(client: ClientState, queue: ProcessQueueState) -> int:
+    """What the real client itself says of the queue, a Stuck; NOT_STUCK where the moment of the sight is not known."""
+    if client.time is None:
+        return Stuck.NOT_STUCK
+    return stuck_by(queue.info, client.time, orderly=client.orderly)
+
+
 def blocked(client: ClientState) -> Iterator[Finding]:
     """blocked_listener: messages are cached and none was consumed for a minute (concurrent consumers)."""
-    for queue in () if client.orderly else client.queues:
+    for queue in client.queues:
         idle = age(client, queue.last_consume)
-        if queue.count > 0 and idle is not None and idle > BLOCKED:
+        if idle is not None and stuck(client, queue) == Stuck.NOT_CONSUMING:
             yield Finding(
                 "blocked_listener",
                 Severity.ERROR,
@@ -39,9 +48,11 @@ def blocked(client: ClientState) -> Iterator[Finding]:
 
 def lock_not_held(client: ClientState) -> Iterator[Finding]:
     """lock_not_held: an orderly consumer does not hold a queue's lock, or its lock is older than it lives."""
-    for queue in client.queues if client.orderly else ():
+    for queue in client.queues if client.orderly and client.time is not None else ():
+        assert client.time is not None
         old = age(client, queue.last_lock)
-        if not queue.locked or (old is not None and old > LOCK_AGE):
+        expired = old is not None and lock_expired(client.time, queue.last_lock)
+        if expired or stuck(client, queue) == Stuck.NOT_LOCKED:
             held = f"locked {queue.locked}" + (f", last locked {span(old)} ago" if old is not None else "")
             yield Finding(
                 "lock_not_held",
@@ -54,9 +65,9 @@ def lock_not_held(client: ClientState) -> Iterator[Finding]:
 
 
 def unlock_failed(client: ClientState) -> Iterator[Finding]:
-    """unlock_failed: a queue given up in a rebalance cannot be unlocked: its listener still runs."""
+    """unlock_failed: a queue given up in a rebalance cannot be unlocked: its listener still runs (in order)."""
     for queue in client.queues:
-        if queue.dropped and queue.try_unlock_times > 0:
+        if stuck(client, queue) == Stuck.NOT_UNLOCKED:
             yield Finding(
                 "unlock_failed",
                 Severity.ERROR,
@@ -70,7 +81,7 @@ def pull_stopped(client: ClientState) -> Iterator[Finding]:
     """pull_stopped: no pull for two minutes: the client itself will give the queue up."""
     for queue in client.queues:
         quiet = age(client, queue.last_pull)
-        if quiet is not None and quiet > PULL_AGE and not queue.dropped:
+        if quiet is not None and pull_expired(client.time or 0, queue.last_pull) and not queue.dropped:
             yield Finding(
                 "pull_stopped",
                 Severity.ERROR,
@@ -86,20 +97,23 @@ def flow_control_now(client: ClientState) -> Iterator[Finding]:
     widest = int(client.get("consumeConcurrentlyMaxSpan", "2000"))
     for queue in client.queues:
         cached_span = queue.max_offset - queue.min_offset
-        over = next(
-            (
-                (cause, shown)
-                for cause, hit, shown in (
-                    ("count", queue.count > count, f"cachedMsgCount {queue.count} > {count}"),
-                    ("size", queue.size_mib > size, f"cachedMsgSizeInMiB {queue.size_mib} > {size}"),
-                    ("span", not client.orderly and cached_span > widest, f"span {cached_span} > {widest}"),
-                )
-                if hit
-            ),
-            None,
+        verdict = flow_control_of(
+            queue.count,
+            queue.size_mib,
+            cached_span,
+            pull_threshold_for_queue=count,
+            pull_threshold_size_for_queue=size,
+            consume_concurrently_max_span=widest,
+            orderly=client.orderly,
         )
-        if over:
-            yield _flow_control(f"client {client.client_id}, queue {queue.label}", over[0], (over[1],))
+        shown = {
+            FlowControl.COUNT: f"cachedMsgCount {queue.count} > {count}",
+            FlowControl.SIZE: f"cachedMsgSizeInMiB {queue.size_mib} > {size}",
+            FlowControl.SPAN: f"span {cached_span} > {widest}",
+        }
+        if verdict != FlowControl.PULL:
+            where = f"client {client.client_id}, queue {queue.label}"
+            yield _flow_control(where, FlowControl(verdict).name.lower(), (shown[verdict],))
 
 
 def _flow_control(where: str, cause: str, seen: tuple[str, ...]) -> Finding:
@@ -163,7 +177,7 @@ def timeout_cleaning(client: ClientState) -> Iterator[Finding]:
 def holds_offset(series: list[ClientState]) -> Iterator[Finding]:
     """message_holds_offset: in two sights the same message is the oldest unfinished one while later ones are done."""
     first, last = series[0], series[-1]
-    if seconds(first, last) < BLOCKED / 2:
+    if seconds(first, last) < PINNED:
         return
     before = {queue.label: queue for queue in first.queues}
     for queue in last.queues:
