@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyengine._engine.offset_table import OffsetTable
 from pyengine.errors import InvalidSourceError, MQClientError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
-from pyengine.rocketmq.offset_store import ReadOffsetType
+from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets
 
 log = logging.getLogger("pyengine.rocketmq")
 
 
-class LocalFileOffsetStore:
+class LocalFileOffsetStore(RememberedOffsets):
     """LocalFileOffsetStore: ``<directory>/<client id>/<group>/offsets.json``, readable by the real client and back.
 
     directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
@@ -25,10 +23,9 @@ class LocalFileOffsetStore:
     """
 
     def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
+        super().__init__()
         folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
         self.path = folder / client_id / group / "offsets.json"
-        self._table = OffsetTable()
-        self._lock = threading.Lock()
 
     def load(self) -> None:
         """Fill the memory from the file. Raises MQClientError if neither it nor its ``.bak`` can be read."""
@@ -36,16 +33,6 @@ class LocalFileOffsetStore:
         with self._lock:
             for queue, offset in stored.items():
                 self._table.update(queue, offset)
-
-    def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
-        """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored."""
-        with self._lock:
-            self._table.update(queue, offset, increase_only=increase_only)
-
-    def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
-        """Remember an offset and let nothing else change it until it is removed."""
-        with self._lock:
-            self._table.update_and_freeze(queue, offset)
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
         """The offset; -1 where there is none, for whatever reason. Reading from the file remembers what it finds."""
@@ -88,11 +75,6 @@ class LocalFileOffsetStore:
         if queue is not None:
             with self._lock:
                 self._table.remove(queue)
-
-    def offsets(self) -> dict[MessageQueue, int]:
-        """What is remembered."""
-        with self._lock:
-            return dict(self._table.items())
 
     def _merge(self, offsets: dict[MessageQueue, int]) -> None:
         try:

@@ -54,20 +54,12 @@ class OffsetStore(Protocol):
         """What is remembered."""
 
 
-class RemoteBrokerOffsetStore:
-    """Offsets of clustering: the broker's, with a copy in memory (RemoteBrokerOffsetStore, spec rocketmq 5.2).
+class RememberedOffsets:
+    """The part in memory of both offset stores; thread-safe."""
 
-    api: the brokers. group: the consumer group. Commits are one way: a lost one is repaired by the next.
-    """
-
-    def __init__(self, api: MQClientAPI, group: str) -> None:
-        self._api = api
-        self._group = group
+    def __init__(self) -> None:
         self._table = OffsetTable()
         self._lock = threading.Lock()
-
-    def load(self) -> None:
-        """Nothing: the broker has them."""
 
     def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
         """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored."""
@@ -78,6 +70,26 @@ class RemoteBrokerOffsetStore:
         """Remember an offset and let nothing else change it until it is removed."""
         with self._lock:
             self._table.update_and_freeze(queue, offset)
+
+    def offsets(self) -> dict[MessageQueue, int]:
+        """What is remembered."""
+        with self._lock:
+            return dict(self._table.items())
+
+
+class RemoteBrokerOffsetStore(RememberedOffsets):
+    """Offsets of clustering: the broker's, with a copy in memory (RemoteBrokerOffsetStore, spec rocketmq 5.2).
+
+    api: the brokers. group: the consumer group. Commits are one way: a lost one is repaired by the next.
+    """
+
+    def __init__(self, api: MQClientAPI, group: str) -> None:
+        super().__init__()
+        self._api = api
+        self._group = group
+
+    def load(self) -> None:
+        """Nothing: the broker has them."""
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
         """The offset; -1: none, -2: the broker could not be asked, -3: no queue.
@@ -123,11 +135,6 @@ class RemoteBrokerOffsetStore:
         """Forget an offset, and that it was frozen."""
         with self._lock:
             self._table.remove(queue)
-
-    def offsets(self) -> dict[MessageQueue, int]:
-        """What is remembered."""
-        with self._lock:
-            return dict(self._table.items())
 
     def _send(self, queue: MessageQueue, offset: int) -> None:
         try:
