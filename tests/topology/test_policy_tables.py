@@ -24,7 +24,7 @@ from pyengine.topology.policy import (
     RedeliveryPlugin,
     VirtualTopic,
 )
-from tests.house.test_readme import run
+from tests.house.examples import run
 from tests.topology.test_activemq_xml import FULL, PLAIN
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"

@@ -1,0 +1,29 @@
+"""Every page of docs/ runs as it stands and says what it says; its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.house.examples import ROOT, blocks, run
+
+PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+ELSEWHERE = {
+    "spark.md": "its frames are the reader's own; tests/spark asks the same functions",
+    "testing.md": "a test module of its own, run by tests/activemq/test_testing_page.py",
+}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and blocks(f"docs/{page}", "python")])
+def test_the_code_runs(page: str) -> None:
+    namespace: dict[str, Any] = {}
+    for block in blocks(f"docs/{page}", "python"):
+        run(block, namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / "docs" / page).read_text("utf-8")):
+        assert link.startswith("http") or (ROOT / "docs" / link).exists(), link
