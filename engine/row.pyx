@@ -3,8 +3,8 @@
 
 from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject, PyObject_Hash
-from cpython.ref cimport Py_XDECREF, Py_XINCREF
-from libc.stdint cimport int32_t
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, Py_XINCREF
+from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
@@ -13,10 +13,14 @@ from pyengine._engine.message cimport Message, place_of, slot_value
 from pyengine._engine.program cimport (
     ACCEPT,
     ARITHMETIC,
+    FEW_TEXTS,
     GENERAL,
     NO_SLOT,
+    NUMBER,
+    PREFIX,
     SLOT,
     STACK,
+    TEXT,
     UNDECIDED,
     Access,
     Leaf,
@@ -29,19 +33,31 @@ from pyengine._engine.program cimport (
     leaf_truth,
     push,
     quick_truth,
+    takes_integer,
+    takes_real,
 )
 from pyengine._engine.value cimport (
     CONVERT_OR_RAISE,
     INT,
+    LATIN1,
     NULL_VALUE,
     RAISED,
     STRING,
     Scratch,
     Value,
+    ascii_data,
+    is_ascii,
+    is_exact_integer,
+    is_exact_real,
+    is_exact_text,
     keep_object,
+    pyengine_same_bytes,
+    pyengine_small_integer,
     quick_value,
     read_text,
     read_value,
+    real_of,
+    text_length,
     text_of,
 )
 
@@ -53,10 +69,52 @@ cdef extern from *:
     #define pyengine_look_up(mapping, name, hash) PyDict_GetItemWithError(mapping, name)
     #endif
     #define pyengine_error() (PyErr_Occurred() ? -1 : 0)
+
+    /* What a dict has at a place among its entries if the name there is this very object; NULL: another name, or not
+       known. Where CPython's header tells how a dict lies in memory it is read there, else PyDict_Next is asked. */
+    #if CYTHON_COMPILING_IN_CPYTHON && PY_VERSION_HEX >= 0x030B0000 && \
+        PY_VERSION_HEX < 0x030D0000 && defined(__GNUC__)
+    #ifndef Py_BUILD_CORE
+    #define Py_BUILD_CORE 1
+    #include "internal/pycore_dict.h"
+    #undef Py_BUILD_CORE
+    #else
+    #include "internal/pycore_dict.h"
+    #endif
+    static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
+        PyDictKeysObject *keys = ((PyDictObject *)mapping)->ma_keys;
+        PyDictUnicodeEntry *entry;
+        if ((size_t)(Py_ssize_t)place >= (size_t)keys->dk_nentries || keys->dk_kind == DICT_KEYS_GENERAL) return NULL;
+        entry = DK_UNICODE_ENTRIES(keys) + place;
+        return entry->me_key == name ? entry->me_value : NULL;
+    }
+    /* Messages of a list lie anywhere: ``soon`` is asked for now, of the next one what it points to. */
+    static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
+        __builtin_prefetch(soon);
+        if (PyDict_CheckExact(next)) {
+            const char *keys = (const char *)((PyDictObject *)next)->ma_keys;
+            __builtin_prefetch(keys);
+            __builtin_prefetch(keys + 64);
+        }
+    }
+    #else
+    static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
+        Py_ssize_t at = place;
+        PyObject *key, *value;
+        return place >= 0 && PyDict_Next(mapping, &at, &key, &value) && key == name ? value : NULL;
+    }
+    static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
+        (void)next, (void)soon;
+    }
+    #endif
     """
     int pyengine_error() except -1       # raises what a look-up left
     PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash) noexcept nogil
+    PyObject* pyengine_entry(PyObject* mapping, int32_t place, PyObject* name) noexcept nogil
+    void pyengine_fetch(PyObject* next, PyObject* soon) noexcept nogil
     PyObject* PyErr_Occurred() noexcept nogil
+    PyObject* PyList_GET_ITEM(object messages, Py_ssize_t row) noexcept
+    Py_ssize_t PyList_GET_SIZE(object messages) noexcept
     void PyErr_Clear() noexcept nogil
     bint PyDict_Next(PyObject* mapping, Py_ssize_t* at, PyObject** name, PyObject** value) noexcept nogil
 
@@ -64,6 +122,7 @@ cdef extern from *:
 cdef enum:
     LAST_PLACE = 64           # no guess goes beyond
     LONGEST_PAUSE = 4096      # messages without a guess after many wrong ones
+    AHEAD = 8                 # messages of a list
     FEW = 12                  # slots that need no memory of their own
 
 
@@ -189,19 +248,12 @@ cdef int general_row(
 
 # ---- the quick walk: exact dicts and native messages, the commonest types; no Python code runs, nothing is owned
 
-cdef enum Found:
-    NOTHING
-    A_VALUE
-    UNREADABLE
-
-
 cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
     """What a dict has under a name, where no guess is right. Needs the GIL."""
     cdef PyObject* found = pyengine_look_up(mapping, access.name, access.hash)
     cdef PyObject* name
     cdef PyObject* value
     cdef Py_ssize_t at = 0
-    cdef int32_t place = 0
     if access.place >= 0:
         access.place = NO_SLOT
         access.wait = access.pause
@@ -209,55 +261,108 @@ cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
     elif access.wait > 0:
         access.wait -= 1
     elif found is not NULL:
-        while place < LAST_PLACE and PyDict_Next(mapping, &at, &name, &value):
+        while at < LAST_PLACE and PyDict_Next(mapping, &at, &name, &value):
             if name == access.name:
-                access.place = place
+                access.place = <int32_t>(at - 1)
                 break
-            place = <int32_t>at
         if access.place < 0:
             access.wait = LONGEST_PAUSE
     return found
 
 
-cdef inline int find(Access* access, PyObject* mapping, Value* into) noexcept nogil:
-    cdef Py_ssize_t at = access.place
-    cdef PyObject* name
-    cdef PyObject* found
-    if at < 0 or not PyDict_Next(mapping, &at, &name, &found) or name != access.name:
-        found = find_anew(access, mapping)
-        if found is NULL:
-            if PyErr_Occurred() is NULL:
-                return NOTHING
+cdef int other_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
+    """As object_truth, of any object."""
+    cdef Value value
+    if not quick_value(found, &value):
+        return UNDECIDED
+    if value.type == NULL_VALUE:
+        return leaf.absent
+    if value.type != STRING and leaf.rules == CONVERT_OR_RAISE:
+        return UNDECIDED
+    return quick_truth(leaf, &value)
+
+
+cdef inline bint is_same_ascii(PyObject* text, const Value* constant, size_t length) noexcept nogil:
+    return length == constant.length and pyengine_same_bytes(ascii_data(text), constant.payload.text, length)
+
+
+cdef inline int object_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
+    """Truth of a leaf that reads one slot, given what a dict has for it; UNDECIDED where the general rule must say it.
+
+    What a leaf mostly meets is asked here, without a Value; no constant but LATIN1 can equal an ASCII text.
+    """
+    cdef int kind = leaf.kind
+    cdef int64_t integer
+    cdef size_t length
+    cdef int i
+    if kind == NUMBER:
+        if is_exact_integer(found):
+            if pyengine_small_integer(found, &integer):
+                return takes_integer(leaf, integer)
+        elif is_exact_real(found):
+            return takes_real(leaf, real_of(found))
+    elif kind <= PREFIX and is_exact_text(found) and is_ascii(found):
+        length = text_length(found)
+        if kind == TEXT:
+            return leaf.constant.encoding == LATIN1 and is_same_ascii(found, &leaf.constant, length)
+        if kind == PREFIX:
+            return length >= leaf.constant.length and pyengine_same_bytes(
+                ascii_data(found), leaf.constant.payload.text, leaf.constant.length
+            )
+        if leaf.count <= FEW_TEXTS:
+            for i in range(leaf.count):
+                if leaf.texts[i].encoding == LATIN1 and is_same_ascii(found, &leaf.texts[i], length):
+                    return not leaf.negated
+            return leaf.negated
+    return other_truth(leaf, found)
+
+
+cdef inline bint find(Access* access, PyObject* mapping, PyObject** found) noexcept nogil:
+    """What a dict has under a name, NULL for nothing; False where the look-up failed."""
+    found[0] = pyengine_entry(mapping, access.place, access.name)
+    if found[0] is NULL:
+        found[0] = find_anew(access, mapping)
+        if found[0] is NULL and PyErr_Occurred() is not NULL:
             PyErr_Clear()
-            return UNREADABLE
-    if not quick_value(found, into):
-        return UNREADABLE
-    return A_VALUE if into.type != NULL_VALUE else NOTHING
+            return False
+    return True
 
 
-cdef inline int find_native(Access* access, Message message, Value* into) noexcept nogil:
+cdef inline bint find_native(Access* access, Message message, Value* into) noexcept nogil:
+    """The value that a Message has; False: none."""
     cdef int at = access.place
     cdef Value header
     if access.header == PRIORITY:
         into.type = INT
         into.payload.integer = message._priority
-        return A_VALUE
+        return True
     if access.header:
         if not slot_value(message, access.name, access.header, &header):
-            return NOTHING
+            return False
         into[0] = header
-        return A_VALUE
+        return True
     if at < 0 or at >= message.count or message.names[at] != access.name:
         at = place_of(message, access.name)
         if at < 0:
-            return NOTHING
+            return False
         access.place = at
     into[0] = message.values[at]
-    return A_VALUE
+    return True
 
 
-cdef inline int read_quickly(Access* access, PyObject* message, bint native, Value* into) noexcept nogil:
-    return find_native(access, <Message>message, into) if native else find(access, message, into)
+cdef bint read_number(Access* access, PyObject* message, bint native, Value* into) noexcept nogil:
+    """A slot of an ARITHMETIC, null where there is nothing; False where the general rules must read it."""
+    cdef PyObject* found
+    if native:
+        if find_native(access, <Message>message, into):
+            return True
+    else:
+        if not find(access, message, &found):
+            return False
+        if found is not NULL:
+            return quick_value(found, into) and (into.type != NULL_VALUE or access.header == NO_HEADER)
+    into.type = NULL_VALUE
+    return access.header == NO_HEADER
 
 
 cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nogil:
@@ -266,14 +371,11 @@ cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nog
     cdef const StackStep* step
     cdef bint missing = False
     cdef int height = 0
-    cdef int i, found
+    cdef int i
     for i in range(leaf.step_count):
         step = &leaf.steps[i]
         if step.operation == SLOT:
-            found = read_quickly(&leaf.steps[i].access, message, native, &stack[height])
-            if found == NOTHING and step.access.header == NO_HEADER:
-                stack[height].type = NULL_VALUE
-            elif found != A_VALUE:
+            if not read_number(&leaf.steps[i].access, message, native, &stack[height]):
                 return UNDECIDED
             if not push(&stack[height], &stack[height], &missing):
                 return UNDECIDED
@@ -283,23 +385,19 @@ cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nog
     return arithmetic_truth(leaf, stack, missing)
 
 
-cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint native) noexcept nogil:
+cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
     """Ask leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must answer."""
     cdef Leaf* leaf
-    cdef Value value
-    cdef int truth, found
+    cdef PyObject* found
+    cdef int truth
     while at >= 0:
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
-            found = read_quickly(&leaf.access, message, native, &value)
-            if found == A_VALUE:
-                if value.type != STRING and leaf.rules == CONVERT_OR_RAISE:
-                    return at
-                truth = quick_truth(leaf, &value)
-            elif found == NOTHING:
-                truth = leaf.absent
-            else:
+            if not find(&leaf.access, message, &found):
                 return at
+            truth = leaf.absent if found is NULL else object_truth(leaf, found)
+        elif leaf.kind == ARITHMETIC:
+            truth = computed_truth(leaf, message, False)
         else:
             return at
         if truth >= RAISED:
@@ -308,24 +406,55 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint native) noexc
     return at
 
 
-cdef int quick_match(Program program, int at, PyObject* message) noexcept:
+cdef int walk_native(Leaf* leaves, int at, Message message) noexcept nogil:
     cdef Leaf* leaf
+    cdef Value value
     cdef int truth
-    cdef bint native = False
-    if not PyDict_CheckExact(<object>message):
-        if not isinstance(<object>message, Message):
-            return at
-        native = True
     while at >= 0:
-        at = walk(program.leaves, at, message, True) if native else walk(program.leaves, at, message, False)
-        if at < 0 or program.leaves[at].kind != ARITHMETIC:
+        leaf = &leaves[at]
+        if leaf.kind < GENERAL:
+            if not find_native(&leaf.access, message, &value):
+                truth = leaf.absent
+            elif value.type != STRING and leaf.rules == CONVERT_OR_RAISE:
+                return at
+            else:
+                truth = quick_truth(leaf, &value)
+        elif leaf.kind == ARITHMETIC:
+            truth = computed_truth(leaf, <PyObject*>message, True)
+        else:
             return at
-        leaf = &program.leaves[at]
-        truth = computed_truth(leaf, message, native)
         if truth >= RAISED:
             return at
         at = leaf.next[truth]
     return at
+
+
+cdef int quick_match(Leaf* leaves, int at, PyObject* message) noexcept:
+    if PyDict_CheckExact(<object>message):
+        return walk_dict(leaves, at, message)
+    if isinstance(<object>message, Message):
+        return walk_native(leaves, at, <Message>message)
+    return at
+
+
+cdef Py_ssize_t quick_rows(
+    Leaf* leaves, int start, list messages, Py_ssize_t row, Py_ssize_t count, int8_t* truths, int* at
+) noexcept:
+    cdef PyObject* message
+    while row < count and row < PyList_GET_SIZE(messages):
+        if row + AHEAD < PyList_GET_SIZE(messages):
+            pyengine_fetch(
+                PyList_GET_ITEM(messages, row + (AHEAD >> 1)), PyList_GET_ITEM(messages, row + AHEAD)
+            )
+        message = PyList_GET_ITEM(messages, row)
+        Py_INCREF(<object>message)     # a strange key's __eq__ may change the list
+        at[0] = quick_match(leaves, start, message)
+        Py_DECREF(<object>message)
+        if at[0] >= 0:
+            break
+        truths[row] = at[0] == ACCEPT
+        row += 1
+    return row
 
 
 # ---- the general rules
@@ -351,7 +480,7 @@ cdef int match_row(Program program, int at, object message, Scratch* scratch) ex
             truth = general_leaf(program, &program.leaves[at], message, &slots, scratch)
             if truth == RAISED:
                 return RAISED
-            at = quick_match(program, program.leaves[at].next[truth], <PyObject*>message)
+            at = quick_match(program.leaves, program.leaves[at].next[truth], <PyObject*>message)
         return at == ACCEPT
     finally:
         if slots.values is not NULL:

@@ -1,11 +1,12 @@
 """selector: the public Selector: text in, compiled once, one answer on every shape of message.
 
-Invariant: ``program`` is shared by the Selectors of the same text and dialect and never changes.
+Invariant: ``program`` is shared by the Selectors of the same text and dialect and never changes; ``leaves`` and
+``start`` are its own.
 """
 
 from libc.stdint cimport int8_t
 
-from pyengine._engine.program cimport Program
+from pyengine._engine.program cimport Leaf, Program
 from pyengine._engine.tree cimport Tree
 
 
@@ -14,6 +15,8 @@ cdef class Selector:
     cdef readonly str dialect
     cdef Program program
     cdef Tree tree
+    cdef Leaf* leaves
+    cdef int start
     # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
     cdef int outcome(self, object message) except -1
     cdef bint match_from(self, int at, object message) except -1

@@ -10,7 +10,7 @@ from pyengine._engine.arrow cimport columns_of
 from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.packed cimport PackedMessages
 from pyengine._engine.program cimport ACCEPT, Program, compile_tree, raised_error
-from pyengine._engine.row cimport evaluate_row, match_row, quick_match
+from pyengine._engine.row cimport evaluate_row, match_row, quick_match, quick_rows
 from pyengine._engine.surprises cimport surprises
 from pyengine._engine.sweep cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, packed_truth
 from pyengine._engine.syntax cimport parse
@@ -88,9 +88,11 @@ cdef class Selector:
         self.dialect = dialect
         self.tree = <Tree>found[0]
         self.program = <Program>found[1]
+        self.leaves = self.program.leaves
+        self.start = self.program.start
 
     cdef int outcome(self, object message) except -1:
-        cdef int at = quick_match(self.program, self.program.start, <PyObject*>message)
+        cdef int at = quick_match(self.leaves, self.start, <PyObject*>message)
         cdef Scratch scratch
         if at < 0:
             return at == ACCEPT
@@ -107,7 +109,7 @@ cdef class Selector:
         that no
         message can carry.
         """
-        cdef int at = quick_match(self.program, self.program.start, <PyObject*>message)
+        cdef int at = quick_match(self.leaves, self.start, <PyObject*>message)
         if at < 0:
             return at == ACCEPT
         return self.match_from(at, message)
@@ -199,17 +201,17 @@ cdef class Selector:
         cdef Program program = self.program
         cdef Scratch scratch
         cdef Py_ssize_t i = 0
-        cdef int truth, at
+        cdef int truth
+        cdef int at = self.start
         memset(&scratch, 0, sizeof(Scratch))
         try:
-            while i < count and i < len(rows):
+            while True:
+                if question != EVALUATE:
+                    i = quick_rows(self.leaves, self.start, rows, i, count, truths, &at)
+                if i >= count or i >= len(rows):
+                    break
                 message = rows[i]
                 if question != EVALUATE:
-                    at = quick_match(program, program.start, <PyObject*>message)
-                    if at < 0:
-                        truths[i] = at == ACCEPT
-                        i += 1
-                        continue
                     truth = match_row(program, at, message, &scratch)
                 else:
                     truth = evaluate_row(program, message, &scratch)

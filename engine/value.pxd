@@ -129,6 +129,7 @@ cdef extern from *:
         return 1;
     }
     #endif
+    #define pyengine_ascii_data(text) ((const void *)((const PyASCIIObject *)(text) + 1))
     /* memcmp of short texts, most of what is compared, without the call. */
     static inline int pyengine_same_bytes(const void *left, const void *right, size_t count) {
         const unsigned char *a = (const unsigned char *)left, *b = (const unsigned char *)right;
@@ -156,6 +157,8 @@ cdef extern from *:
     unsigned int text_kind "PyUnicode_KIND"(PyObject* source) noexcept nogil
     const void* text_data "PyUnicode_DATA"(PyObject* source) noexcept nogil
     Py_ssize_t text_length "PyUnicode_GET_LENGTH"(PyObject* source) noexcept nogil
+    bint is_ascii "PyUnicode_IS_COMPACT_ASCII"(PyObject* source) noexcept nogil
+    const void* ascii_data "pyengine_ascii_data"(PyObject* source) noexcept nogil
     PyObject* python_true "Py_True"
     PyObject* python_false "Py_False"
     PyObject* python_none "Py_None"

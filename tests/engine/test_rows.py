@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -83,6 +84,47 @@ def test_a_name_is_found_wherever_it_moves() -> None:
         assert selector.matches(Message(row)) is (turn % 2 == 0)
         assert selector.matches({"z": 7}) is False
     assert [selector.matches({"a": 1, "b": 7}) for _ in range(10_000)].count(True) == 10_000
+
+
+def deleted_before(row: dict[str, Any]) -> dict[str, Any]:
+    """A dict with holes among its entries."""
+    message: dict[str, Any] = {}
+    for name, value in row.items():
+        message[f"not {name}"] = 0
+        message[name] = value
+    for name in row:
+        del message[f"not {name}"]
+    return message
+
+
+def with_other_keys(row: dict[str, Any]) -> dict[Any, Any]:
+    """A dict whose keys are not all text."""
+    return {7: "blue", **row}
+
+
+def of_an_instance(row: dict[str, Any]) -> dict[str, Any]:
+    """A dict that shares its keys with those of other instances."""
+
+    class Order:
+        def __init__(self, values: dict[str, Any]) -> None:
+            for name, value in values.items():
+                setattr(self, name, value)
+
+    Order(row)
+    return vars(Order(row))
+
+
+@pytest.mark.parametrize("make", [dict, deleted_before, with_other_keys, of_an_instance])
+def test_dicts_of_every_layout_answer_alike(make: Callable[[dict[str, Any]], dict[Any, Any]]) -> None:
+    rows = [{"color": "blue", "weight": 2501}, {"weight": 9000, "color": "blue"}, {"color": "red", "weight": 2501}]
+    rows += [{"weight": 2501}, {"color": "blue"}, {}, {"a": 1, "b": 2, "weight": 3000, "color": "blue"}]
+    expected = [True, True, False, False, False, False, True]
+    selector = pyengine.Selector("color = 'blue' AND weight > 2500")
+    for _ in range(3):
+        plain = [selector.matches(row) for row in rows]  # what the selector guesses from, in between
+        assert plain == expected
+        assert [selector.matches(make(row)) for row in rows] == expected
+        assert selector.mask([make(row) for row in rows] * 4).tolist() == expected * 4
 
 
 def test_what_a_key_raises_is_raised() -> None:
