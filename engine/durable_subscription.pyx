@@ -272,6 +272,8 @@ cdef class DurableSubscription(Subscription):
         if kind == AckKind.DELIVERED:
             self.expand(1 if count < 0 else count)
             return self.dispatch_waiting(now)
+        if kind == AckKind.REDELIVERED:
+            return self.dispatch_waiting(now)
         if kind != AckKind.EXPIRED:
             self.last_ack = now
         for number in chosen:

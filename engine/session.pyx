@@ -171,7 +171,7 @@ cdef class SessionState(Exchange):
         return 0
 
     def dispose(self):
-        """Stop for good: every consumer acknowledges what its mode allows. The consumers, for ``remove_all``."""
+        """Stop for good: every consumer acknowledges what its mode allows. The consumers, for ``leave``."""
         cdef Consumption consumer
         if self.closed:
             return []
@@ -187,10 +187,12 @@ cdef class SessionState(Exchange):
         return consumers
 
     @staticmethod
-    def remove_all(list consumers):
-        """Tell the broker that these consumers leave together: only the last message that any of them delivered counts
-        as delivered (RemoveInfo of a session or connection, spec activemq 2.7)."""
+    def leave(list consumers):
+        """These consumers leave the broker together. Returns the ids of those that it still has, and the id of the last
+        message that any of them delivered, or None: only that one counts as delivered (RemoveInfo of a session or
+        connection, spec activemq 2.7)."""
         cdef Consumption consumer, latest = None
+        cdef list left = []
         for found in consumers:
             consumer = found
             if consumer.last_delivered is not None and (
@@ -198,7 +200,10 @@ cdef class SessionState(Exchange):
                 latest = consumer
         for found in consumers:
             consumer = found
-            consumer.remove(None if latest is None else latest.last_delivered)
+            if not consumer.removed:
+                consumer.removed = True
+                left.append(consumer.consumer_id)
+        return left, None if latest is None else latest.last_delivered
 
     def _check(self):
         """Raise AssertionError if an invariant of the room does not hold."""

@@ -412,9 +412,9 @@ cdef class TopicRegion(Region):
 
         last: handle. A non-durable subscription gives up everything from ``first`` (None: the oldest it holds) to it,
         INDIVIDUAL too, and everything behind ``first`` if it does not hold ``last``: nothing is refused. DELIVERED
-        widens the window by ``count``; POISON and EXPIRED narrow it once more. count: what the client counted (None:
-        as many as there are). transaction: any hashable; only ``commit`` gives up what is acknowledged in it. What was
-        given up, ``settled`` tells.
+        widens the window by ``count``; REDELIVERED gives up nothing; POISON and EXPIRED narrow it once more.
+        count: what the client counted (None: as many as there are). transaction: any hashable; only ``commit`` gives
+        up what is acknowledged in it. What was given up, ``settled`` tells.
         """
         cdef Subscription it = self.subscription_at(subscription)
         cdef int64_t size = -1 if count is None else count

@@ -181,6 +181,8 @@ cdef class Subscription:
         if kind == AckKind.DELIVERED:
             self.expand(max(count, 0) if count != -1 else 1)
             return self.dispatch_waiting(now)
+        if kind == AckKind.REDELIVERED:
+            return 0
         if transaction is not None and kind == AckKind.POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
         size = count

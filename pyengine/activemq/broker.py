@@ -177,15 +177,14 @@ class Broker(Administration):
             )
             self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
 
-    def remove_connection(self, connection_id: str, *, lost: bool = False) -> None:
+    def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport."""
         with self.outbox:
             connection = self._connections.get(connection_id)
             if connection is None:
                 return
             connection.lost = lost
-            for subscription in list(connection.subscriptions.values()):
-                self._remove(subscription, None, lost)
+            self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
             for transaction in list(connection.transactions.values()):
                 self._rollback(transaction)
             for producer in [name for name, (owner, _) in self._producers.items() if owner == connection_id]:
@@ -267,17 +266,31 @@ class Broker(Administration):
         with self.outbox:
             subscription = self._subscriptions.get(consumer_id)
             if subscription is not None:
-                self._remove(subscription, last_delivered, False)
+                self._remove_all([subscription], last_delivered, False)
 
-    def _remove(self, subscription: Subscription, last_delivered: str | None, lost: bool) -> None:
-        del self._subscriptions[subscription.info.consumer_id]
-        subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
-        for queue in list(subscription.queues):
-            queue.remove(subscription, last_delivered=last_delivered, lost=lost)
-        self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
-        subscription.held.clear()
-        self.slow_consumers.forget(subscription)
-        self.report(ConsumerClosed(subscription.info.destination, subscription.info))
+    def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
+        """See Transport."""
+        with self.outbox:
+            known = [self._subscriptions[each] for each in consumer_ids if each in self._subscriptions]
+            self._remove_all(known, last_delivered, False)
+
+    def _remove_all(self, leaving: list[Subscription], last_delivered: str | None, lost: bool) -> None:
+        """Remove consumers that leave together, session by session. What one held goes to the next at once; the rounds
+        that this asks for come when all have left, as the broker makes them on another thread."""
+        queues: dict[QueueDestination, None] = {}
+        sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
+        for subscription in sorted(leaving, key=lambda each: sessions.index(each.info.session_id)):
+            del self._subscriptions[subscription.info.consumer_id]
+            subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
+            queues.update(dict.fromkeys(subscription.queues))
+            for queue in list(subscription.queues):
+                queue.remove(subscription, last_delivered=last_delivered, lost=lost)
+            self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
+            subscription.held.clear()
+            self.slow_consumers.forget(subscription)
+            self.report(ConsumerClosed(subscription.info.destination, subscription.info))
+        for queue in queues:
+            queue.run()
 
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
@@ -440,9 +453,8 @@ class Broker(Administration):
     def _remove_destination(self, destination: Destination) -> None:
         for connection in self._connections.values():
             connection.temporary.pop(destination, None)
-        for subscription in [each for each in self._subscriptions.values() if each.covers(destination)]:
-            if not subscription.spread:
-                self._remove(subscription, None, False)
+        leaving = [each for each in self._subscriptions.values() if each.covers(destination) and not each.spread]
+        self._remove_all(leaving, None, False)
         self.router.remove(destination)
 
     def is_slow(self, subscription: Subscription) -> bool:

@@ -6,7 +6,7 @@ fields are those of org.apache.activemq.command.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -94,10 +94,11 @@ class Transport(Protocol):
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """Raises InvalidClientIDError if another connection uses the client id."""
 
-    def remove_connection(self, connection_id: str, *, lost: bool = False) -> None:
+    def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """Remove what is left of its consumers and temporary destinations; roll its transactions back.
 
-        lost: the connection broke, nobody says what was delivered (spec activemq 2.7).
+        last_delivered: id of the last message that any of its consumers gave to its user, None if none. lost: the
+        connection broke, nobody says what was delivered (spec activemq 2.7).
         """
 
     def add_consumer(self, info: ConsumerInfo) -> int:
@@ -109,6 +110,9 @@ class Transport(Protocol):
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
         """last_delivered: id of the last message the client gave to its user, None if none."""
+
+    def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
+        """The consumers of a session that ends. last_delivered: of all of them."""
 
     def remove_subscription(self, client_id: str, name: str) -> None:
         """Forget a durable subscription. Raises InvalidDestinationError if it does not exist, JMSError if in use."""

@@ -171,14 +171,15 @@ class Connection:
             for session in self.sessions:
                 session.drain()
         self._stop()
+        last_delivered = None
         try:
             consumers = [consumer for session in self.sessions for consumer in session.dispose()]
-            SessionState.remove_all(consumers)
+            _, last_delivered = SessionState.leave(consumers)
             for session in self.sessions:
-                session.flush()
+                session.forget_all()
         finally:
             self._sessions.clear()
-            self.transport.remove_connection(self.connection_id)
+            self.transport.remove_connection(self.connection_id, last_delivered=last_delivered)
             self._end()
 
     def _lose(self) -> None:

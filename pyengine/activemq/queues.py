@@ -116,7 +116,7 @@ class QueueDestination:
             self.watch.plan()
 
     def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
-        """Detach a consumer; what it held goes to the others."""
+        """Detach a consumer; what it held goes to the others. The round that this asks for is the caller's to run."""
         number = subscription.queues.pop(self)
         if subscription in self._spread:
             self._spread.remove(subscription)
@@ -132,7 +132,6 @@ class QueueDestination:
         del self.subscriptions[number]
         for delivery in deliveries:
             self._hand(delivery, now)
-        self.run()
 
     # Messages
 

@@ -529,6 +529,12 @@ class Session:
         with self.lock:
             self._wait(lambda: not self.state.has_work and self._deliverer is None)
 
+    def forget_all(self) -> None:
+        """No message comes for its consumers any more."""
+        with self.lock:
+            for consumer in list(self._consumers.values()):
+                self._forget(consumer._state)
+
     def _forget(self, state: Consumption) -> None:
         consumer = self._consumers.pop(state.consumer_id, None)
         self.connection.route(state.consumer_id, None)
@@ -545,9 +551,9 @@ class Session:
             raise IllegalStateError("only a whole connection can be lost")
         with self.lock:
             self._wait_for_listener()
-        consumers = self.dispose()
-        self.state.remove_all(consumers)
-        self.flush()
+        consumers, last_delivered = SessionState.leave(self.dispose())
+        self.forget_all()
+        self.transport.remove_consumers(consumers, last_delivered=last_delivered)
         self.connection.discard(self)
         self.clock.settle()
 
@@ -571,8 +577,7 @@ class Session:
             self.state.dispose()
             self.state.take_commands()
             self._outgoing.clear()
-            for consumer in list(self._consumers.values()):
-                self._forget(consumer._state)
+            self.forget_all()
             self._producers.clear()
             self.changed.notify_all()
         self._cancel()

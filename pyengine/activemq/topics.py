@@ -425,7 +425,7 @@ class Topics:
         _, last = subscription.held.get(ack.last_message_id, (None, -1))
         _, first = subscription.held.get(ack.first_message_id or "", (None, -1))
         key = None
-        if transaction is not None and ack.kind is not AckKind.DELIVERED:
+        if transaction is not None and ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
             self._keys += 1
             key = (transaction.transaction_id, self._keys)
         outcome = self.region.acknowledge(

@@ -11,6 +11,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import Closing, ConnectionFactory
+from pyengine.destinations import parse_destination
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,
@@ -396,6 +397,39 @@ def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
     session.unsubscribe("news")
     with pytest.raises(InvalidDestinationError):
         session.unsubscribe("news")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_was_given_back_twice_is_still_in_flight(connect, broker, durable):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
+    session = connect(delays, "client").create_session(activemq.CLIENT_ACKNOWLEDGE)
+    consumer = session.create_durable_subscriber("t", "d") if durable else session.create_consumer("topic://t")
+    session.create_producer("topic://t").send(Message(body="x"))
+    for times in range(3):
+        message = consumer.receive(0.1)
+        assert (message.body, message.redelivery_counter) == ("x", times)
+        session.recover()
+        (view,) = broker.subscriptions()
+        assert view.dispatched_queue_size == 1
+    consumer.receive(0.1).acknowledge()
+    (view,) = broker.subscriptions()
+    assert view.dispatched_queue_size == 0
+
+
+@pytest.mark.parametrize("leave", ["session", "connection", "lost"])
+def test_consumers_that_leave_together_get_nothing_while_they_go(connect, broker, leave):
+    connection = connect("jms.dispatchAsync=false")
+    sessions = [connection.create_session(activemq.INDIVIDUAL_ACKNOWLEDGE) for _ in range(2)]
+    sessions[0].create_consumer("q?consumer.exclusive=true&consumer.prefetchSize=0")
+    sessions[0 if leave == "session" else 1].create_consumer("q")
+    connect().create_session().create_producer("q").send(Message(body="x"))
+    before = broker.view(parse_destination("q")[0]).dispatch_count
+    if leave == "session":
+        sessions[0].close()
+    else:
+        connection.close(Closing.LOST if leave == "lost" else Closing.NOW)
+    view = broker.view(parse_destination("q")[0])
+    assert (view.dispatch_count - before, view.queue_size, view.in_flight_count) == (0, 1, 0)
 
 
 def test_the_producers_are_counted(connect, broker):

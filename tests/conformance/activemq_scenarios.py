@@ -311,10 +311,20 @@ class Replay:
         self.clients[step["name"]].session.close()
 
     def step_close_connection(self, step: Step) -> None:
+        self.order(step)
         self.connection_of(step).close()
 
     def step_kill(self, step: Step) -> None:
+        self.order(step)
         self.connection_of(step).close(activemq.Closing.LOST)
+
+    def order(self, step: Step) -> None:
+        """Let the consumers of a connection go in the order in which the real broker removed them, if it is known."""
+        came = self.broker._connections[self.connection_of(step).connection_id].subscriptions
+        last = {name: number for number, name in enumerate(step.get("order", ()))}
+        ordered = sorted(came.values(), key=lambda each: last.get(self.names[each.info.consumer_id], -1))
+        came.clear()
+        came.update((each.info.consumer_id, each) for each in ordered)
 
     def connection_of(self, step: Step) -> activemq.Connection:
         if "conn" in step:

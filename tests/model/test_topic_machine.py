@@ -61,6 +61,7 @@ KINDS = {
     "standard": AckKind.STANDARD,
     "individual": AckKind.INDIVIDUAL,
     "delivered": AckKind.DELIVERED,
+    "redelivered": AckKind.REDELIVERED,
     "poison": AckKind.POISON,
     "expired": AckKind.EXPIRED,
 }
@@ -332,7 +333,7 @@ class TopicMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: any(it.dispatched for it in self.model.subscriptions.values()))
     @rule(
-        kind=st.sampled_from(["standard", "standard", "individual", "delivered", "poison", "expired"]),
+        kind=st.sampled_from(["standard", "standard", "individual", "delivered", "redelivered", "poison", "expired"]),
         transaction=st.sampled_from([None, None, "t"]),
         front=st.booleans(),
         data=st.data(),

@@ -397,6 +397,10 @@ class ModelRegion:
             self.expand(it, 1)
             self.dispatch(it, now)
             return
+        if kind == "redelivered":
+            if it.key is not None:
+                self.dispatch(it, now)
+            return
         numbers = [held.message.n for held in it.dispatched]
         start = 0 if first is None else numbers.index(first)
         if it.key is not None and kind == "individual":

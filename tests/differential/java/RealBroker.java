@@ -118,6 +118,7 @@ public final class RealBroker {
     private final Map<String, Subscription> subscriptions = new ConcurrentHashMap<>();
     private final Map<String, ArrayNode> totals = new LinkedHashMap<>();
     private final AtomicLong events = new AtomicLong();
+    private final List<String> left = Collections.synchronizedList(new ArrayList<>());
     private final List<ObjectNode> dispatched = Collections.synchronizedList(new ArrayList<>());
     private final List<ObjectNode> other = Collections.synchronizedList(new ArrayList<>());
     private volatile String naming;
@@ -147,6 +148,7 @@ public final class RealBroker {
                 ObjectNode shown = steps.addObject();
                 dispatched.clear();
                 other.clear();
+                left.clear();
                 try {
                     act(step, shown);
                 } catch (Exception refused) {
@@ -298,6 +300,7 @@ public final class RealBroker {
         @Override
         public void removeConsumer(ConnectionContext context, ConsumerInfo info) throws Exception {
             super.removeConsumer(context, info);
+            left.add(String.valueOf(names.get(info.getConsumerId().toString())));
             subscriptions.remove(info.getConsumerId().toString());
         }
 
@@ -402,6 +405,35 @@ public final class RealBroker {
         } while (quiet < 2);
     }
 
+    private interface Action {
+        void run() throws Exception;
+    }
+
+    /**
+     * Queues make no round meanwhile. Consumers that leave together ask for rounds one by one; when the queue's own
+     * thread comes to them is chance, here it does so when all have left.
+     */
+    private void withoutRounds(Action action) throws Exception {
+        List<Object> mutexes = new ArrayList<>();
+        for (Destination destination : service.getBroker().getDestinationMap().values()) {
+            Queue queue = destination.getDestinationStatistics() == null ? null : asQueue(destination);
+            if (queue != null) {
+                mutexes.add(iteratingMutex.get(queue));
+            }
+        }
+        holding(mutexes, action);
+    }
+
+    private static void holding(List<Object> mutexes, Action action) throws Exception {
+        if (mutexes.isEmpty()) {
+            action.run();
+            return;
+        }
+        synchronized (mutexes.get(0)) {
+            holding(mutexes.subList(1, mutexes.size()), action);
+        }
+    }
+
     private static Queue asQueue(Destination destination) {
         Destination inner = destination;
         while (inner instanceof org.apache.activemq.broker.region.DestinationFilter filter) {
@@ -463,15 +495,20 @@ public final class RealBroker {
                 clients.remove(client.name);
             }
             case "closeSession" -> {
-                client.session.close();
+                withoutRounds(client.session::close);
                 clients.values().removeIf(each -> each.session == client.session);
             }
             case "closeConnection" -> {
                 String gone = client == null ? step.get("conn").asText() : client.connection;
-                connections.remove(gone).close();
+                withoutRounds(connections.remove(gone)::close);
                 clients.values().removeIf(each -> each.connection.equals(gone));
+                left.forEach(shown.putArray("order")::add);
             }
-            case "kill" -> kill(client == null ? step.get("conn").asText() : client.connection);
+            case "kill" -> {
+                String gone = client == null ? step.get("conn").asText() : client.connection;
+                withoutRounds(() -> kill(gone));
+                left.forEach(shown.putArray("order")::add);
+            }
             case "browse" -> browse(step, shown);
             case "sleep" -> Thread.sleep(step.get("ms").asLong());
             default -> throw new IllegalArgumentException(operation);
