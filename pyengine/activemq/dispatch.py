@@ -8,59 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine import Columns, Selector
+from pyengine import Columns
 from pyengine._engine.batches import offer_runs
 from pyengine._engine.queue import Queue
 from pyengine._engine.reasons import HoldReason
+from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
+from pyengine.activemq.assignments import BYTES as BYTES
+from pyengine.activemq.assignments import CONNECTION as CONNECTION
+from pyengine.activemq.assignments import DESTINATION as DESTINATION
+from pyengine.activemq.assignments import KEPT_SCHEMA, kept_of, whole_numbers
+from pyengine.activemq.assignments import QUEUE as QUEUE
+from pyengine.activemq.assignments import ROW as ROW
+from pyengine.activemq.assignments import compiled as compiled
 from pyengine.activemq.queues import core_queue
-from pyengine.errors import InvalidMessageError, MissingColumnError
+from pyengine.activemq.topic_dispatch import TopicDispatcher
+from pyengine.errors import MissingColumnError
 from pyengine.topology import Policy, Topology
-from pyengine.topology.model import prefetch_under
+from pyengine.topology.model import TOPIC, prefetch_under
 
-ROW, DESTINATION, CONNECTION, BYTES, QUEUE = "__row", "__destination", "__connection", "__bytes", "__queue"
-
-ASSIGNMENT_SCHEMA = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("message_id", pa.string()),
-        ("destination", pa.string()),
-        ("consumer", pa.string()),
-        ("delivery", pa.int64()),
-        ("reason", pa.string()),
-        ("blocked_by", pa.string()),
-        ("group", pa.string()),
-        ("timestamp", pa.int64()),
-        ("bytes", pa.int64()),
-    ]
-)
-_KEPT = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("message_id", pa.string()),
-        ("group", pa.string()),
-        ("timestamp", pa.int64()),
-        ("bytes", pa.int64()),
-        ("error", pa.bool_()),
-    ]
-)
 DELIVERED, EXPIRED = -1, -2  # of offer_runs
 _SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
 _WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
 _ROWS_A_CALL = 2_000
 _BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp")
-
-
-@lru_cache(maxsize=4096)
-def compiled(text: str, dialect: str = "activemq") -> Selector:
-    """The Selector of a text, compiled once per process."""
-    return Selector(text, dialect)  # type: ignore[arg-type]
 
 
 def columns_read(topology: Topology, available: Sequence[str]) -> list[str]:
@@ -93,8 +69,13 @@ def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_
     """
     table = messages.select(columns_read(topology, messages.column_names))
     destinations = table.column(DESTINATION).combine_chunks()
-    codes = (destinations if pa.types.is_dictionary(destinations.type) else destinations.dictionary_encode()).indices
-    table = table.append_column(QUEUE, pa.chunked_array([codes]).cast(pa.int64()))
+    encoded = destinations if pa.types.is_dictionary(destinations.type) else destinations.dictionary_encode()
+    shared = TOPIC if topology.shares_topics else None
+    keys = np.array(
+        [-1 if shared and name.startswith(shared) else at for at, name in enumerate(encoded.dictionary.to_pylist())],
+        np.int64,
+    )
+    table = table.append_column(QUEUE, pa.array(keys).take(encoded.indices))
     table = table.take(
         pc.sort_indices(table, [(name, "ascending") for name in order_columns(topology, table.column_names)])
     )
@@ -118,6 +99,33 @@ def dispatch_batches(topology: Topology, batches: Iterable[pa.RecordBatch]) -> I
 
 
 class Dispatcher:
+    """Messages of many queues and topics, sorted by ``__queue``."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._queues = QueueDispatcher(topology)
+        self._topics = TopicDispatcher(topology) if topology.has_topics else None
+
+    def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
+        if self._topics is None:
+            yield from self._queues.feed(batch)
+            return
+        names = batch.column(DESTINATION)
+        if pa.types.is_dictionary(names.type):
+            topics = pc.starts_with(names.dictionary, TOPIC).take(names.indices)
+        else:
+            topics = pc.starts_with(names, TOPIC)
+        yield from self._queues.feed(batch.filter(pc.invert(topics)))
+        yield from self._topics.feed(batch.filter(topics))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """What is still held, with the reasons; everything is closed."""
+        yield from self._queues.finish()
+        if self._topics is not None:
+            yield from self._topics.finish()
+
+
+class QueueDispatcher:
     """Messages of many queues, sorted by queue: each queue is opened where it begins and closed where it ends.
 
     What a batch needs once is done once: groups become codes, a selector is asked of whole columns, and the core runs
@@ -187,13 +195,13 @@ class Dispatcher:
             [queue.shape.prompt for queue in queues],
             groups=codes,
             group_names=groups,
-            group_sequences=_numbers(batch, "JMSXGroupSeq", 0),
-            priorities=_numbers(batch, "JMSPriority", 4),
-            expirations=_numbers(batch, "JMSExpiration", 0),
-            arrivals=_numbers(batch, "JMSTimestamp", 0),
+            group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
+            priorities=whole_numbers(batch, "JMSPriority", 4),
+            expirations=whole_numbers(batch, "JMSExpiration", 0),
+            arrivals=whole_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
         )
-        kept = _kept(batch, errors)
+        kept = kept_of(batch, errors)
         parts, index = [kept], rows.copy()
         for run, queue in enumerate(queues):
             if queue.waiting:
@@ -256,7 +264,7 @@ class Dispatcher:
             made[wanted.name]
             if wanted.name in made
             else rows.column(wanted.name)
-            if wanted.name in _KEPT.names
+            if wanted.name in KEPT_SCHEMA.names
             else pa.nulls(len(index), wanted.type)
             for wanted in ASSIGNMENT_SCHEMA
         ]
@@ -457,35 +465,3 @@ class _Answers:
                 truth[start:stop] = compiled(selector).truth(columns)
             self.found[selector] = truth
         return self.found[selector]
-
-
-def _numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[Any, Any] | None:
-    position = batch.schema.get_field_index(name)
-    if position < 0:
-        return None
-    column = batch.column(position)
-    if not pa.types.is_integer(column.type):
-        raise InvalidMessageError(name, str(column.type), "is not a column of whole numbers")
-    found: np.ndarray[Any, Any] = pc.fill_null(column, default).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _kept(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBatch:
-    """What an assignment repeats of its message."""
-    sources = {
-        "row": ROW,
-        "message_id": "JMSMessageID",
-        "group": "JMSXGroupID",
-        "timestamp": "JMSTimestamp",
-        "bytes": BYTES,
-    }
-    columns: list[Any] = []
-    for kept in _KEPT:
-        name = sources.get(kept.name, "")
-        if kept.name == "error":
-            columns.append(pa.array(errors))
-        elif name in batch.schema.names:
-            columns.append(batch.column(name).cast(kept.type))
-        else:
-            columns.append(pa.nulls(batch.num_rows, kept.type))
-    return pa.RecordBatch.from_arrays(columns, schema=_KEPT)

@@ -13,6 +13,7 @@ from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology import Topology
+from pyengine.topology.model import TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -154,7 +155,10 @@ def assign(messages: DataFrame, topology: Topology, partitions: int | None = Non
     names = columns_read(topology, messages.columns)
     if REJECT in messages.columns:
         names.append(REJECT)
-    keyed = messages.select(*(F.col(quoted(name)) for name in names), F.xxhash64(DESTINATION).alias(QUEUE))
+    key = F.xxhash64(DESTINATION)
+    if topology.shares_topics:  # topics under one window are the work of one task
+        key = F.when(F.startswith(F.col(DESTINATION), F.lit(TOPIC)), F.lit(0).cast("bigint")).otherwise(key)
+    keyed = messages.select(*(F.col(quoted(name)) for name in names), key.alias(QUEUE))
     split = keyed.repartition(partitions, QUEUE) if partitions else keyed.repartition(QUEUE)
     ordered = split.sortWithinPartitions(*order_columns(topology, names))
     return ordered.mapInArrow(Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))

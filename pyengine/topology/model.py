@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
-from pyengine.topology.policy import CLIENT_QUEUE_PREFETCH, Policy
+from pyengine.topology.policy import CLIENT_QUEUE_PREFETCH, CLIENT_TOPIC_PREFETCH, Policy
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
 JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
+TOPIC = "topic://"  # before the name of a destination that is a topic
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
@@ -67,11 +68,12 @@ class Source:
     Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed
     Python package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is not
     empty. format: "parquet", "jsonl", "csv", or "" = by the file's suffix. destination: a name in which ``{column}``
-    stands for the row's value. id: column of the message id; empty: the row's number counted from 0 over the whole
-    source. group, group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the
-    JMS default, 4. timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order
-    in which messages are sent. properties: columns that become message properties; None: every column. types: the Java
-    type of a column, where it is not the one its stored type stands for.
+    stands for the row's value; a row whose name begins with ``topic://`` is sent to a topic. id: column of the message
+    id; empty: the row's number counted from 0 over the whole source. group, group_sequence, connection, body: columns,
+    or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4. timestamp, expiration: moments; None: 0.
+    order: "timestamp" (ties in row order) or "rows", the order in which messages are sent. properties: columns that
+    become message properties; None: every column. types: the Java type of a column, where it is not the one its stored
+    type stands for.
     """
 
     destination: str
@@ -126,10 +128,11 @@ class Consumer:
     """One consumer. Consumers are registered in the order of the file.
 
     destination: a name, a wildcard or a composite; a wildcard consumer is a consumer of every queue it covers, with its
-    rules applied per queue. selector: empty takes all. priority: -128 .. 127. prefetch: None is the client's default of
-    1000, which a policy's queue_prefetch replaces. no_local: refuse what the same connection sent. connection: name of
-    the consumer's connection; empty: one of its own. acknowledges: True: takes a message and acknowledges it at once;
-    False: takes until its prefetch is full and keeps them.
+    rules applied per queue. ``topic://Prices.>`` subscribes to topics, with one window over all of them. selector:
+    empty takes all. priority: -128 .. 127. prefetch: None is the client's default of 1000 (topics: 32767), which a
+    policy's queue_prefetch (topic_prefetch) replaces. no_local: refuse what the same connection sent. connection: name
+    of the consumer's connection; empty: one of its own. acknowledges: True: takes a message and acknowledges it at
+    once; False: takes until its prefetch is full and keeps them.
     """
 
     name: str
@@ -142,6 +145,11 @@ class Consumer:
     connection: str = ""
     acknowledges: bool = True
     description: str = ""
+
+    @property
+    def may_fill(self) -> bool:
+        """Whether messages may have to wait because its window is full."""
+        return not self.acknowledges or self.prefetch == 0
 
 
 @dataclass(frozen=True)
@@ -178,17 +186,20 @@ class Topology:
         return to_text(self)
 
     def policy_of(self, destination: str) -> Policy:
-        """The policy that applies to a queue: the most specific entry, whole; nothing is merged (spec activemq 4.3)."""
-        winner = most_specific(self._policies, Destination(destination))
+        """The policy that applies to a queue, or to a topic by its name with ``topic://``.
+
+        It is the most specific entry, whole; nothing is merged (spec activemq 4.3).
+        """
+        winner = most_specific(self._policies, _named(destination))
         return self.default_policy if winner is None else self._policies[winner]
 
     def consumers_of(self, destination: str) -> tuple[Consumer, ...]:
-        """The consumers of a queue, in registration order."""
+        """The consumers of a queue, or of a topic by its name with ``topic://``, in registration order."""
         return tuple(self.consumers[place] for place in self.positions_of(destination))
 
     def positions_of(self, destination: str) -> tuple[int, ...]:
-        """Where the consumers of a queue stand in ``consumers``."""
-        queue = Destination(destination)
+        """Where the consumers of a queue or topic stand in ``consumers``."""
+        queue = _named(destination)
         return tuple(
             place
             for place, patterns in enumerate(self._patterns)
@@ -199,11 +210,41 @@ class Topology:
         """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
         return prefetch_under(self.policy_of(destination), consumer)
 
+    def topic_policy(self, consumer: Consumer) -> Policy | None:
+        """The policy of a topic subscription: that of the first part of its destination that has one, else none."""
+        for pattern in parse_destination(consumer.destination):
+            winner = most_specific(self._policies, pattern)
+            if winner is not None:
+                return self._policies[winner]
+        return None if self.default_policy == Policy("") else self.default_policy
+
+    @staticmethod
+    def topic_prefetch_under(policy: Policy | None, consumer: Consumer) -> int:
+        """The prefetch that counts for a topic subscription: topic_prefetch replaces the client's default of 32767."""
+        asked = CLIENT_TOPIC_PREFETCH if consumer.prefetch is None else consumer.prefetch
+        return asked if policy is None else policy.prefetch_of(asked, "topic")
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether anybody subscribes to a topic."""
+        return any(pattern.kind == "topic" for patterns in self._patterns for pattern in patterns)
+
+    @property
+    def shares_topics(self) -> bool:
+        """Whether topics hang together, because a window that may fill counts over several of them."""
+        return any(
+            consumer.may_fill
+            and (len(patterns) > 1 or patterns[0].is_pattern)
+            and any(pattern.kind == "topic" for pattern in patterns)
+            for consumer, patterns in zip(self.consumers, self._patterns, strict=True)
+        )
+
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""
-        queue = Destination(destination)
+        queue = _named(destination)
         own = destination if destination in self._pattern_names else ""
-        return (own, *(pattern for pattern in self._wildcards if pattern.matches(queue)))
+        composites = (pattern for pattern in self._composites if most_specific((pattern,), queue))
+        return (own, *(pattern for pattern in self._wildcards if pattern.matches(queue)), *composites)
 
     def description_of(self, destination: str) -> str:
         """The words of the destination's entry, or an empty string."""
@@ -219,14 +260,24 @@ class Topology:
 
     @cached_property
     def _pattern_names(self) -> frozenset[str]:
-        return frozenset(
-            pattern.name for pattern in (*self._policies, *(part for parts in self._patterns for part in parts))
-        )
+        every = (*self._policies, *(part for parts in self._patterns for part in parts))
+        return frozenset(pattern.name if pattern.kind == "queue" else str(pattern) for pattern in every)
 
     @cached_property
     def _wildcards(self) -> tuple[Destination, ...]:
         every = (*self._policies, *(part for parts in self._patterns for part in parts))
-        return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern))
+        return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern and "," not in pattern.name))
+
+    @cached_property
+    def _composites(self) -> tuple[Destination, ...]:
+        return tuple(pattern for pattern in self._policies if "," in pattern.name)
+
+
+def _named(destination: str) -> Destination:
+    """A queue by its name as it is, or a topic by its name behind ``topic://``."""
+    if destination.startswith(TOPIC):
+        return Destination(destination[len(TOPIC) :], "topic")
+    return Destination(destination)
 
 
 def prefetch_under(policy: Policy, consumer: Consumer) -> int:

@@ -14,6 +14,7 @@ from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Sour
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
 
+KINDS = ("queue", "topic")
 TABLES = ("title", "description", "source", "destination", "policy", "default_policy", "consumer")
 
 
@@ -80,13 +81,13 @@ def _source(table: Table, file: str) -> Source:
 
 
 def _check_template(table: Table, source: Source) -> None:
-    literals = "".join(source.destination_parts[::2])
+    literals = "".join(source.destination_parts[::2]).removeprefix("topic://")
     if "{" in literals or "}" in literals:
         table.refuse("destination", "has a brace without a partner", 'write "flights.{origin}"')
     if not all(source.destination_columns):
         table.refuse("destination", "has empty braces", 'name a column: "flights.{origin}"')
     if any(mark in literals for mark in ",?") or "://" in literals:
-        table.refuse("destination", "is one queue, without prefix, options or composites", 'write "flights.{origin}"')
+        table.refuse("destination", "is one queue or topic, without options or composites", 'write "flights.{origin}"')
     if not source.destination_columns and not source.destination.strip():
         table.refuse("destination", "is empty", 'name a queue: "orders", or a column in it: "orders.{region}"')
     if Destination(source.destination).is_pattern:
@@ -151,16 +152,16 @@ def _moment(table: Table, key: str) -> TimeColumn | None:
 
 def _destination(table: Table) -> DestinationEntry:
     table.only(DestinationEntry.__dataclass_fields__)
-    (found,) = table.destinations("name", single=True)
+    (found,) = table.destinations("name", single=True, kinds=KINDS)
     if found.is_pattern:
         table.refuse("name", "is a wildcard", "a destination is one queue; settings for many queues go into [[policy]]")
-    return DestinationEntry(found.name, table.text("description"))
+    return DestinationEntry(found.name if found.kind == "queue" else str(found), table.text("description"))
 
 
 def _consumer(table: Table) -> Consumer:
     table.only(Consumer.__dataclass_fields__)
     name = table.text("name", required=True)
-    table.destinations("destination")
+    table.destinations("destination", kinds=KINDS)
     selector = table.text("selector")
     if selector.strip():
         try:

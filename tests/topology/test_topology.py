@@ -134,7 +134,7 @@ POLICY = '[[policy]]\ndestination = "orders.>"\n'
         (HEAD + '[[consumer]]\ndestination = "eu"', 4, 'consumer "eu"', "needs name"),
         (HEAD + '[[consumer]]\nname = "eu"\ndestination = ""', 6, 'consumer "eu", destination', "is empty"),
         (HEAD + '[[consumer]]\nname = "eu"\ndestination = " , "', 6, 'consumer "eu", destination', "is empty"),
-        (HEAD + '[[consumer]]\nname = "e"\ndestination = "topic://a"', 6, 'consumer "e", destination', "only queues"),
+        (HEAD + '[[consumer]]\nname = "e"\ndestination = "temp-queue://a"', 6, 'consumer "e", destination', "allowed:"),
         (HEAD + '[[consumer]]\nname = "e"\ndestination = "a?x=1"', 6, 'consumer "e", destination', "question mark"),
         (HEAD + CONSUMER + CONSUMER, 8, 'consumer "eu", name', "already used on line 5"),
         (HEAD + POLICY + POLICY, 7, 'policy "orders.>", destination', "already used on line 5"),

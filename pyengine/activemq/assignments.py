@@ -1,0 +1,79 @@
+"""What dispatching tables of queues and of topics have in common: the columns of messages and of assignments."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyengine import Selector
+from pyengine.errors import InvalidMessageError
+
+ROW, DESTINATION, CONNECTION, BYTES, QUEUE = "__row", "__destination", "__connection", "__bytes", "__queue"
+
+ASSIGNMENT_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("message_id", pa.string()),
+        ("destination", pa.string()),
+        ("consumer", pa.string()),
+        ("delivery", pa.int64()),
+        ("reason", pa.string()),
+        ("blocked_by", pa.string()),
+        ("group", pa.string()),
+        ("timestamp", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+KEPT_SCHEMA = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("message_id", pa.string()),
+        ("group", pa.string()),
+        ("timestamp", pa.int64()),
+        ("bytes", pa.int64()),
+        ("error", pa.bool_()),
+    ]
+)
+
+
+@lru_cache(maxsize=4096)
+def compiled(text: str, dialect: str = "activemq") -> Selector:
+    """The Selector of a text, compiled once per process."""
+    return Selector(text, dialect)  # type: ignore[arg-type]
+
+
+def whole_numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[Any, Any] | None:
+    """A column of whole numbers, nulls as ``default``; None without it. Raises InvalidMessageError."""
+    position = batch.schema.get_field_index(name)
+    if position < 0:
+        return None
+    column = batch.column(position)
+    if not pa.types.is_integer(column.type):
+        raise InvalidMessageError(name, str(column.type), "is not a column of whole numbers")
+    found: np.ndarray[Any, Any] = pc.fill_null(column, default).to_numpy(zero_copy_only=False)
+    return found
+
+
+def kept_of(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBatch:
+    """What an assignment repeats of its message."""
+    sources = {
+        "row": ROW,
+        "message_id": "JMSMessageID",
+        "group": "JMSXGroupID",
+        "timestamp": "JMSTimestamp",
+        "bytes": BYTES,
+    }
+    columns: list[Any] = []
+    for kept in KEPT_SCHEMA:
+        name = sources.get(kept.name, "")
+        if kept.name == "error":
+            columns.append(pa.array(errors))
+        elif name in batch.schema.names:
+            columns.append(batch.column(name).cast(kept.type))
+        else:
+            columns.append(pa.nulls(batch.num_rows, kept.type))
+    return pa.RecordBatch.from_arrays(columns, schema=KEPT_SCHEMA)
