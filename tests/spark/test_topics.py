@@ -166,7 +166,7 @@ def test_every_line_says_why() -> None:
     assert [line["delivery"] for line in found if line["consumer"]] == [0, 1]
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7, 64])
+@pytest.mark.parametrize("partitions", [2, 7])
 def test_any_number_of_partitions_gives_the_same(spark: Any, partitions: int) -> None:
     rows = [
         {"to": TOPICS[n % 3] if n % 4 else "p.queue", "n": n % 7 or None, "key": "b", "p": n % 10} for n in range(100)
