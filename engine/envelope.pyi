@@ -36,6 +36,7 @@ class Envelope:
     broker_sequence: int
     connection_id: str | None
     target_consumer_id: str | None
+    def received(self, destination: str | None, sequence: int, now: int) -> None: ...
     @property
     def size(self) -> int: ...
     @size.setter

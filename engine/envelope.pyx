@@ -240,6 +240,13 @@ cdef class Envelope:
         envelope._body = self._body
         return 0
 
+    def received(self, destination, int64_t sequence, int64_t now):
+        """The broker takes it: sets destination, broker_sequence and broker_in_time (ms) at once."""
+        if destination != self._destination:
+            self.destination = destination
+        self.broker_sequence = sequence
+        self._broker_in_time = now
+
     cdef int set_redelivered(self, bint redelivered) except -1:
         if redelivered != (self._redelivery_counter > 0):
             self._redelivery_counter = redelivered

@@ -4,7 +4,7 @@ An event (send, acknowledge, consumer added or removed, ...) asks for wakeups; `
 broker does. Consumers are ids, messages are handles (a slot and its generation): neither is ever used for another.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.rounds cimport Rounds
 
@@ -27,4 +27,8 @@ cdef class Delivery:
 
 
 cdef class Queue(Rounds):
-    cdef list take_out(self)
+    cdef list take_out(self, int64_t now)
+    cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
+                       object connection, object target, int32_t redeliveries) except -1
+    cdef int32_t connection_number(self, object connection) except -1
+    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction)

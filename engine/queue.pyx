@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+cimport cython
 from cpython.number cimport PyIndex_Check, PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyengine._engine.batches cimport offer
 from pyengine._engine.envelope cimport Envelope
@@ -22,8 +23,8 @@ from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopol
 cdef object ABSENT = object()
 
 
-cdef object header(str field, object value, object default, object low, object high):
-    # The int of a header, its default if it is absent, or InvalidMessageError naming it.
+cdef int64_t header(str field, object value, int64_t default, int64_t low, int64_t high) except? -1:
+    # The number of a header, its default if it is absent, or InvalidMessageError naming it.
     if value is ABSENT or value is None:
         return default
     if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
@@ -31,6 +32,7 @@ cdef object header(str field, object value, object default, object low, object h
     return PyNumber_Index(value)
 
 
+@cython.freelist(256)
 cdef class Delivery:
     """One message handed to one consumer. ``message`` is its handle, or None for the null dispatch that ends a pull;
     ``body`` what was sent; ``redeliveries`` the broker's counter; ``group_first`` JMSXGroupFirstForConsumer."""
@@ -71,7 +73,7 @@ cdef class Queue(Rounds):
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
         if connection is not None:
-            number = self.connections.setdefault(connection, len(self.connections))
+            number = self.connection_number(connection)
         elif no_local:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
         slot = self.join(selector, number, no_local)
@@ -157,7 +159,7 @@ cdef class Queue(Rounds):
         self.out_size = 0
         if self.pending.redelivered:
             self.dispatch(now, 0)
-        return self.take_out()
+        return self.take_out(now)
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
              object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0, bint wake=True):
@@ -168,28 +170,38 @@ cdef class Queue(Rounds):
         (ms, 0: never). connection: the producer's, for noLocal. target: name of the only consumer that may have it.
         redeliveries: the counter it starts with. wake False: ask for no wakeup, as for one that was there before.
         """
-        cdef int32_t number, match
-        cdef Message* it
+        cdef int32_t number
+        cdef Envelope envelope
         if isinstance(message, Envelope):
-            group = message.group_id if group is ABSENT else group
-            group_sequence = message.group_sequence if group_sequence is ABSENT else group_sequence
-            priority = message.priority if priority is ABSENT else priority
-            expiration = message.expiration if expiration is ABSENT else expiration
-            connection = message.connection_id if connection is None else connection
-            target = message.target_consumer_id if target is None else target
-        elif isinstance(message, Mapping):
+            envelope = message
+            group = envelope._group_id if group is ABSENT else group
+            group_sequence = envelope._group_sequence if group_sequence is ABSENT else group_sequence
+            priority = envelope._priority if priority is ABSENT else priority
+            expiration = envelope._expiration if expiration is ABSENT else expiration
+            connection = envelope._connection_id if connection is None else connection
+            target = envelope._target_consumer_id if target is None else target
+        elif isinstance(message, (dict, Mapping)):
             group = message.get("JMSXGroupID") if group is ABSENT else group
             group_sequence = message.get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
             priority = message.get("JMSPriority") if priority is ABSENT else priority
             expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
         group = None if group is ABSENT else group
-        group_sequence = header("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1)
-        priority = header("JMSPriority", priority, 4, 0, 9)
-        expiration = header("JMSExpiration", expiration, 0, 0, 2**63 - 1)
         if group is not None and not isinstance(group, str):
             raise InvalidMessageError("JMSXGroupID", group, "must be a string")
-        number = self.pending.allot()
-        it = &self.pending.at[number]
+        number = self.enter(
+            message, group, header("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
+            header("JMSPriority", priority, 4, 0, 9), header("JMSExpiration", expiration, 0, 0, INT64_MAX),
+            connection, target, redeliveries)
+        if not wake:
+            self.rounds_due -= 1
+        return self.handle_of(number)
+
+    cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
+                       object connection, object target, int32_t redeliveries) except -1:
+        # Put a message on the queue, asking every selector about it once, and ask for a wakeup.
+        cdef int32_t number = self.pending.allot(), match, index
+        cdef uint64_t word = 1
+        cdef Message* it = &self.pending.at[number]
         it.group = -1 if group is None else self.groups.intern(group)
         it.group_sequence = group_sequence
         it.priority = priority
@@ -197,22 +209,30 @@ cdef class Queue(Rounds):
         it.redeliveries = redeliveries
         it.connection = -1
         if connection is not None:
-            it.connection = self.connections.setdefault(connection, len(self.connections))
+            it.connection = self.connection_number(connection)
         if message is not None:
             Py_INCREF(message)
             it.body = <PyObject*> message
         it.whereabouts = STORED
-        bits = 1
-        for index in range(1, self.consumers.predicate_count):
-            question = self.consumers.questions[index]
-            if question is not None and self.ask(number, question[0], question[1]):
-                bits |= 1 << index
-        match = self.consumers.class_for(bits, -1 if target is None else self.consumers.target_number(target))
+        if target is None and self.consumers.predicate_count <= 64:
+            for index in range(1, self.consumers.predicate_count):
+                question = self.consumers.questions[index]
+                if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
+                    word |= <uint64_t> 1 << index
+            match = self.consumers.class_for_words(&word, 1)
+        else:
+            bits = 1
+            for index in range(1, self.consumers.predicate_count):
+                question = self.consumers.questions[index]
+                if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
+                    bits |= 1 << <object> index
+            match = self.consumers.class_for(bits, -1 if target is None else self.consumers.target_number(target))
         self.pending.at[number].match = match
         self.accept(number)
-        if not wake:
-            self.rounds_due -= 1
-        return self.handle_of(number)
+        return number
+
+    cdef int32_t connection_number(self, object connection) except -1:
+        return self.connections.setdefault(connection, len(self.connections))
 
     def run(self, int64_t now=0, int64_t limit=-1):
         """Make one round for each wakeup asked for, also for those the rounds ask for; return the deliveries in order.
@@ -222,17 +242,24 @@ cdef class Queue(Rounds):
         """
         self.out_size = 0
         self.run_wakeups(now, limit)
-        return self.take_out()
+        return self.take_out(now)
 
-    cdef list take_out(self):
+    cdef list take_out(self, int64_t now):
+        # What the last call handed out, once.
         cdef int64_t index
         cdef list result = []
         cdef Handout* it
+        cdef Delivery made
         for index in range(self.out_size):
             it = &self.out[index]
-            body = self.object_of(it.message) if it.handle >= 0 else None
-            result.append(Delivery(
-                it.consumer, it.handle if it.handle >= 0 else None, body, it.redeliveries, it.group_first))
+            made = Delivery.__new__(Delivery)
+            made.consumer = it.consumer
+            if it.handle >= 0:
+                made.message = it.handle
+                made.body = self.object_of(it.message)
+            made.redeliveries = it.redeliveries
+            made.group_first = it.group_first
+            result.append(made)
         self.out_size = 0
         return result
 
@@ -245,49 +272,60 @@ cdef class Queue(Rounds):
         nothing. transaction: any hashable; what is acknowledged in it stays in flight until ``commit``. Returns the
         objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
-        cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last), start, message
-        cdef list chosen = []
+        cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
+        return self.settle(slot, end, -1 if first is None else self.message_of(first), kind, count, transaction)
+
+    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction):
+        # ``acknowledge``, from slot to slot; start -1: the oldest it holds.
+        cdef int32_t message, following
+        cdef int64_t total = 0
+        cdef list bodies = []
+        cdef bint unconsumed = kind == POISON or kind == EXPIRED
         if self.pending.at[end].consumer != slot or self.pending.at[end].acknowledged:
-            raise IllegalStateError(f"consumer {consumer!r} does not hold message {last!r}, or acknowledged it before")
-        if kind == AckKind.DELIVERED or kind == AckKind.REDELIVERED:
-            if kind == AckKind.DELIVERED:
+            raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
+                                    f"{self.handle_of(end)!r}, or acknowledged it before")
+        if kind == DELIVERED or kind == REDELIVERED:
+            if kind == DELIVERED:
                 self.consumers.expand(slot, count)
             self.refresh(slot)
             self.rounds_due += 2
-            return []
-        if kind == AckKind.INDIVIDUAL:
-            chosen.append(end)
-        else:
-            start = self.consumers.at[slot].held.first if first is None else self.message_of(first)
-            message = start
-            while message >= 0:
-                chosen.append(message)
-                if message == end:
-                    break
-                message = self.pending.at[message].next
-            if message < 0 or self.pending.at[start].consumer != slot:
-                raise IllegalStateError(f"message {first!r} does not come before {last!r} at consumer {consumer!r}")
-        cdef list bodies = [self.object_of(number) for number in chosen]
-        if transaction is not None:
-            if kind == AckKind.POISON:
-                raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
-            for number in chosen:
-                message = number
-                if not self.pending.at[message].acknowledged:
-                    self.pending.at[message].acknowledged = 1
-                    self.transactions.setdefault(transaction, []).append((self.handle_of(message), consumer))
-            if kind == AckKind.INDIVIDUAL:
-                self.consumers.expand(slot, 1)
-        else:
-            for number in chosen:
-                message = number
-                if kind in (AckKind.POISON, AckKind.EXPIRED):
-                    reason = "poison" if kind == AckKind.POISON else "expired"
-                    self.removed.append((self.handle_of(message), reason, self.object_of(message),
-                                         self.pending.at[message].redeliveries))
-                    self.totals.expired += kind == AckKind.EXPIRED
+            return bodies
+        if kind == INDIVIDUAL:
+            start = end
+        elif start < 0:
+            start = self.consumers.at[slot].held.first
+        message = start
+        while message >= 0:
+            bodies.append(self.object_of(message))
+            total += 1
+            if message == end:
+                break
+            message = self.pending.at[message].next
+        if message < 0 or self.pending.at[start].consumer != slot:
+            raise IllegalStateError(f"message {self.handle_of(start)!r} does not come before {self.handle_of(end)!r} "
+                                    f"at consumer {self.consumers.at[slot].id!r}")
+        if transaction is not None and kind == POISON:
+            raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
+        message = start
+        while True:
+            following = self.pending.at[message].next
+            if transaction is None:
+                if unconsumed:
+                    self.removed.append((self.handle_of(message), "poison" if kind == POISON else "expired",
+                                         self.object_of(message), self.pending.at[message].redeliveries))
+                    self.totals.expired += kind == EXPIRED
                 self.complete(slot, message)
-            self.consumers.contract(slot, len(chosen) if kind in (AckKind.INDIVIDUAL, AckKind.STANDARD) else 1)
+            elif not self.pending.at[message].acknowledged:
+                self.pending.at[message].acknowledged = 1
+                self.transactions.setdefault(transaction, []).append(
+                    (self.handle_of(message), self.consumers.at[slot].id))
+            if message == end:
+                break
+            message = following
+        if transaction is None:
+            self.consumers.contract(slot, 1 if unconsumed else total)
+        elif kind == INDIVIDUAL:
+            self.consumers.expand(slot, 1)
         self.refresh(slot)
         self.rounds_due += 2
         return bodies
@@ -343,16 +381,16 @@ cdef class Queue(Rounds):
             self.round(now)
             if timeout == -1 and self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark:
                 self.end_pull(slot)
-        return self.take_out()
+        return self.take_out(now)
 
-    def pull_timeout(self, consumer):
+    def pull_timeout(self, consumer, *, int64_t now=0):
         """The last pull has timed out: the null dispatch and no credit, unless something was handed out since."""
         cdef int32_t slot = self.slot_of(consumer)
         self.out_size = 0
         if self.consumers.at[slot].prefetch == 0 and (
                 self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark):
             self.end_pull(slot)
-        return self.take_out()
+        return self.take_out(now)
 
     def credit(self, consumer):
         """``(held, elsewhere, extension)``: messages it holds here and in other queues, and its prefetch extension."""

@@ -183,7 +183,9 @@ class Broker(Administration):
             connection = self._connections.get(connection_id)
             if connection is None:
                 return
-            connection.lost = lost
+            if lost:
+                for subscription in connection.subscriptions.values():
+                    subscription.route = None
             self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
             for transaction in list(connection.transactions.values()):
                 self._rollback(transaction)
@@ -233,8 +235,8 @@ class Broker(Administration):
                 selector=None if info.selector is None else Selector(info.selector),
                 policy=policy,
                 prefetch=info.prefetch_size if policy is None else _prefetch_under(policy, info),
-                last_acknowledged=self.clock.now(),
             )
+            subscription.last_acknowledged = self.clock.now()
             for pattern in patterns:
                 if not pattern.is_pattern:
                     self.router.find(pattern, create_temporary=True)
@@ -325,27 +327,33 @@ class Broker(Administration):
         self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
     ) -> None:
         """See Transport."""
-        with self.outbox:
+        outbox = self.outbox
+        outbox.enter()
+        try:
             self._open()
             message.connection_id = connection_id
             if transaction_id is not None:
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
-                return
-            self.router.route(destination, message)
+            else:
+                self.router.route(destination, message, self.clock.now())
+        finally:
+            outbox.leave()
 
     def resend(self, message: Message, destination: Destination) -> None:
         """Send a message of the broker itself that comes from another destination."""
         message.original_destination = message.destination
         message.redelivery_counter = 0
-        self.router.route(destination, message)
+        self.router.route(destination, message, self.clock.now())
 
     def acknowledge(self, ack: MessageAck) -> None:
         """See Transport."""
-        with self.outbox:
+        outbox = self.outbox
+        outbox.enter()
+        try:
             subscription = self._subscriptions.get(ack.consumer_id)
             if subscription is None:
                 raise JMSError(f"acknowledge: there is no subscription {ack.consumer_id!r}")
-            if subscription.info.browser:
+            if subscription.browser:
                 return
             if ack.transaction_id is not None and ack.kind is AckKind.POISON:
                 raise JMSError("a poison acknowledgement cannot be part of a transaction")
@@ -354,19 +362,21 @@ class Broker(Administration):
             if subscription.topic is not None:
                 self.topics.acknowledge(subscription, ack, transaction)
             elif held is not None:
-                held[0].acknowledge(subscription, ack, transaction)
-                self._wake(subscription, held[0])
+                held[0].acknowledge(subscription, ack, transaction, self.clock.now())
+                if subscription.spread:
+                    self._wake(subscription, held[0])
             else:
                 raise JMSError(
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )
+        finally:
+            outbox.leave()
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
-        if subscription.spread:
-            for queue in list(subscription.queues):
-                if queue is not besides:
-                    queue.wake()
+        for queue in list(subscription.queues):
+            if queue is not besides:
+                queue.wake()
 
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""
@@ -397,10 +407,11 @@ class Broker(Administration):
             transaction = self._forget(self._transaction(transaction_id))
             for step in transaction.steps:
                 if isinstance(step, Sent):
-                    self.router.route(step.destination, step.message)
+                    self.router.route(step.destination, step.message, self.clock.now())
                 elif isinstance(step, Acknowledged):
                     step.queue.commit(step)
-                    self._wake(step.subscription, step.queue)
+                    if step.subscription.spread:
+                        self._wake(step.subscription, step.queue)
                 else:
                     self.topics.commit(step)
 

@@ -172,6 +172,6 @@ class DeadLetters:
             if message.timestamp > 0 and message.expiration > 0 and sent > message.timestamp:
                 message.expiration += sent - message.timestamp
                 message.timestamp = sent
-            self._broker.router.route(failed.destination, message)
+            self._broker.router.route(failed.destination, message, sent)
 
         self._broker.call_at(now + delay, send)

@@ -26,7 +26,8 @@ class Units(Protocol):
 
 
 class Outbox:
-    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over.
+    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
+    are these calls, for whoever has many of them.
 
     units: where changes are kept; a change that kept something is over when it is written.
     """
@@ -35,50 +36,59 @@ class Outbox:
         self._lock = threading.RLock()
         self._units = units
         self._depth = 0
-        self._posted: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._delivering = False
 
     def post(self, call: Callable[[Any], object], argument: Any) -> None:
         """Call ``call(argument)`` after this change. The lock is held by the caller."""
-        self._posted.append((call, argument))
+        self.posted.append((call, argument))
 
     def __enter__(self) -> Outbox:
-        self._lock.acquire()
-        self._depth += 1
+        self.enter()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.leave()
+
+    def enter(self) -> None:
+        """Begin a change, or a part of the one that runs; ``leave`` ends it. For a ``try`` where ``with`` costs."""
+        self._lock.acquire()
+        self._depth += 1
+
+    def leave(self) -> None:
+        """The change is over: it is kept, and the calls that it posted are made, unless another change is at it."""
+        lock, posted = self._lock, self.posted
         self._depth -= 1
         if self._depth:
-            self._lock.release()
+            lock.release()
             return
         unit = 0 if self._units is None else self._units.seal()
         try:
-            self._deliver()
+            if self._delivering or not posted:
+                lock.release()
+            else:
+                self._deliver()
         finally:
             if unit and self._units is not None:
                 self._units.wait(unit)
 
     def _deliver(self) -> None:
-        """Make the calls that were posted, unless another change is at it; the lock is held, and free afterwards."""
-        if self._delivering or not self._posted:
-            self._lock.release()
-            return
+        """Make the calls that were posted; the lock is held, and free afterwards."""
+        lock, posted = self._lock, self.posted
         self._delivering = True
-        posted = self._posted
         try:
             while posted:
                 call, argument = posted.popleft()
-                self._lock.release()
+                lock.release()
                 try:
                     call(argument)
                 finally:
-                    self._lock.acquire()
+                    lock.acquire()
         finally:
             self._delivering = False
-            self._lock.release()
+            lock.release()
 
 
 class DispatchTask:

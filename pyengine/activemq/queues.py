@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyengine._engine.message import Message
-from pyengine._engine.queue import AckKind, Delivery, Queue
+from pyengine._engine.queue import AckKind
+from pyengine._engine.region_queue import RegionQueue
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
 from pyengine.activemq.events import NoConsumer, SelectorFailed, SlowConsumer
@@ -14,20 +15,20 @@ from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
 from pyengine.destinations import Destination
-from pyengine.errors import IllegalStateError, JMSError
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
+    from pyengine._engine.region_queue import Posted
     from pyengine.activemq.broker import Broker
 
 NO_POLICY = Policy("")
 NOWHERE = (-10, -1)
 
 
-def core_queue(policy: Policy | None) -> Queue:
+def core_queue(policy: Policy | None) -> RegionQueue:
     """The core's queue with the settings of a policy; without one browsers see everything."""
     settings = policy or NO_POLICY
-    return Queue(
+    return RegionQueue(
         max_page_size=settings.max_page_size,
         max_browse_page_size=None if policy is None else policy.max_browse_page_size,
         use_consumer_priority=settings.use_consumer_priority,
@@ -47,7 +48,7 @@ class QueueDestination:
     """One queue. Every method runs inside a change of the broker (see outbox.Outbox).
 
     With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
-    the store has: everything that comes after the position ``frontier``. ``bytes``: of the messages in the core.
+    the store has: everything that comes after the position ``frontier``.
     ``recovered``: messages that were there when the broker started.
     """
 
@@ -56,6 +57,7 @@ class QueueDestination:
         self.destination = destination
         self.policy = policy
         self.core = core_queue(policy)
+        self.core.owner, self.core.destination = self, destination
         self.subscriptions: dict[int, Subscription] = {}
         self._spread: list[Subscription] = []
         self._start: Timer | None = None
@@ -65,11 +67,10 @@ class QueueDestination:
         self._made = broker.clock.now()
         self.watch = broker.slow_consumers.watch(self, policy)
         self.paused = False
-        self.bytes = 0
-        self._purged: set[int] = set()
         self._store = None if destination.kind.startswith("temp-") else broker.store
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
+        self.core.noting = self._store is not None and policy is not None and policy.persist_jms_redelivered
         self._frontier = NOWHERE
         self.behind = self.recovered = 0
         page = (policy or NO_POLICY).max_page_size
@@ -97,15 +98,14 @@ class QueueDestination:
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer and run the round it asks for."""
         info = subscription.info
-        number = self.core.add_consumer(
+        number = self.core.subscribe(
+            subscription,
             selector=subscription.selector,
             exclusive=info.exclusive,
             priority=info.priority,
             prefetch=subscription.prefetch,
             no_local=info.no_local,
             connection=info.connection_id,
-            name=info.consumer_id,
-            browser=info.browser,
         )
         subscription.queues[self] = number
         self.subscriptions[number] = subscription
@@ -125,30 +125,27 @@ class QueueDestination:
             timer.cancel()
         where, last = subscription.held.get(last_delivered or "", (None, 0))
         now = self.broker.clock.now()
-        if self._purged:
-            self._purged.difference_update(handle for _, handle in subscription.held.values())
         self._share()
-        deliveries = self.core.close(number, last_delivered=last if where is self else None, lost=lost, now=now)
+        known = last if where is self else None
+        posted = self.core.unsubscribe(number, last_delivered=known, lost=lost, now=now)
         del self.subscriptions[number]
-        for delivery in deliveries:
-            self._hand(delivery, now)
+        self._post(posted)
 
     # Messages
 
-    def put(self, message: Message) -> None:
+    def put(self, message: Message, now: int) -> None:
         """Take a message and run the round it asks for. One that has expired goes where expired messages go."""
-        now = self.broker.clock.now()
-        if 0 < message.expiration < now:
+        expiration = message.expiration
+        if 0 < expiration < now:
             self._unconsumed(message, expiry_cause(message), 0)
             return
         if self._store is None or not message.persistent or self._keep(message):
-            self.bytes += message.size
-            self.core.send(message, redeliveries=message.redelivery_counter)
-        if message.expiration:
+            self.core.put(message)
+        if expiration:
             self._plan_scan()
         if not self.subscriptions:
             self.broker.report(NoConsumer(self.destination, message))
-        self.run()
+        self.run(now)
 
     def _keep(self, message: Message) -> bool:
         """Put a message into the store; True if the core takes it too, now."""
@@ -178,8 +175,8 @@ class QueueDestination:
                 message = stored.message
                 self._sequences[id(message)] = stored.sequence
                 self._frontier = (-message.priority if self._by_priority else 0, stored.sequence)
-                self.bytes += message.size
-                self.core.send(message, redeliveries=stored.redeliveries, wake=False)
+                message.redelivery_counter = stored.redeliveries
+                self.core.put(message, False)
                 if message.expiration:
                     self._plan_scan()
             self.behind -= len(found)
@@ -192,7 +189,6 @@ class QueueDestination:
 
     def _gone(self, message: Message) -> None:
         """A message has left the queue for good."""
-        self.bytes -= message.size
         sequence = self._sequences.pop(id(message), None)
         if sequence is not None and self._store is not None:
             self._store.remove(self._number, sequence)
@@ -201,10 +197,7 @@ class QueueDestination:
         """Remove messages of the core, also those that consumers hold; return how many."""
         number = 0
         for handle in list(handles):
-            self._gone(self.core.object_of_handle(handle))
-            if self.core.holder_of(handle) is not None:
-                self._purged.add(handle)
-            self.core.remove_message(handle)
+            self._gone(self.core.take_off_message(handle))
             number += 1
         return number
 
@@ -219,55 +212,30 @@ class QueueDestination:
         self.core.resume()
         self.run()
 
-    def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
+    def acknowledge(
+        self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None, now: int
+    ) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
-        last = subscription.held.get(ack.last_message_id)
-        first = None if ack.first_message_id is None else subscription.held.get(ack.first_message_id)
-        if last is None or (ack.first_message_id is not None and first is None):
-            missing = ack.last_message_id if last is None else ack.first_message_id
-            raise JMSError(
-                f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} (kind {ack.kind})"
-            )
-        key = None
-        if transaction is not None and ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
+        if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
+            gone = self.core.answer(subscription, number, ack, now)
+            if self._sequences:
+                for message in gone:
+                    self._gone(message)
+            if self.core.news:
+                self._removed(ack.poison_cause, gone=True)
+        else:
             self._keys += 1
             key = (transaction.transaction_id, self._keys)
-        try:
-            messages = self.core.acknowledge(
-                number,
-                last[1],
-                kind=ack.kind,
-                first=None if first is None else first[1],
-                count=ack.message_count,
-                transaction=key,
-            )
-        except IllegalStateError as error:
-            raise JMSError(f"unmatched acknowledge: {error}") from error
-        subscription.slow = False
-        if ack.kind in (AckKind.STANDARD, AckKind.INDIVIDUAL, AckKind.POISON):
-            subscription.last_acknowledged = self.broker.clock.now()
-        if key is None:
-            for message in messages:
-                self._acknowledged(subscription, message)
-            self._removed(ack.poison_cause, gone=True)
-        elif transaction is not None:
+            messages = self.core.answer(subscription, number, ack, now, key)
             transaction.steps.append(Acknowledged(self, subscription, key, tuple(messages)))
-        self.run()
+        self.run(now)
 
     def commit(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is committed."""
-        self.core.commit(step.key)
-        for message in step.messages:
-            self._acknowledged(step.subscription, message)
-        self.run()
-
-    def _acknowledged(self, subscription: Subscription, message: Message) -> None:
-        _, handle = subscription.held.pop(message.message_id or "", (None, -1))
-        if handle in self._purged:
-            self._purged.discard(handle)
-        else:
+        for message in self.core.complete_transaction(step.key, step.subscription, step.messages):
             self._gone(message)
+        self.run()
 
     def rollback(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
@@ -280,24 +248,22 @@ class QueueDestination:
         now = self.broker.clock.now()
         self._top_up(self._pages)
         self._share()
-        for delivery in self.core.pull(number, timeout=pull.timeout, now=now):
-            self._hand(delivery, now)
+        self._post(self.core.pull(number, timeout=pull.timeout, now=now))
         consumer = subscription.info.consumer_id
         timer = self._pulls.pop(consumer, None)
         if timer is not None:
             timer.cancel()
         if pull.timeout > 0 and subscription.prefetch == 0:
             self._pulls[consumer] = self.broker.call_at(now + pull.timeout, lambda: self._pull_timeout(subscription))
-        self.run()
+        self.run(now)
 
     def _pull_timeout(self, subscription: Subscription) -> None:
         number = subscription.queues.get(self)
         if number is None:
             return
         now = self.broker.clock.now()
-        for delivery in self.core.pull_timeout(number):
-            self._hand(delivery, now)
-        self.run()
+        self._post(self.core.pull_timeout(number, now=now))
+        self.run(now)
 
     # Rounds
 
@@ -312,22 +278,31 @@ class QueueDestination:
         self.core.wakeup()
         self.run()
 
-    def run(self) -> None:
+    def run(self, now: int | None = None) -> None:
         """Make the rounds that were asked for and carry out what they decided."""
-        now = self.broker.clock.now()
+        if now is None:
+            now = self.broker.clock.now()
+        core = self.core
         if self._spread:
             self._share()
         while True:
             # With messages left in the store, round by round: each finds all that it could page in.
-            if self.behind:
+            behind = self.behind
+            if behind:
                 self._top_up(self._pages)
-            due = self.core.wakeups
-            for delivery in self.core.run(now, 1 if self.behind else -1):
-                self._hand(delivery, now)
-            self._removed("")
-            self._noticed()
-            if not self.behind or self.core.wakeups in (0, due):
+                behind = self.behind
+            due = core.wakeups if behind else 0
+            posted = core.run(now, 1 if behind else -1)
+            if posted:
+                self._post(posted)
+            if core.news:
+                self._removed("")
+                self._noticed()
+                self._plan_start()
+            if not behind or core.wakeups in (0, due):
                 break
+
+    def _plan_start(self) -> None:
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
             self._start = self.broker.call_at(starts, self.run)
@@ -346,27 +321,14 @@ class QueueDestination:
             own = self.core.credit(own_number)
             self.core.share_credit(own_number, held - own[0], extension)
 
-    def _hand(self, delivery: Delivery, now: int) -> None:
-        subscription = self.subscriptions[delivery.consumer]
-        outbox = self.broker.outbox
-        if delivery.message is None:
-            subscription.dispatch(outbox, None, None, 0)
-            return
-        message: Message = delivery.body.copy()
-        message.redelivery_counter = delivery.redeliveries
-        message.group_first_for_consumer = delivery.group_first
-        message.broker_out_time = now
-        if not subscription.info.browser:
-            if not delivery.redeliveries and self.policy is not None and self.policy.persist_jms_redelivered:
-                self._note_redelivery(delivery.body)
-            subscription.held[message.message_id or ""] = (self, delivery.message)
-            subscription.slow = False
-            if self.watch is not None:
-                self.watch.plan()
-        subscription.dispatch(outbox, self.destination, message, delivery.redeliveries)
+    def _post(self, posted: Posted) -> None:
+        """Hand out what the core decided, once the present change is over."""
+        self.broker.outbox.posted.extend(posted)
+        if self.watch is not None:
+            self.watch.plan()
 
     def _noticed(self) -> None:
-        """Consumers without credit, and selectors that could not be evaluated."""
+        """Consumers without credit, selectors that could not be evaluated, and first deliveries."""
         for message, selector in self.core.take_failed():
             for asking in self.subscriptions.values():
                 if asking.selector == selector:
@@ -376,6 +338,9 @@ class QueueDestination:
             subscription = self.subscriptions.get(number)
             if subscription is not None and self.broker.release != "5.17":
                 self.broker.report(SlowConsumer(self.destination, subscription.info))
+        if self.core.noting:
+            for message in self.core.take_noted():
+                self._note_redelivery(message)
 
     def _note_redelivery(self, message: Message) -> None:
         """persistJMSRedelivered: after a restart, what was dispatched once is redelivered."""
@@ -387,6 +352,7 @@ class QueueDestination:
         """Messages that left unconsumed: poison and expired ones become dead letters. gone: they were counted out."""
         for _, reason, message, redeliveries in self.core.take_removed():
             if not gone:
+                self.core.forget(message)
                 self._gone(message)
             self._unconsumed(message, expiry_cause(message) if reason == "expired" else cause, redeliveries)
 

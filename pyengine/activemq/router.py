@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 AnyDestination: TypeAlias = QueueDestination | TopicDestination
+DIRECT_KEPT = 4096
 
 
 def parts_of(destination: Destination) -> tuple[Destination, ...]:
@@ -62,6 +63,8 @@ class Router:
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
         self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
+        # Destinations of producers, by identity, that lead to one destination and no further.
+        self._direct: dict[int, tuple[Destination, AnyDestination, str]] = {}
         for given in virtual_destinations:
             kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
             virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
@@ -91,42 +94,56 @@ class Router:
         """Forget a destination that nobody consumes."""
         found = self.destinations.pop(destination, None)
         self._fed.clear()
+        self._direct.clear()
         if found is not None:
             found.dispose()
 
-    def route(self, destination: Destination, message: Message) -> None:
+    def route(self, destination: Destination, message: Message, now: int) -> None:
         """Send a message to every destination that ``destination`` names."""
-        message.broker_in_time = self._broker.clock.now()
         self._sent += 1
-        message.broker_sequence = self._sent
+        direct = self._direct.get(id(destination))
+        if direct is not None:
+            message.received(direct[2], self._sent, now)
+            direct[1].put(message, now)
+            return
         if "," not in destination.name:
-            message.destination = str(destination)
-            self._send(self.find(destination), message)
+            text = str(destination)
+            message.received(text, self._sent, now)
+            target = self.find(destination)
+            if not self._interceptors_of(target):
+                if len(self._direct) >= DIRECT_KEPT:
+                    self._direct.clear()
+                self._direct[id(destination)] = (destination, target, text)
+            self._send(target, message, now)
             return
         parts = parts_of(destination)
         for index, part in enumerate(parts):
             own = message if index == len(parts) - 1 else message.copy()
             own.original_destination = str(destination)
-            own.destination = str(part)
-            self._send(self.find(part), own)
+            own.received(str(part), self._sent, now)
+            self._send(self.find(part), own, now)
 
-    def _send(self, target: AnyDestination, message: Message) -> None:
+    def _interceptors_of(self, target: AnyDestination) -> tuple[VirtualTopic | _Composite, ...]:
         interceptors = self._interceptors.get(target.destination)
         if interceptors is None:
             interceptors = self._interceptors[target.destination] = tuple(
                 virtual for pattern, virtual in self._virtual if pattern.matches(target.destination)
             )
+        return interceptors
+
+    def _send(self, target: AnyDestination, message: Message, now: int) -> None:
+        interceptors = self._interceptors_of(target)
         if not interceptors:
-            target.put(message)
+            target.put(message, now)
             return
         for virtual in interceptors:
             if isinstance(virtual, VirtualTopic):
-                self._feed(virtual, target, message)
-                target.put(message.copy() if len(interceptors) > 1 else message)
-            elif self._forward(virtual, message):
-                target.put(message.copy())
+                self._feed(virtual, target, message, now)
+                target.put(message.copy() if len(interceptors) > 1 else message, now)
+            elif self._forward(virtual, message, now):
+                target.put(message.copy(), now)
 
-    def _feed(self, virtual: VirtualTopic, topic: AnyDestination, message: Message) -> None:
+    def _feed(self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int) -> None:
         """Copies for the consumer queues of a virtual topic, in the order in which the queues were made."""
         if virtual.local and message.broker_path is not None:
             return
@@ -149,14 +166,14 @@ class Router:
             if virtual.set_original_destination:
                 own.original_destination = message.destination
                 own.destination = str(queue.destination)
-            queue.put(own)
+            queue.put(own, now)
 
-    def _forward(self, composite: _Composite, message: Message) -> bool:
+    def _forward(self, composite: _Composite, message: Message, now: int) -> bool:
         """Copies for what a composite forwards to; True if the message goes on to the destination itself."""
         matching, goes_on = composite.rule.route(message)
         for index in matching:
             for part in composite.targets[index]:
                 own = message.copy()
                 own.original_destination = message.destination
-                self.route(part, own)
+                self.route(part, own, now)
         return goes_on

@@ -152,10 +152,10 @@ class TopicDestination:
         """Its consumers that are there."""
         return list(self.subscriptions)
 
-    def put(self, message: Message) -> None:
+    def put(self, message: Message, now: int) -> None:
         """Send a message to the subscriptions."""
         topics = self.broker.topics
-        outcomes = topics.region.send(self.number, message, now=self.broker.clock.now())
+        outcomes = topics.region.send(self.number, message, now=now)
         topics.carry_out(outcomes)
         topics.plan_tick()
         if message.expiration:

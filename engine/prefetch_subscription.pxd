@@ -1,0 +1,22 @@
+"""prefetch_subscription: one consumer as the broker keeps it (broker.region.PrefetchSubscription): what it was handed
+and has not acknowledged, by message id, and where its dispatches go.
+
+Invariants: ``held`` is in the order of handing out, and each value is (what handed it out, the handle there); with the
+route None nothing reaches the consumer any more.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.message cimport Message
+
+
+cdef class PrefetchSubscription:
+    cdef public object consumer_id
+    cdef public object route                  # who takes its dispatches; None: its connection is lost
+    cdef public bint browser
+    cdef public bint slow
+    cdef public int64_t last_acknowledged     # ms
+    cdef readonly dict held
+
+    cdef int give(self, list posted, object destination, Message message, int redeliveries) except -1

@@ -1,0 +1,27 @@
+"""region_queue: a queue of the broker's region: what Queue decides, said in the broker's terms: message ids,
+subscriptions and dispatches.
+
+Invariants: every consumer of the queue has its subscription in ``subscriptions``, under its id, and in ``at_slot``;
+``bytes`` is the size of the messages on the queue that were not taken off; ``purged`` are handles of messages that were
+taken off while a consumer holds them.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.exchange cimport MessageAck
+from pyengine._engine.message cimport Message
+from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.queue cimport Queue
+
+
+cdef class RegionQueue(Queue):
+    cdef public object owner
+    cdef public object destination
+    cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
+    cdef list at_slot
+    cdef set purged
+    cdef public bint noting                      # first deliveries are remembered in ``noted``
+    cdef list noted
+    cdef readonly int64_t bytes
+
+    cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1

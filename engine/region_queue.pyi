@@ -1,0 +1,44 @@
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeAlias
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.channel import MessageDispatch
+from pyengine._engine.exchange import MessageAck
+from pyengine._engine.message import Message
+from pyengine._engine.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.queue import Queue
+
+Posted: TypeAlias = list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]
+
+@disjoint_base
+class RegionQueue(Queue):
+    owner: Any
+    destination: Any
+    noting: bool
+    @property
+    def bytes(self) -> int: ...
+    def subscribe(self, subscription: PrefetchSubscription, **settings: Any) -> int: ...
+    def unsubscribe(
+        self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
+    ) -> Posted: ...
+    def put(self, message: Message, wake: bool = True) -> None: ...
+    def run(self, now: int = 0, limit: int = -1) -> Posted: ...  # type: ignore[override]
+    def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> Posted: ...  # type: ignore[override]
+    def pull_timeout(self, consumer: int, *, now: int = 0) -> Posted: ...  # type: ignore[override]
+    @property
+    def news(self) -> bool: ...
+    def take_noted(self) -> list[Message]: ...
+    def answer(
+        self,
+        subscription: PrefetchSubscription,
+        consumer: int,
+        ack: MessageAck,
+        now: int,
+        transaction: Hashable | None = None,
+    ) -> list[Message]: ...
+    def complete_transaction(
+        self, transaction: Hashable, subscription: PrefetchSubscription, messages: Iterable[Message]
+    ) -> list[Message]: ...
+    def take_off_message(self, handle: int) -> Message: ...
+    def forget(self, message: Message) -> None: ...

@@ -1,0 +1,169 @@
+"""A queue of the broker, its messages by id; see region_queue.pxd."""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+
+from pyengine._engine.exchange cimport MessageAck
+from pyengine._engine.message cimport Message
+from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.queue cimport INDIVIDUAL, POISON, STANDARD, Queue
+from pyengine._engine.pending cimport IN_FLIGHT
+from pyengine._engine.rounds cimport Handout
+
+from pyengine.errors import IllegalStateError, InvalidMessageError, JMSError
+
+
+cdef class RegionQueue(Queue):
+    """One queue of a broker with its subscriptions.
+
+    owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. noting:
+    remember which messages were handed out for the first time (``take_noted``). The settings are Queue's.
+
+    Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
+    the subscription and what it is to be given, with a copy of the message that has the counter,
+    JMSXGroupFirstForConsumer and JMSActiveMQBrokerOutTime of this delivery.
+    """
+
+    def __cinit__(self, **settings):
+        self.subscriptions = {}
+        self.at_slot = []
+        self.purged = set()
+        self.noted = []
+
+    def __reduce__(self):
+        raise TypeError("a queue of a broker cannot be pickled")
+
+    def subscribe(self, PrefetchSubscription subscription not None, **settings):
+        """Add a consumer (see add_consumer) with its subscription; return its id."""
+        cdef object consumer = self.add_consumer(name=subscription.consumer_id, browser=subscription.browser,
+                                                 **settings)
+        cdef int32_t slot = self.slot_of(consumer)
+        while len(self.at_slot) <= slot:
+            self.at_slot.append(None)
+        self.at_slot[slot] = self.subscriptions[consumer] = subscription
+        return consumer
+
+    def unsubscribe(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
+        """Remove a consumer (see close); return the dispatches made at once, to the others."""
+        cdef PrefetchSubscription subscription = self.subscriptions.pop(consumer)
+        if self.purged:
+            self.purged.difference_update([handle for where, handle in subscription.held.values()
+                                           if where is self.owner])
+        return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
+
+    def put(self, Message message not None, bint wake=True):
+        """Take a message and ask for a round; wake False: as one that was there before."""
+        if message._expiration < 0:
+            raise InvalidMessageError(
+                "JMSExpiration", message._expiration, f"must be a whole number from 0 to {INT64_MAX}")
+        self.enter(message, message._group_id, message._group_sequence, message._priority, message._expiration,
+                   message._connection_id, message._target_consumer_id, message._redelivery_counter)
+        self.bytes += message.size_in_bytes()
+        if not wake:
+            self.rounds_due -= 1
+
+    cdef list take_out(self, int64_t now):
+        cdef int64_t index
+        cdef list posted = []
+        cdef Handout* it
+        cdef Message sent, message
+        cdef PrefetchSubscription subscription
+        for index in range(self.out_size):
+            it = &self.out[index]
+            subscription = <PrefetchSubscription> self.at_slot[it.slot]
+            if it.handle < 0:
+                subscription.give(posted, None, None, 0)
+                continue
+            sent = <Message> self.object_of(it.message)
+            message = sent.copy()
+            message._redelivery_counter = it.redeliveries
+            message._group_first_for_consumer = it.group_first != 0
+            message._broker_out_time = now
+            if not subscription.browser:
+                if self.noting and not it.redeliveries:
+                    self.noted.append(sent)
+                subscription.held[message._message_id or ""] = (self.owner, it.handle)
+                subscription.slow = False
+            subscription.give(posted, self.destination, message, it.redeliveries)
+        self.out_size = 0
+        return posted
+
+    @property
+    def news(self):
+        """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs."""
+        return bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
+
+    def take_noted(self):
+        """With ``noting``: what was handed out for the first time since the last call."""
+        result, self.noted = self.noted, []
+        return result
+
+    def answer(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None, int64_t now,
+               transaction=None):
+        """What a consumer says of messages it holds; asks for rounds.
+
+        consumer: the subscription's id here. transaction: see acknowledge. Returns the messages acknowledged; without a
+        transaction those that are gone now and were not taken off before. Raises JMSError for a message that it does
+        not hold.
+        """
+        cdef int kind = ack.kind
+        cdef object last = subscription.held.get(ack.last_message_id)
+        cdef object first = None
+        cdef list messages, gone = []
+        if ack.first_message_id is not None:
+            first = subscription.held.get(ack.first_message_id)
+        if last is None or (first is None and ack.first_message_id is not None):
+            missing = ack.last_message_id if last is None else ack.first_message_id
+            raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
+                           f"(kind {ack.kind})")
+        try:
+            messages = self.settle(self.slot_of(consumer), self.message_of((<tuple> last)[1]),
+                                   -1 if first is None else self.message_of((<tuple> first)[1]), kind,
+                                   ack.message_count, transaction)
+        except IllegalStateError as error:
+            raise JMSError(f"unmatched acknowledge: {error}") from error
+        subscription.slow = False
+        if kind == STANDARD or kind == INDIVIDUAL or kind == POISON:
+            subscription.last_acknowledged = now
+        if transaction is not None:
+            return messages
+        for message in messages:
+            self.settled(subscription, message, gone)
+        return gone
+
+    def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
+        """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""
+        cdef list gone = []
+        self.commit(transaction)
+        for message in messages:
+            self.settled(subscription, message, gone)
+        return gone
+
+    cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1:
+        cdef object held = subscription.held.pop(message._message_id or "", None)
+        if self.purged and held is not None and (<tuple> held)[1] in self.purged:
+            self.purged.discard((<tuple> held)[1])
+        else:
+            self.bytes -= message.size_in_bytes()
+            gone.append(message)
+        return 0
+
+    def take_off_message(self, handle):
+        """Take a message off the queue; return it. One that a consumer holds keeps its place there."""
+        cdef int32_t number = self.message_of(handle)
+        cdef Message message = self.object_of(number)
+        if self.pending.at[number].whereabouts == IN_FLIGHT:
+            self.purged.add(handle)
+        self.bytes -= message.size_in_bytes()
+        self.take_off(number)
+        return message
+
+    def forget(self, Message message not None):
+        """A message left by itself, expired; its bytes are free."""
+        self.bytes -= message.size_in_bytes()
+
+    def _check(self):
+        """Assert the invariants of the queue and of its rooms."""
+        super()._check()
+        for consumer, subscription in self.subscriptions.items():
+            assert self.at_slot[self.slot_of(consumer)] is subscription
+        assert self.bytes >= 0
