@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memset
 
-from pyengine._engine.pending cimport IN_DOUBT, STORED, WAITING, Message
+from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
 from pyengine._engine.reasons cimport reason_of
 from pyengine._engine.rounds cimport Handout, Rounds
 
@@ -293,3 +293,30 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         if last[run]:
             lines.close(queue, run, start, stop, offset)
     return lines.arrays()
+
+
+def carried(list queues not None):
+    """What queues hold when a batch is over: ``(runs int32, sequences int64, in_flight bool)``, queue by queue and by
+    arrival number: every message that is here, also those that a consumer holds unacknowledged."""
+    cdef int64_t total = 0, index = 0
+    cdef int32_t run, message
+    cdef Rounds queue
+    for run in range(<int32_t> len(queues)):
+        queue = queues[run]
+        for message in range(queue.pending.slots):
+            total += queue.pending.at[message].whereabouts != NOWHERE
+    runs, sequences = np.empty(total, np.int32), np.empty(total, np.int64)
+    flying = np.empty(total, np.bool_)
+    cdef int32_t[::1] to_run = runs
+    cdef int64_t[::1] to_sequence = sequences
+    cdef unsigned char[::1] to_flying = flying.view(np.uint8)
+    for run in range(<int32_t> len(queues)):
+        queue = queues[run]
+        for message in range(queue.pending.slots):
+            if queue.pending.at[message].whereabouts != NOWHERE:
+                to_run[index] = run
+                to_sequence[index] = queue.pending.at[message].sequence
+                to_flying[index] = queue.pending.at[message].whereabouts == IN_FLIGHT
+                index += 1
+    order = np.lexsort((sequences, runs))
+    return runs[order], sequences[order], flying[order]

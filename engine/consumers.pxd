@@ -97,8 +97,10 @@ cdef class ConsumerList:
     cdef dict targets            # name -> number
 
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
+    cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
     cdef int leave(self, int32_t slot) except -1
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
+    cdef int32_t append_predicate(self) except -1
     cdef int free_predicate(self, int32_t predicate) except -1
     cdef int32_t class_for(self, object bits, int32_t target) except -1
     cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1

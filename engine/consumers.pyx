@@ -52,25 +52,27 @@ cdef class ConsumerList:
 
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1:
         cdef int32_t index, vacancy = -1
-        cdef int64_t before
         for index in range(self.predicate_count):
             if self.predicates[index].users == 0 and index:
                 vacancy = index if vacancy < 0 else vacancy
             elif self.questions[index] == (selector, connection):
                 return index
-        index = vacancy
-        if index < 0:
-            index = self.predicate_count
-            before = index * <int64_t> sizeof(Predicate)
-            self.predicates = <Predicate*> larger(self.predicates, before, before + sizeof(Predicate))
-            self.questions.append(None)
-            if index >= self.word_count * 64:
-                self.widen(self.word_count + 1)
-            self.predicate_count = index + 1
+        index = vacancy if vacancy >= 0 else self.append_predicate()
         self.predicates[index].users = 0
         self.predicates[index].open = 0
         self.predicates[index].connection = connection
         self.questions[index] = (selector, connection)
+        return index
+
+    cdef int32_t append_predicate(self) except -1:
+        cdef int32_t index = self.predicate_count
+        cdef int64_t before = index * <int64_t> sizeof(Predicate)
+        self.predicates = <Predicate*> larger(self.predicates, before, before + sizeof(Predicate))
+        self.predicates[index].connection = -1
+        self.questions.append(None)
+        if index >= self.word_count * 64:
+            self.widen(self.word_count + 1)
+        self.predicate_count = index + 1
         return index
 
     cdef int widen(self, int32_t words) except -1:
@@ -140,7 +142,10 @@ cdef class ConsumerList:
         return self.targets.setdefault(name, len(self.targets))
 
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1:
-        cdef int32_t slot, predicate = self.predicate_for(selector, connection if no_local else -1)
+        return self.settle_in(self.predicate_for(selector, connection if no_local else -1), connection)
+
+    cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1:
+        cdef int32_t slot
         cdef int64_t before = self.slots
         cdef int32_t* order
         if self.vacant:

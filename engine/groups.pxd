@@ -26,6 +26,7 @@ cdef enum GroupMapForm:
 
 cdef class GroupMap:
     cdef readonly str kind            # "simple" | "bucket" | "cached"
+    cdef readonly str factory         # as it was asked for
     cdef readonly int capacity        # cached: groups remembered; bucket: groups displayed
     cdef readonly int buckets         # bucket: how many
     cdef GroupMapForm form

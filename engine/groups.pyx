@@ -55,6 +55,7 @@ cdef class GroupMap:
         self.capacity = options["cacheSize"]
         self.buckets = options["bucketCount"]
         self.form = [SIMPLE, BUCKET, CACHED][_KINDS.index(self.kind)]
+        self.factory = factory
         self.names = []
         self.handles = {}
         self.eldest = self.youngest = -1
@@ -304,35 +305,10 @@ cdef class GroupMap:
             total += self.owner[key] >= 0
         return total
 
-    def snapshot(self):
-        """What ``restore`` needs: plain lists and dicts, eldest access first."""
-        return {
-            "names": list(self.names),
-            "owners": {key: self.owner[key] for key in range(self.keys) if self.owner[key] >= 0},
-            "listed": [] if self.form == SIMPLE else [
-                (self.handles[name], slot) for name, slot in self.owners().items()],
-            "counts": [self.counts[slot] for slot in range(self.slots)],
-        }
-
-    def restore(self, dict state not None):
-        """Take over a snapshot of a map of the same kind; this one must be new."""
-        if self.size:
-            raise InvalidTopologyError("a snapshot can be restored only into a new map", key="restore")
-        for name in state["names"]:
-            self.intern(name)
-        self.reserve_slots(len(state["counts"]))
-        for handle, slot in state["listed"]:
-            self.shown[<int32_t> handle] = slot
-            self.enlist(handle)
-        for key, slot in state["owners"].items():
-            self.owner[<int32_t> key] = slot
-        for slot, total in enumerate(state["counts"]):
-            self.counts[<int32_t> slot] = total
-
     def __reduce__(self):
-        options = {"simple": "", "cached": f"?cacheSize={self.capacity}",
-                   "bucket": f"?bucketCount={self.buckets}&cacheSize={self.capacity}"}[self.kind]
-        return _rebuild, (self.kind + options, self.snapshot())
+        from pyengine._engine.snapshot import write_groups
+
+        return _rebuild, (self.factory, write_groups(self))
 
     def _check(self):
         """Assert the invariants of groups.pxd."""
@@ -358,6 +334,8 @@ cdef class GroupMap:
 
 
 def _rebuild(factory, state):
+    from pyengine._engine.snapshot import read_groups
+
     cdef GroupMap result = GroupMap(factory)
-    result.restore(state)
+    read_groups(result, state)
     return result

@@ -117,6 +117,7 @@ cdef class Pending:
     cdef int32_t late_room
 
     cdef int32_t allot(self) except -1
+    cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
     cdef int discard(self, int32_t message) except -1
     cdef void store(self, int32_t message) noexcept nogil
     cdef int32_t page_in(self) noexcept nogil                 # next of the cursor, taken out of it; -1 empty

@@ -80,6 +80,10 @@ cdef class Pending:
             self.slots = room
         message = self.vacant
         self.vacant = self.at[message].next
+        self.clear(message)
+        return message
+
+    cdef void clear(self, int32_t message) noexcept nogil:
         self.at[message].body = NULL
         self.at[message].paged = -1
         self.at[message].bucket = -1
@@ -88,7 +92,6 @@ cdef class Pending:
         self.at[message].group_first = 0
         self.at[message].acknowledged = 0
         self.at[message].errors = 0
-        return message
 
     cdef int discard(self, int32_t message) except -1:
         cdef PyObject* body = self.at[message].body

@@ -44,6 +44,7 @@ class Queue(Rounds):
         connection: Hashable | None = None,
         name: Hashable | None = None,
         browser: bool = False,
+        matching: Iterable[int] | None = None,
     ) -> int: ...
     def close(
         self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
@@ -129,3 +130,6 @@ class Queue(Rounds):
         arrivals: ArrayLike | None = None,
         acknowledge: Literal["at_once", "never"] | Iterable[int] = "at_once",
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    def snapshot(self, *, save: Callable[[Any], bytes] | None = None) -> bytes: ...
+    @classmethod
+    def restore(cls, data: bytes, *, load: Callable[[bytes], Any] | None = None) -> Queue: ...

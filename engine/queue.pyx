@@ -15,10 +15,14 @@ from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message
 from pyengine._engine.reasons cimport held_arrays, reason_of, verdict_of
 from pyengine._engine.rounds cimport Handout, Rounds
+from pyengine._engine.snapshot cimport read_queue, write_queue
 
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.rounds import whole_number
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SelectorEvaluationError
+from pyengine._engine.snapshot import settings_of
+from pyengine.errors import (
+    IllegalStateError, InvalidMessageError, InvalidTopologyError, SelectorEvaluationError, SnapshotError
+)
 
 cdef object ABSENT = object()
 
@@ -62,12 +66,15 @@ cdef class Queue(Rounds):
     """
 
     def add_consumer(self, *, object selector=None, bint exclusive=False, object priority=0, object prefetch=1000,
-                     bint no_local=False, object connection=None, object name=None, bint browser=False):
+                     bint no_local=False, object connection=None, object name=None, bint browser=False,
+                     object matching=None):
         """Add a consumer and ask for a wakeup; return its id (0, 1, ... in order of arrival, never used again).
 
         selector: None, a Selector, or any callable from the sent object to bool; equal selectors are asked once per
         message. priority: -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages
-        sent on the same ``connection`` (any hashable). name: what messages sent with ``target`` mean.
+        sent on the same ``connection`` (any hashable). name: what messages sent with ``target`` mean. matching: arrival
+        numbers of the messages here that selector and no_local let pass, for messages that are here without their
+        objects (``offer_batch``); the selector is not asked then.
         """
         cdef int32_t slot, number = -1
         whole_number("consumer.priority", priority, -128, 127)
@@ -76,7 +83,7 @@ cdef class Queue(Rounds):
             number = self.connection_number(connection)
         elif no_local:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
-        slot = self.join(selector, number, no_local)
+        slot = self.join(selector, number, no_local, None if matching is None else set(matching))
         self.consumers.at[slot].priority = priority
         self.consumers.at[slot].prefetch = prefetch
         self.consumers.at[slot].exclusive = exclusive
@@ -652,3 +659,30 @@ cdef class Queue(Rounds):
         if acknowledge == "never":
             prompt = set()
         return offer(self, size, groups, group_sequences, priorities, expirations, matches, arrivals, prompt)
+
+    def snapshot(self, *, object save=None):
+        """Everything this queue carries, as bytes: versioned, checksummed, and about ten bytes a message.
+
+        A queue that ``restore`` makes of them goes on exactly as this one. Consumer ids, message handles and selector
+        bits stay valid there; handles of ``intern_groups`` do not. Objects sent, selectors, connections and names are
+        written as they are if they are None, bool, int, float, str, bytes, a tuple of these or a Selector; for any
+        other ``save(object)`` gives the bytes, or a reference of the caller's. Raises SnapshotError without it.
+        """
+        return write_queue(self, save)
+
+    @classmethod
+    def restore(cls, bytes data not None, *, object load=None):
+        """The queue of a snapshot, with the settings it had. load: bytes of ``save`` -> the object.
+
+        Raises SnapshotError for bytes that are damaged, cut off, of another version, or no snapshot of a queue.
+        """
+        reader, settings = settings_of(data, load)
+        try:
+            queue = cls(**settings)
+        except InvalidTopologyError as error:
+            raise SnapshotError("its settings are not those of a queue") from error
+        read_queue(queue, reader)
+        return queue
+
+    def __reduce__(self):
+        raise TypeError("a queue holds objects of its caller: snapshot(save=...) and Queue.restore(load=...) carry it")

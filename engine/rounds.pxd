@@ -74,7 +74,7 @@ cdef class Rounds:
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
 
     # Who is there
-    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1
     cdef int name_consumer(self, int32_t slot, object name) except -1
     cdef int32_t slot_of(self, object consumer) except -1
     cdef int note_failure(self, int32_t message, object selector) except -1

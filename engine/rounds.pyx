@@ -62,8 +62,8 @@ cdef class Rounds:
         free(self.out)
         free(self.fresh)
 
-    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1:
-        # A question nobody asked before is put to every message here, once.
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1:
+        # A question nobody asked before is put to every message here, once; ``matching``: or its answer is known.
         cdef int32_t predicate, message
         cdef Message* at = self.pending.at
         cdef dict moved = {}
@@ -71,19 +71,23 @@ cdef class Rounds:
         cdef bint known = any(
             [self.consumers.questions[index] == asked and self.consumers.predicates[<int32_t> index].users > 0
              for index in range(self.consumers.predicate_count)])
-        cdef list matching = []
+        cdef list found = []
         if not known:
             for message in range(self.pending.slots):
                 if at[message].whereabouts != NOWHERE:
+                    if matching is not None:
+                        if at[message].sequence in matching:
+                            found.append(message)
+                        continue
                     if selector is not None and at[message].body == NULL:
                         raise IllegalStateError(
                             "a new selector cannot be asked of messages that wait without their objects; "
-                            "add every consumer before offer_batch, or give it the messages")
+                            "add every consumer before offer_batch, or say with matching= which it takes")
                     if self.ask(message, selector, connection if no_local else -1):
-                        matching.append(message)
+                        found.append(message)
         cdef int32_t slot = self.consumers.join(selector, connection, no_local)
         predicate = self.consumers.at[slot].predicate
-        for number in matching:
+        for number in found:
             message = number
             if at[message].match not in moved:
                 moved[at[message].match] = self.consumers.class_for(

@@ -192,6 +192,21 @@ class IllegalStateError(PyengineError, RuntimeError):
     """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
 
 
+class SnapshotError(PyengineError, ValueError):
+    """Carried state that cannot be read or written: another version, another topology, damaged bytes, a wrong folder.
+
+    position: the byte at which it stops making sense, -1 where that says nothing.
+    """
+
+    def __init__(self, problem: str, position: int = -1) -> None:
+        self.problem = problem
+        self.position = position
+        super().__init__(problem, position)
+
+    def __str__(self) -> str:
+        return self.problem if self.position < 0 else f"{self.problem} (at byte {self.position})"
+
+
 class JMSError(PyengineError, RuntimeError):
     """The broker or the client library refuses an operation (jakarta.jms.JMSException and what has no class below)."""
 
