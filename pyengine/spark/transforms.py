@@ -18,6 +18,8 @@ from pyengine.topology.model import TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from pyengine.rocketmq.dispatch import ConsumerGroups
+
 DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
 
@@ -95,9 +97,16 @@ class Subscribers:
 
 
 def dispatch(
-    df: DataFrame, topology: Topology, *, row: Column | str | None = None, partitions: int | None = None
+    df: DataFrame,
+    topology: Topology | ConsumerGroups,
+    *,
+    row: Column | str | None = None,
+    partitions: int | None = None,
 ) -> DataFrame:
     """Who gets each row as a message, or why nobody does.
+
+    topology: queues and topics of ActiveMQ, or RocketMQ's consumer groups (pyengine.rocketmq.dispatch), whose answer
+    has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
 
     df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
     column of whole numbers, each once, that gives the order in which rows were sent; without it the rows are taken in
@@ -119,6 +128,9 @@ def dispatch(
     require_spark()
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    if not isinstance(topology, Topology):
+        return _consume(df, topology, row, partitions)
 
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import ROW, message_schema
@@ -143,6 +155,20 @@ def dispatch(
         Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
     )
     return assign(messages, topology, partitions)
+
+
+def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from pyengine.backlog.messages import ROW
+    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA
+
+    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
+    read = [F.col(quoted(name)) for name in groups.columns_read(df.columns)]
+    rows = df.select(*read, number.cast("bigint").alias(ROW))
+    rows = rows.repartition(partitions) if partitions else rows
+    return rows.mapInArrow(Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))
 
 
 def assign(messages: DataFrame, topology: Topology, partitions: int | None = None) -> DataFrame:
@@ -194,6 +220,21 @@ class Preparation:
                 lost[REJECT] = [f"{reject.column} = {reject.value!r}: {reject.reason}" for reject in rejects]
                 for table in (made, pa.Table.from_pydict(lost, schema)):
                     yield from table.cast(schema).combine_chunks().to_batches()
+
+
+class Consumption:
+    """What a worker runs to say which clients of RocketMQ's consumer groups get its rows."""
+
+    def __init__(self, groups: ConsumerGroups) -> None:
+        self.groups = groups
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyengine.backlog.messages import ROW
+        from pyengine.rocketmq.dispatch import dispatch_messages
+
+        with sent_to_driver():
+            for batch in batches:
+                yield from dispatch_messages(self.groups, batch, batch.column(ROW)).to_batches()
 
 
 class Assignment:

@@ -15,6 +15,8 @@ from pyengine.activemq.dispatch import dispatch_table
 from pyengine.activemq.events import MessageDiscarded
 from pyengine.backlog.messages import to_messages
 from pyengine.clock import ManualClock
+from pyengine.rocketmq import sql
+from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 from pyengine.spark.transforms import dispatch
 from pyengine.topology import Consumer, Source, TimeColumn, Topology
 from pyengine.topology.policy import (
@@ -193,3 +195,26 @@ def test_a_topology_with_topics_is_read_from_toml() -> None:
     assert topology.consumers_of("topic://p.eu") == topology.consumers
     assert topology.consumers_of("p.eu") == ()
     assert topology.topic_prefetch_under(topology.topic_policy(topology.consumers[0]), topology.consumers[0]) == 7
+
+
+def test_consumer_groups_of_rocketmq_on_spark(spark: Any) -> None:
+    queues = [("t", "broker-a", number) for number in range(5)]
+    groups = ConsumerGroups(
+        queues,
+        [ConsumerGroup("g", ("c1", "c2"), {"t": "A"}), ConsumerGroup("h", ("d",), {"t": sql("n > 3")})],
+        MessageColumns(tags="tags"),
+    )
+    table = pa.table(
+        {
+            "topic": ["t", "t", "x"] * 30,
+            "queue_id": pa.array([n % 7 for n in range(90)], pa.int32()),
+            "tags": ["A", None, "B", "\U0001f600"] * 22 + ["A", "A"],
+            "n": pa.array([n % 6 if n % 5 else None for n in range(90)], pa.int32()),
+            "number": pa.array(range(90), pa.int64()),
+        }
+    )
+    expected = dispatch_messages(groups, table, range(90))
+    found = spark.createDataFrame(table).transform(dispatch, groups, row="number", partitions=7).toArrow()
+    order = [("row", "ascending"), ("group", "ascending")]
+    assert found.cast(expected.schema).sort_by(order) == expected
+    assert set(expected.column("reason").to_pylist()) == {None, "filtered", "unknown_queue"}
