@@ -1,7 +1,8 @@
 """packed: many messages as rows of native slots that own their text, so that programs run over them without the GIL.
 
 Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie in ``texts``, lists and maps in
-``objects``, equal texts once; names are interned str, each once; nothing changes after construction.
+``objects``, equal texts once; names are interned str, each once; nothing changes after construction but ``columns``,
+which says some of it again.
 """
 
 from pyengine._engine.value cimport Value
@@ -23,6 +24,7 @@ cdef class PackedMessages:
     cdef list objects
     cdef tuple bodies                     # row -> body for XPATH; None: no row has one
     cdef dict slots                       # name -> slot
+    cdef object columns                   # packed_columns: the slots that are columns by now; None
 
     cdef int slot_of(self, str name) except -2                # -1: it has none
     cdef bint knows(self, str name, bint every_text)

@@ -216,7 +216,7 @@ cdef class PackedMessages:
 
     @property
     def nbytes(self):
-        """Bytes of native memory: 16 a value, and the texts."""
+        """Bytes of native memory: 16 a value, and the texts; without the columns that selectors have asked for."""
         return self.rows * self.width * sizeof(Value) + self.text_bytes
 
     def row(self, Py_ssize_t index):
@@ -238,6 +238,8 @@ cdef class PackedMessages:
         cdef Py_ssize_t index
         cdef const Value* value
         assert len(self.names) == len(set(self.names)) == self.width
+        if self.columns is not None:
+            self.columns._check()
         for index in range(self.rows * self.width):
             value = &self.values[index]
             assert NULL_VALUE <= value.type <= OBJECT

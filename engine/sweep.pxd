@@ -1,5 +1,7 @@
 """sweep: one program asked of all packed messages, leaf by leaf over blocks of rows, without the GIL.
 
+Where every slot that the program reads is a column (packed_columns) the columns answer.
+
 Invariants: a row waits before one leaf at most, and only before leaves not asked yet; what a leaf remembers of a text
 is what it answers on it.
 """

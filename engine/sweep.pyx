@@ -5,7 +5,10 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int8_t, uint8_t, uint16_t
 from libc.string cimport memset
 
+from pyengine._engine.arrow cimport Columns
+from pyengine._engine.columns cimport mask_columns, truth_columns
 from pyengine._engine.packed cimport TEXT_ALIGNMENT, PackedMessages
+from pyengine._engine.packed_columns cimport packed_columns
 from pyengine._engine.program cimport (
     ACCEPT,
     ARITHMETIC,
@@ -100,7 +103,7 @@ cdef class Sweep:
     cdef uint8_t** memory          # by leaf: Truth by place of a text, or NOT_ASKED; NULL: it does not remember
     cdef Py_ssize_t single         # rows before this one are asked one by one
 
-    def __cinit__(self, Program program, PackedMessages messages, bint missing_is_null):
+    def __cinit__(self, Program program, PackedMessages messages):
         cdef int slot, at
         self.program = program
         self.messages = messages
@@ -115,8 +118,6 @@ cdef class Sweep:
             name = program.names[slot]
             self.gathered[slot] = program.defaults[slot]
             self.places[slot] = messages.slot_of(name)
-            if self.places[slot] < 0 and not missing_is_null and not messages.knows(name, program.every_text):
-                raise MissingColumnError(name, messages.names, "the packed messages")
         for at in range(program.leaf_count):
             self.waiting[at].count = 0
             if TEXT <= program.leaves[at].kind <= PATTERN and messages.text_bytes <= MOST_TEXT:
@@ -362,12 +363,24 @@ cdef class Sweep:
 
 
 cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null):
-    cdef Sweep sweep = Sweep(program, messages, missing_is_null)
     cdef bint evaluating = question == EVALUATE
-    cdef object answer = numpy.empty(messages.rows, TRUTHS if evaluating else FLAGS)
+    cdef Columns columns
+    cdef Sweep sweep
+    cdef object answer
     cdef int8_t* answers
     cdef Py_buffer buffer
     cdef Py_ssize_t row = 0
+    if not missing_is_null and not messages.complete:
+        for name in program.names:
+            if messages.slot_of(name) < 0 and not messages.knows(name, program.every_text):
+                raise MissingColumnError(name, messages.names, "the packed messages")
+    columns = packed_columns(messages, program)
+    if columns is not None:
+        if evaluating:
+            return truth_columns(program, columns, "null")
+        return mask_columns(program, columns, "raise" if question == MATCH_OR_RAISE else "reject", "null")
+    sweep = Sweep(program, messages)
+    answer = numpy.empty(messages.rows, TRUTHS if evaluating else FLAGS)
     if not messages.rows:
         return answer
     PyObject_GetBuffer(answer, &buffer, PyBUF_WRITABLE)

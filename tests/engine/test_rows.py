@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -36,6 +37,20 @@ VALUES = st.one_of(
     st.sampled_from([True, False, None, numpy.int8(3), numpy.int16(-3), numpy.float32(2.5), numpy.int64(7)]),
 )
 
+KINDS: tuple[tuple[Any, ...], ...] = (
+    ("blue", "black", "r\u00f6d", "\u4e2d", "\U0001f600", "\ud83d", "\ud83d\ude00", "", "blue" * 5),
+    (0, 1, -1, 3, 2500, 2501, 2**31 - 1, -(2**31)),
+    (2**31, -(2**40), 2**63 - 1, -(2**63)),
+    (0.0, -0.0, 2.5, 1e300, float("inf"), float("nan"), 2501.0),
+    (True, False),
+    tuple(numpy.int8(value) for value in (3, -3, 127)),
+    tuple(numpy.int16(value) for value in (3, -3, 2501)),
+    tuple(numpy.float32(value) for value in (2.5, 0.1, -0.0, float("nan"))),
+    (pyengine.Char("b"), "blue"),
+    (None,),
+    (3, 2**40, 2.5, None),
+)
+
 
 def fresh_key(name: str) -> str:
     """The same name as another object, as a parser makes it."""
@@ -49,7 +64,7 @@ def answer(selector: pyengine.Selector, message: Any) -> object:
         return error.problem
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.tuples(st.dictionaries(st.sampled_from(NAMES[:4]), VALUES), st.permutations(NAMES), st.booleans()),
@@ -70,6 +85,38 @@ def test_every_shape_of_row_answers_alike(drawn: list[tuple[dict[str, Any], list
     assert selector.mask(rows, on_error="reject").tolist() == [found is True for found in expected]
     assert selector.mask(PackedMessages(rows), on_error="reject").tolist() == [found is True for found in expected]
     selector._check()
+
+
+def truth(selector: pyengine.Selector, message: Any) -> int:
+    try:
+        found = selector.evaluate(message)
+    except pyengine.SelectorEvaluationError:
+        return -2
+    return -1 if found is None else int(found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.integers(0, 200), st.sampled_from([*TEXTS, "color > price", "color = qty OR weight = price"]))
+def test_packed_messages_of_one_type_a_name_answer_alike(data: st.DataObject, count: int, text: str) -> None:
+    """Slots of one type are asked as columns, others row by row."""
+    kinds = [data.draw(st.sampled_from(KINDS)) for _ in NAMES]
+    draw = Random(count)
+    rows = [
+        {name: draw.choice(kind) for name, kind in zip(NAMES, kinds, strict=True) if draw.random() < 0.8}
+        for _ in range(count)
+    ]
+    selector = pyengine.Selector(text)
+    packed = PackedMessages(rows)
+    for _ in range(2):
+        assert selector.truth(packed).tolist() == [truth(selector, row) for row in rows]
+        expected = [answer(selector, row) for row in rows]
+        assert selector.mask(packed, on_error="reject").tolist() == [found is True for found in expected]
+    errors = [row for row, found in enumerate(expected) if not isinstance(found, bool)]
+    if errors:
+        with pytest.raises(pyengine.SelectorEvaluationError) as caught:
+            selector.mask(packed)
+        assert (caught.value.row, caught.value.problem) == (errors[0], expected[errors[0]])
+    packed._check()
 
 
 def test_a_name_is_found_wherever_it_moves() -> None:
