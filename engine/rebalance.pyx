@@ -91,12 +91,12 @@ def may_force_unlock(process_queue not None, int64_t now):
     return process_queue.dropped and now > process_queue.last_lock_timestamp + UNLOCK_DELAY
 
 
-def shared_threshold(int64_t for_topic, int64_t queues, int64_t current):
+def shared_threshold(int64_t for_topic, int64_t queues):
     """The new per-queue threshold: the topic's divided by all queues of the consumer, at least 1 (spec 2.7).
 
-    for_topic: -1 switches it off. queues: size of the whole table; 0 changes nothing. current: what it is now.
+    None if it stays: for_topic is -1, which switches it off, or the whole table has no queues.
     """
-    return current if for_topic == -1 or queues == 0 else max(1, for_topic // queues)
+    return None if for_topic == -1 or queues == 0 else max(1, for_topic // queues)
 
 
 cdef class RebalanceTimer:

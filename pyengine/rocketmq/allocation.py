@@ -7,6 +7,7 @@ which the real rebalance hands them over (spec rocketmq 3.0).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from pyengine._engine import allocation as core
 from pyengine._engine.hash_code import queue_hash_code
 from pyengine.errors import AllocationError, did_you_mean
+
+log = logging.getLogger("pyengine.rocketmq")
 
 Owners: TypeAlias = npt.NDArray[np.int32]
 
@@ -80,7 +83,12 @@ def sort_client_ids(client_ids: Sequence[str]) -> list[str]:
     return sorted(client_ids, key=_utf16)
 
 
-def _is_member(client_id: str | None, queues: Sequence[MessageQueue] | None, client_ids: Sequence[str] | None) -> bool:
+def _is_member(
+    group: str | None,
+    client_id: str | None,
+    queues: Sequence[MessageQueue] | None,
+    client_ids: Sequence[str] | None,
+) -> bool:
     """The checks that all strategies but CONFIG share; False: the client is not in the list and owns nothing."""
     if not client_id:
         raise AllocationError("client_id", client_id, "currentCID is empty")
@@ -88,7 +96,10 @@ def _is_member(client_id: str | None, queues: Sequence[MessageQueue] | None, cli
         raise AllocationError("queues", queues, "mqAll is null or mqAll empty")
     if not client_ids:
         raise AllocationError("client_ids", client_ids, "cidAll is null or cidAll empty")
-    return client_id in client_ids
+    if client_id in client_ids:
+        return True
+    log.info("[BUG] ConsumerGroup: %s The consumerId: %s not in cidAll: [%s]", group, client_id, ", ".join(client_ids))
+    return False
 
 
 def _first_positions_only(owners: Owners, client_ids: Sequence[str]) -> Owners:
@@ -110,7 +121,7 @@ class AllocateMessageQueueAveragely:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues of one client. Raises AllocationError with the real class's text."""
-        return _share(self, client_id, queues, client_ids)
+        return _share(self, group, client_id, queues, client_ids)
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
         """The owner of every queue."""
@@ -127,7 +138,7 @@ class AllocateMessageQueueAveragelyByCircle:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues of one client. Raises AllocationError with the real class's text."""
-        return _share(self, client_id, queues, client_ids)
+        return _share(self, group, client_id, queues, client_ids)
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
         """The owner of every queue."""
@@ -148,7 +159,7 @@ class AllocateMessageQueueByMachineRoom:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues of one client. Raises AllocationError with the real class's text."""
-        return _share(self, client_id, queues, client_ids)
+        return _share(self, group, client_id, queues, client_ids)
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
         """The owner of every queue."""
@@ -214,7 +225,7 @@ class AllocateMessageQueueConsistentHash:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues of one client. Raises AllocationError with the real class's text."""
-        return _share(self, client_id, queues, client_ids)
+        return _share(self, group, client_id, queues, client_ids)
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
         """The owner of every queue."""
@@ -248,7 +259,7 @@ class AllocateMachineRoomNearby:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The client's share of its own room, then of each room without clients, rooms in Java's string order."""
-        if not _is_member(client_id, queues, client_ids):
+        if not _is_member(group, client_id, queues, client_ids):
             return []
         assert client_id is not None
         queues_in, clients_in = self._rooms(queues, client_ids)
@@ -292,12 +303,13 @@ class AllocateMachineRoomNearby:
 
 def _share(
     strategy: Strategy,
+    group: str | None,
     client_id: str | None,
     queues: Sequence[MessageQueue],
     client_ids: Sequence[str],
 ) -> list[MessageQueue]:
     """One client's queues out of the whole plan, in the order of the queues."""
-    if not _is_member(client_id, queues, client_ids):
+    if not _is_member(group, client_id, queues, client_ids):
         return []
     position = list(client_ids).index(client_id or "")
     return [queues[i] for i in np.flatnonzero(strategy.plan(queues, client_ids) == position).tolist()]
@@ -344,5 +356,5 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
 
     The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
     """
-    _is_member(client_ids[0] if client_ids else "-", queues, client_ids)
+    _is_member(None, client_ids[0] if client_ids else "-", queues, client_ids)
     return named_strategy(strategy).plan(queues, client_ids)

@@ -191,7 +191,7 @@ class ConsumeMessageConcurrentlyService:
                 )
                 continue
             try:
-                member.send_message_back(message, delay_level)
+                member.send_message_back(message, delay_level, request.queue)
             except PyengineError as error:
                 log.error("sendMessageBack exception, group: %s msg: %s", member.group, message, exc_info=error)
                 kept.append(message)
@@ -218,7 +218,7 @@ class ConsumeMessageConcurrentlyService:
                     log.error("send expired msg exception", exc_info=error)
                     continue
                 log.info(
-                    "send expire msg back. topic=%s, msgId=%s, storeHost=%s, queueId=%s, queueOffset=%s",
+                    "send expire msg back. topic=%s, msgId=%s, storeHost=/%s, queueId=%s, queueOffset=%s",
                     message.topic,
                     message.msg_id,
                     message.store_host,

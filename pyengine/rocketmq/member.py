@@ -18,6 +18,7 @@ from pyengine.rocketmq.consume_status import ConsumeStatistics
 from pyengine.rocketmq.listener import MessageListenerOrderly
 from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.message import (
+    PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_RECONSUME_TIME,
@@ -325,28 +326,36 @@ class GroupMember:
         for message in messages:
             message.topic = restored_topic(message.topic, message.properties.get(PROPERTY_RETRY_TOPIC), group_topic)
 
-    def send_message_back(self, message: MessageExt, delay_level: int) -> None:
-        """Give a message back to the broker, as a message to the retry topic if that fails. Raises what that raises."""
+    def send_message_back(self, message: MessageExt, delay_level: int, queue: MessageQueue | None = None) -> None:
+        """Give a message back to the broker, as a message to the retry topic if that fails. Raises what that raises.
+
+        queue: where it came from, for the log.
+        """
         try:
             self.running.api.consumer_send_message_back(self.group, message, delay_level, self.max_reconsume_times())
         except PyengineError as error:
             log.error(
-                "Failed to send message back, consumerGroup=%s, brokerName=%s, message=%s",
+                "Failed to send message back, consumerGroup=%s, brokerName=%s, mq=%s, message=%s",
                 self.group,
                 message.broker_name,
+                "null" if queue is None else queue,
                 message,
                 exc_info=error,
             )
             self.send_to_retry_topic(message, self.max_reconsume_times())
 
     def send_to_retry_topic(self, message: MessageExt, max_reconsume_times: int) -> None:
-        """Send a copy of the message to the group's retry topic. Raises PyengineError where it cannot be stored."""
-        properties = dict(message.properties)
-        properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.msg_id)
+        """Send a copy of the message to the group's retry topic. Raises PyengineError where it cannot be stored.
+
+        The copy's properties are the message's own, as in the real client: they stay with a message that is kept.
+        """
+        properties = message.properties
+        if not properties.get(PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
+            properties[PROPERTY_ORIGIN_MESSAGE_ID] = message.msg_id
         properties[PROPERTY_RETRY_TOPIC] = message.topic
         properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
         properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
         properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
+        properties[PROPERTY_DELAY_TIME_LEVEL] = str(3 + message.reconsume_times)
         copy = Message(retry_topic(self.group), message.body, properties=properties, flag=message.flag)
-        copy.delay_time_level = 3 + message.reconsume_times
         self.running.api.send_message(INNER_PRODUCER_GROUP, copy)

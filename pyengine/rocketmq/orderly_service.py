@@ -152,7 +152,7 @@ class ConsumeMessageOrderlyService:
         began = member.clock.now()
         status: ConsumeOrderlyStatus | None = None
         raised = False
-        member.rebalancing.listener_begins(queue)
+        member.rebalancing.listener_begins(run.process_queue)
         try:
             if run.process_queue.dropped:
                 return run.dropped(before_listener=True)
@@ -168,7 +168,7 @@ class ConsumeMessageOrderlyService:
                 exc_info=error,
             )
         finally:
-            member.rebalancing.listener_ended(queue)
+            member.rebalancing.listener_ended(run.process_queue)
         elapsed = member.clock.now() - began
         name = None if status is None else status.name
         if run.not_ok(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyengine._engine.process_queue import ProcessQueue
@@ -24,6 +24,7 @@ from pyengine._engine.rebalance import (
 from pyengine.errors import PyengineError
 from pyengine.rocketmq.allocation import MessageQueue, sort_client_ids, sort_queues
 from pyengine.rocketmq.client import write_log
+from pyengine.rocketmq.listener_call import listed
 from pyengine.rocketmq.message import RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.offset_store import ReadOffsetType
 
@@ -43,7 +44,7 @@ class Rebalancing:
         self._member = member
         self.topic_queues: dict[str, set[MessageQueue]] = {}
         self._turn = threading.Lock()
-        self._listening: dict[MessageQueue, int] = defaultdict(int)
+        self._listening: Counter[ProcessQueue] = Counter()
         self._idle = threading.Condition()
 
     # -- one run
@@ -69,7 +70,7 @@ class Rebalancing:
             self._message_queue_changed(topic, set(), set())
             log.warning("doRebalance, %s, but the topic[%s] not exist.", group, topic)
         if not member.clustering:
-            return queues is None or self._apply(topic, queues, queues, in_order=False)
+            return queues is None or self._apply(topic, queues, queues)
         client_ids = self._consumer_ids(topic)
         if client_ids is None:
             log.warning("doRebalance, %s %s, get consumer id list failed", group, topic)
@@ -83,7 +84,7 @@ class Rebalancing:
         except Exception as error:
             log.error("allocate message queue exception. strategy name: %s, ex: %s", strategy.name, error)
             return False
-        return self._apply(topic, queues, set(mine or ()), in_order=member.orderly)
+        return self._apply(topic, queues, set(mine or ()), len(client_ids))
 
     def _consumer_ids(self, topic: str) -> list[str] | None:
         try:
@@ -92,18 +93,31 @@ class Rebalancing:
             log.warning("getConsumerIdListByGroup exception, %s", self._member.group, exc_info=error)
             return None
 
-    def _apply(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue], *, in_order: bool) -> bool:
-        if self._update_table(topic, mine, in_order=in_order):
-            log.info(
-                "client rebalanced result changed. allocateMessageQueueStrategyName=%s, group=%s, topic=%s, mine=%s",
-                self._member.consumer.allocate_message_queue_strategy.name,
-                self._member.group,
-                topic,
-                sort_queues(list(mine)),
-            )
+    def _apply(
+        self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue], members: int | None = None
+    ) -> bool:
+        """members: of the group; None in broadcasting, where nothing is locked."""
+        member = self._member
+        if self._update_table(topic, mine, in_order=member.orderly and members is not None):
+            if members is not None:
+                log.info(
+                    "client rebalanced result changed. allocateMessageQueueStrategyName=%s, group=%s, topic=%s, "
+                    "clientId=%s, mqAllSize=%s, cidAllSize=%s, rebalanceResultSize=%s, rebalanceResultSet=%s",
+                    member.consumer.allocate_message_queue_strategy.name,
+                    member.group,
+                    topic,
+                    member.running.client_id,
+                    len(queues),
+                    members,
+                    len(mine),
+                    listed(sort_queues(list(mine))),
+                )
             self._message_queue_changed(topic, queues, mine)
-        with self._member.lock:
-            return is_balanced(topic, mine, self._member.process_queues)
+            if members is None:
+                all_queues = listed(sort_queues(list(queues)))
+                log.info("messageQueueChanged %s %s %s %s", member.group, topic, all_queues, all_queues)
+        with member.lock:
+            return is_balanced(topic, mine, member.process_queues)
 
     def _update_table(self, topic: str, mine: set[MessageQueue], *, in_order: bool) -> bool:
         member, table = self._member, self._member.process_queues
@@ -152,14 +166,21 @@ class Rebalancing:
         member, consumer = self._member, self._member.consumer
         subscription = member.subscriptions.get(topic)
         if subscription is not None:
-            subscription.sub_version = member.clock.now()
+            version = member.clock.now()
+            log.info("%s Rebalance changed, also update version: %s, %s", topic, subscription.sub_version, version)
+            subscription.sub_version = version
         count = len(member.process_queues)
-        consumer.pull_threshold_for_queue = shared_threshold(
-            consumer.pull_threshold_for_topic, count, consumer.pull_threshold_for_queue
-        )
-        consumer.pull_threshold_size_for_queue = shared_threshold(
-            consumer.pull_threshold_size_for_topic, count, consumer.pull_threshold_size_for_queue
-        )
+        for kind in ("", "Size"):
+            for_topic = consumer.pull_threshold_size_for_topic if kind else consumer.pull_threshold_for_topic
+            before = consumer.pull_threshold_size_for_queue if kind else consumer.pull_threshold_for_queue
+            after = shared_threshold(for_topic, count)
+            if after is None:
+                continue
+            log.info("The pullThreshold%sForQueue is changed from %s to %s", kind, before, after)
+            if kind:
+                consumer.pull_threshold_size_for_queue = after
+            else:
+                consumer.pull_threshold_for_queue = after
         member.running.send_heartbeats()
         if consumer.message_queue_listener is not None:
             consumer.message_queue_listener.message_queue_changed(topic, queues, mine)
@@ -180,8 +201,10 @@ class Rebalancing:
         with self._member.lock:
             process_queue = self._member.process_queues.pop(queue, None)
         if process_queue is not None:
+            before = str(process_queue.dropped).lower()
             process_queue.dropped = True
             self._let_go(queue, process_queue)
+            log.info("Fix Offset, %s, remove unnecessary mq, %s Droped: %s", self._member.group, queue, before)
 
     def _let_go(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
         """Commit and forget; in order also give the lock back, when its listener has returned within 500 ms."""
@@ -190,7 +213,7 @@ class Rebalancing:
         if not (member.orderly and member.clustering):
             member.store.remove_offset(queue)
             return True
-        if not may_force_unlock(process_queue, member.clock.now()) and not self._listener_returned(queue):
+        if not may_force_unlock(process_queue, member.clock.now()) and not self._listener_returned(process_queue):
             process_queue.try_unlock_times += 1
             return False
         member.store.persist(queue)
@@ -199,20 +222,22 @@ class Rebalancing:
         self.unlock(queue)
         return True
 
-    def listener_begins(self, queue: MessageQueue) -> None:
+    def listener_begins(self, process_queue: ProcessQueue) -> None:
         """An ordered listener is about to be called; the queue is kept until it has returned."""
         with self._idle:
-            self._listening[queue] += 1
+            self._listening[process_queue] += 1
 
-    def listener_ended(self, queue: MessageQueue) -> None:
+    def listener_ended(self, process_queue: ProcessQueue) -> None:
         """It returned."""
         with self._idle:
-            self._listening[queue] -= 1
+            self._listening[process_queue] -= 1
+            if not self._listening[process_queue]:
+                del self._listening[process_queue]
             self._idle.notify_all()
 
-    def _listener_returned(self, queue: MessageQueue) -> bool:
+    def _listener_returned(self, process_queue: ProcessQueue) -> bool:
         with self._idle:
-            return self._member.clock.wait(self._idle, lambda: not self._listening[queue], UNLOCK_WAIT)
+            return self._member.clock.wait(self._idle, lambda: process_queue not in self._listening, UNLOCK_WAIT)
 
     # -- the broker's locks
 
@@ -235,14 +260,17 @@ class Rebalancing:
             try:
                 held = member.running.api.lock_batch_mq(member.group, member.running.client_id, queues)
             except PyengineError as error:
-                log.error("lockBatchMQ exception, %s", queues, exc_info=error)
+                log.error("lockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
+            with member.lock:
+                fresh = [queue for queue in queues if queue in held and self._is_locked(queue) is False]
+                lost = [queue for queue in queues if queue not in held and self._is_locked(queue) is not None]
+                for queue in lost:
+                    member.process_queues[queue].locked = False
+            for queue in fresh:
+                log.info("the message queue locked OK, Group: %s %s", member.group, queue)
             self._mark_locked(held)
-            for queue in set(queues) - held:
-                with member.lock:
-                    process_queue = member.process_queues.get(queue)
-                    if process_queue is not None:
-                        process_queue.locked = False
+            for queue in lost:
                 log.warning("the message queue locked Failed, Group: %s %s", member.group, queue)
 
     def unlock(self, queue: MessageQueue) -> None:
@@ -252,6 +280,8 @@ class Rebalancing:
             member.running.api.unlock_batch_mq(member.group, member.running.client_id, [queue])
         except PyengineError as error:
             log.error("unlockBatchMQ exception, %s", queue, exc_info=error)
+            return
+        log.warning("unlock messageQueue. group:%s, clientId:%s, mq:%s", member.group, member.running.client_id, queue)
 
     def unlock_all(self) -> None:
         """Give all locks back."""
@@ -260,13 +290,19 @@ class Rebalancing:
             try:
                 member.running.api.unlock_batch_mq(member.group, member.running.client_id, queues)
             except PyengineError as error:
-                log.error("unlockBatchMQ exception, %s", queues, exc_info=error)
+                log.error("unlockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
             with member.lock:
-                for queue in queues:
-                    process_queue = member.process_queues.get(queue)
-                    if process_queue is not None:
-                        process_queue.locked = False
+                mine = [queue for queue in queues if queue in member.process_queues]
+                for queue in mine:
+                    member.process_queues[queue].locked = False
+            for queue in mine:
+                log.info("the message queue unlock OK, Group: %s %s", member.group, queue)
+
+    def _is_locked(self, queue: MessageQueue) -> bool | None:
+        """Whether we believe to hold the lock; None if the queue is not ours. The member's lock is held."""
+        process_queue = self._member.process_queues.get(queue)
+        return None if process_queue is None else process_queue.locked
 
     def _mark_locked(self, queues: set[MessageQueue]) -> None:
         with self._member.lock:
@@ -304,8 +340,10 @@ class Rebalancing:
         api = member.running.api
         try:
             if point.ask == "max_offset":
-                return checked_start(api.max_offset(queue))
-            return checked_start(api.search_offset(queue, consumer.consume_timestamp_millis()))
+                offset = api.max_offset(queue)
+            else:
+                offset = api.search_offset(queue, consumer.consume_timestamp_millis())
         except PyengineError as error:
             log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
             raise
+        return checked_start(offset)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyengine import rocketmq
 from pyengine._engine.consume_concurrently import ConsumeRequest
-from pyengine.errors import IllegalStateError
+from pyengine.errors import IllegalStateError, MQClientError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started
 from tests.conformance.rocketmq_flow_control import plain
@@ -71,7 +71,6 @@ def _later(cluster: Cluster) -> list[int]:
 
 def _batch(case: dict[str, Any]) -> Verdict:
     cluster = Cluster()
-    cluster.send_back_fails = lambda offset: offset in case["sendBackFailsFor"]
     store = RecordingStore(rocketmq.RemoteBrokerOffsetStore(cluster, GROUP))
     queue = rocketmq.ProcessQueue(now=NOW)
     cached = {offset: message(offset) for offset in case["alsoCached"]}
@@ -88,6 +87,16 @@ def _batch(case: dict[str, Any]) -> Verdict:
         started(cluster, _Listener(case, queue), offset_store=store, message_model=model) as consumer,
     ):
         before = _later(cluster)
+        backs: list[list[Any]] = []
+
+        def send_message_back(item: rocketmq.MessageExt, level: int, source: rocketmq.MessageQueue) -> None:
+            """The recordings replaced the real one, its way through the retry topic too."""
+            fails = item.queue_offset in case["sendBackFailsFor"]
+            backs.append([item.queue_offset, level, "failed" if fails else "ok"])
+            if fails:
+                raise MQClientError("x")
+
+        consumer.default_mq_push_consumer_impl.send_message_back = send_message_back  # type: ignore[method-assign,assignment]
         try:
             _service(consumer).run(request)
         except IndexError as problem:
@@ -106,7 +115,7 @@ def _batch(case: dict[str, Any]) -> Verdict:
             case.get("error", {}).get("message"),
         ),
         (
-            [list(call[1:]) for call in cluster.named("back")],
+            backs,
             store.calls,
             later,
             queue.cached_offsets,

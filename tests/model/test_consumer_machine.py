@@ -403,5 +403,5 @@ def test_a_rebalance_agrees_with_sets(held: dict[int, tuple[bool, bool]], mine: 
     assert all(table[queue].dropped for queue in leaving)
     assert not table[other].dropped
     assert set(queues_to_take_on(allocated, table)) == allocated - set(table)
-    shared = shared_threshold(topic_limit, len(table), 500)
-    assert shared == (500 if topic_limit == -1 else max(1, topic_limit // len(table)))
+    shared = shared_threshold(topic_limit, len(table))
+    assert shared == (None if topic_limit == -1 else max(1, topic_limit // len(table)))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pyengine import rocketmq
 from pyengine.errors import MQClientError, NullArgumentError, OffsetNotFoundError
+from tests.rocketmq.differential.ours_consumer import Consumer
 from tests.rocketmq.differential.traces import Operation, Trace
 
 NOW = 2_000_000_000_000
@@ -236,6 +237,7 @@ PLAYERS: dict[str, type[Player]] = {
     "allocate": Allocation,
     "offset_store": Offsets,
     "offset": Offset,
+    "consumer": Consumer,
 }
 
 
@@ -254,6 +256,10 @@ def play(trace: Trace) -> list[Any]:
             result = {"class": error.java_class, "text": str(error)}
         except rocketmq.IllegalStateError:
             result = {"class": "java.util.NoSuchElementException", "text": None}
+        except MQClientError:
+            result = {"class": "org.apache.rocketmq.client.exception.MQClientException", "text": None}
+        except IndexError:
+            result = {"class": "java.lang.IndexOutOfBoundsException", "text": None}
         except NullArgumentError:
             result = {"class": "java.lang.NullPointerException", "text": None}
         except ValueError:

@@ -220,11 +220,177 @@ def _offset(random: Random) -> list[Operation]:
     ]
 
 
+_ALL = [f"T0/{broker}/{i}" for broker in "ab" for i in range(3)]
+_FEW = ["T1/a/0", "T1/a/1", "T1/b/0"]
+_RETRY = ["%RETRY%G/a/0"]
+_WHERE = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP", "CONSUME_FROM_MIN_OFFSET")
+_ORDERLY = ("SUCCESS", "SUCCESS", "SUCCESS", "SUSPEND_CURRENT_QUEUE_A_MOMENT", "COMMIT", "ROLLBACK", None, "throw")
+_CONCURRENTLY = ("CONSUME_SUCCESS", "CONSUME_SUCCESS", "RECONSUME_LATER", None, "throw", "error")
+
+
+def _parameter(random: Random) -> tuple[str, int]:
+    name = random.choice(
+        (
+            "pullThresholdForQueue",
+            "pullThresholdSizeForQueue",
+            "consumeConcurrentlyMaxSpan",
+            "pullThresholdForTopic",
+            "pullThresholdSizeForTopic",
+            "pullInterval",
+            "pullBatchSize",
+            "consumeMessageBatchMaxSize",
+            "consumeMessageBatchMaxSize",
+            "maxReconsumeTimes",
+            "maxReconsumeTimes",
+            "suspendCurrentQueueTimeMillis",
+        )
+    )
+    return name, {
+        "pullThresholdForQueue": random.choice((0, 3, 8, 1000)),
+        "pullThresholdSizeForQueue": random.choice((-1, 0, 0, 100)),
+        "consumeConcurrentlyMaxSpan": random.choice((0, 4, 10, 2000)),
+        "pullThresholdForTopic": random.choice((-1, 1, 7, 30)),
+        "pullThresholdSizeForTopic": random.choice((-1, 1, 7, 300)),
+        "pullInterval": random.choice((0, 0, 70)),
+        "pullBatchSize": random.choice((1, 32)),
+        "consumeMessageBatchMaxSize": random.choice((1, 2, 3, 32)),
+        "maxReconsumeTimes": random.choice((-1, 0, 1, 2, 16, -3)),
+        "suspendCurrentQueueTimeMillis": random.choice((3, 1000, 40000)),
+    }[name]
+
+
+def _world(random: Random) -> dict[str, Any]:
+    world: dict[str, Any] = {}
+    if random.random() < 0.5:
+        topic, queues = random.choice((("T0", _ALL), ("T0", _ALL), ("T1", _FEW), ("%RETRY%G", _RETRY)))
+        rare = random.random()
+        some = (
+            None if rare < 0.06 else [] if rare > 0.96 else random.sample(queues, random.randrange(1, len(queues) + 1))
+        )
+        world["topics"] = {topic: some}
+    if random.random() < 0.5:
+        world["clients"] = (
+            None if random.random() < 0.06 else random.sample(["C1", "C2", "C3", "c0"], random.randrange(5))
+        )
+    if random.random() < 0.2:
+        world["denied"] = random.sample(_ALL + _FEW, random.randrange(5))
+    if random.random() < 0.15:
+        world["silent"] = random.sample(["a", "b"], random.choice((0, 0, 1, 1, 2)))
+    if random.random() < 0.3:
+        world["stored"] = {
+            queue: random.choice((None, None, 0, 5, 100, "down", "down", -1, -2))
+            for queue in random.sample(_ALL + _FEW, 3)
+        }
+    if random.random() < 0.2:
+        world["max"] = random.choice((0, 7, 7, 1000, -1, "fails"))
+        world["search"] = random.choice((0, 3, 3, -1, "fails"))
+    if random.random() < 0.3:
+        world["back_fails"] = random.choice(([], [], list(range(8)), random.sample(range(8), 3)))
+        world["send_fails"] = random.choice(([], list(range(8)), random.sample(range(8), 3)))
+    return world
+
+
+def _answer(random: Random) -> dict[str, Any]:
+    rare = random.random()
+    if rare < 0.03:
+        return {"status": None}
+    if rare < 0.08:
+        return {"status": "broker", "code": random.choice((1, 25, 215))}
+    if rare < 0.1:
+        return {"status": "client"}
+    status = "FOUND" if rare < 0.8 else random.choice(("NO_NEW_MSG", "NO_MATCHED_MSG", "NO_NEW_MSG", "OFFSET_ILLEGAL"))
+    rows, at = [], 0 if random.random() < 0.9 else random.randrange(-2, 3)
+    for _ in range(random.choice((0, 1, 2, 3, 4, 6, 9)) if status == "FOUND" else 0):
+        size = 1 << 20 if random.random() < 0.0005 else random.choice((0, 1, 5))
+        tags = random.choice((None, "A", "B", "B", "C"))
+        rows.append([at, size, tags, random.choice((0, 0, 0, 1, 2, 16)), int(random.random() < 0.2)])
+        at += random.choice((1, 1, 1, 1, 2, 5, 0 if random.random() < 0.1 else 1))
+    following = at if random.random() < 0.95 else random.randrange(-3, 4)
+    return {"status": status, "rows": rows, "next": following, "min": 0, "max": random.choice((0, 9, 50))}
+
+
+def _script(random: Random, *, orderly: bool) -> list[dict[str, Any]]:
+    script: list[dict[str, Any]] = []
+    for _ in range(random.randrange(4)):
+        answer: dict[str, Any] = {"status": random.choice(_ORDERLY if orderly else _CONCURRENTLY)}
+        if random.random() < 0.03:
+            answer["drop"] = True
+        if orderly:
+            answer["manual"] = random.random() < 0.3
+            if random.random() < 0.3:
+                answer["suspend"] = random.choice((-1, 5, 500, 50000))
+            if random.random() < 0.1:
+                answer[random.choice(("unlock", "expire"))] = True
+        else:
+            answer["delay"] = random.choice((0, 0, 3, -1, 18))
+            if random.random() < 0.4:
+                answer["ack"] = random.choice((-1, 0, 1, 2, 100, -2 if random.random() < 0.2 else 0))
+        script.append(answer)
+    return script
+
+
+def _consumer(random: Random) -> list[Operation]:
+    orderly, broadcasting = random.random() < 0.5, random.random() < 0.15
+    config = {
+        "me": "C2" if random.random() < 0.9 else "C9",
+        "orderly": orderly,
+        "broadcasting": broadcasting,
+        "strategy": random.choice(("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
+        "where": random.choice(_WHERE),
+        "post": random.random() < 0.2,
+        "tags": random.choice(("*", "*", "A || B", "C")),
+        "set": dict(_parameter(random) for _ in range(random.randrange(4))),
+    }
+    first: dict[str, Any] = {"clients": ["C1", "C2"], "max": 7, "search": 3, "topics": {"T0": _ALL[:4], "T1": _FEW[:2]}}
+    if random.random() < 0.7:
+        first["topics"]["%RETRY%G"] = _RETRY
+
+    def place() -> int:
+        return random.randrange(1000)
+
+    makers: list[tuple[float, Callable[[], Operation]]] = [
+        (2, lambda: ["world", _world(random)]),
+        (0.6, lambda: ["set", *_parameter(random)]),
+        (2, lambda: ["rebalance"]),
+        (10, lambda: ["pull", place()]),
+        (10, lambda: ["answer", place(), _answer(random)]),
+        (12, lambda: ["run", place(), _script(random, orderly=orderly)]),
+        (3, lambda: ["fire", place()]),
+        (0.7, lambda: ["lock_all"]),
+        (0.2, lambda: ["unlock_all"]),
+        (0.7, lambda: ["clean"]),
+        (1, lambda: ["stamp", place(), random.choice((870_000, 930_000))]),
+        (1, lambda: ["persist"]),
+        (0.2, lambda: ["suspend"]),
+        (0.4, lambda: ["resume"]),
+        (0.15, lambda: ["subscribe", "T0", random.choice(("*", "A", "B||C"))]),
+        (0.1, lambda: ["unsubscribe", random.choice(("T0", "T1"))]),
+        (0.5, lambda: ["where", random.choice(_ALL + _FEW + _RETRY)]),
+        (0.2, lambda: ["room", random.choice((-1, -1, 0, 1, 3) if not orderly else (-1,))]),
+        (
+            1,
+            lambda: [
+                "age",
+                place(),
+                *random.choice((("lock", 19000), ("lock", 21000), ("lock", 31000), ("pull", 121000))),
+            ],
+        ),
+        (0.4, lambda: ["mark", place(), *random.choice((("locked", 0), ("locked", 1), ("dropped", 1)))]),
+        (0.3, lambda: ["hold", place(), random.randrange(2)]),
+    ]
+    chosen = random.choices([make for _, make in makers], [weight for weight, _ in makers], k=random.randrange(5, 90))
+    made: list[Operation] = [["config", config], ["world", first], ["rebalance"], *(make() for make in chosen)]
+    if random.random() < 0.2:
+        made += [["shutdown"], ["pull", 0], ["pull", 0], ["answer", 0, _answer(random)], ["rebalance"]]
+    return made
+
+
 KINDS: dict[str, Callable[[Random], list[Operation]]] = {
     "process_queue": _process_queue,
     "allocate": _allocate,
     "offset_store": _offset_store,
     "offset": _offset,
+    "consumer": _consumer,
 }
 
 

@@ -48,7 +48,7 @@ import org.apache.rocketmq.remoting.protocol.header.UpdateConsumerOffsetRequestH
  */
 public final class RealClasses {
     /** Plays the operations of one trace. */
-    private interface Player {
+    interface Player {
         Object play(JSONArray operation) throws Exception;
 
         Object state() throws Exception;
@@ -56,11 +56,11 @@ public final class RealClasses {
 
     private static final Map<Integer, byte[]> BODIES = new HashMap<>();
 
-    private static byte[] body(int size) {
+    static byte[] body(int size) {
         return BODIES.computeIfAbsent(size, byte[]::new);
     }
 
-    private static Field field(Class<?> owner, String name) {
+    static Field field(Class<?> owner, String name) {
         try {
             Field found = owner.getDeclaredField(name);
             found.setAccessible(true);
@@ -426,19 +426,22 @@ public final class RealClasses {
                 return new Offsets();
             case "offset":
                 return new Offset();
+            case "consumer":
+                return new RealConsumer();
             default:
                 throw new IllegalArgumentException(kind);
         }
     }
 
     private static Object play(JSONObject trace) throws Exception {
+        RealConsumer.leave();
         Player player = player(trace.getString("kind"));
         List<Object> answers = new ArrayList<>();
         for (Object operation : trace.getJSONArray("ops")) {
             Object result;
             try {
                 result = player.play((JSONArray) operation);
-            } catch (RuntimeException failure) {
+            } catch (RuntimeException | MQClientException failure) {
                 JSONObject error = new JSONObject(true);
                 error.put("class", failure.getClass().getName());
                 error.put("text", failure.getMessage());
