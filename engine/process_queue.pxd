@@ -1,6 +1,9 @@
 """process_queue: RocketMQ's ProcessQueue (spec rocketmq 1): what is cached, what is being consumed in order, and the
 offset that is safe to commit.
 
+A message that is a bare int is its own offset and has no body: whoever needs the offsets alone puts ints. The windows
+hold one stand-in for all of them.
+
 Invariants: message_count counts new puts less removals and commits, so an offset that was re-pulled while it was taken
 counts twice, as in the real class; message_size follows the real class's arithmetic and may be negative.
 """
@@ -25,4 +28,8 @@ cdef class ProcessQueue:
     cdef public int64_t last_lock_timestamp      # ms
     cdef public int64_t try_unlock_times
 
-    cdef int finish(self, int64_t offset, object message) except -1
+    cdef bint put_one(self, int64_t offset, object message, int64_t size) except -1   # True: the offset is new
+    cdef object finish_one(self, object message, int64_t now)
+    cdef bint take_out(self, int64_t offset, int64_t size) except -1                  # True: it was there
+    cdef int64_t safe(self) noexcept                                                  # of a queue not empty before
+    cdef object held(self, Window window, int64_t offset)

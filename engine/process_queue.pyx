@@ -1,5 +1,8 @@
+# cython: binding=False, always_allow_keywords=False
 """RocketMQ's process queue and its flow-control verdict."""
 
+from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -7,13 +10,19 @@ from pyengine._engine.window cimport Window
 
 from pyengine.errors import IllegalStateError, InvalidMessageError
 
-cdef extern from "Python.h":
-    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+cdef extern from "door.h":
+    ctypedef struct Slot "pyengine_slot":
+        pass
+    object read "pyengine_read"(object item, object name, Slot* known)
+    int64_t long_value "pyengine_long"(object number, int* beyond) noexcept
 
 cdef enum:
     FEW = 64            # offsets of a batch up to this size are kept on the stack
 
 cdef int64_t MIB = 1048576
+cdef Slot QUEUE_OFFSET, BODY
+cdef str NAME_QUEUE_OFFSET = "queue_offset", NAME_BODY = "body"
+cdef object BARE = object()       # stands in a window for a message that is its offset alone
 
 
 cpdef enum FlowControl:
@@ -23,20 +32,48 @@ cpdef enum FlowControl:
     SPAN = 3                # span between the smallest and the largest offset is too long
 
 
-cdef int64_t body_size(object message) except -1:
-    body = message.body
+cdef inline int64_t body_size(object message) except -1:
+    if message is BARE or PyLong_CheckExact(message):
+        return 0
+    body = read(message, NAME_BODY, &BODY)
+    if PyBytes_CheckExact(body):
+        return PyBytes_GET_SIZE(body)
     return 0 if body is None else len(body)
 
 
-cdef int64_t offset_of(object message) except? -1:
+cdef inline int64_t offset_of(object message) except? -1:
     cdef int beyond = 1
     cdef int64_t number = 0
-    offset = message.queue_offset
-    if isinstance(offset, int):
-        number = PyLong_AsLongLongAndOverflow(offset, &beyond)
+    if PyLong_CheckExact(message):
+        number = long_value(message, &beyond)
+        if not beyond:
+            return number
+        offset = message
+    else:
+        offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
+        if PyLong_Check(offset):
+            number = long_value(offset, &beyond)
     if beyond:
         raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
     return number
+
+
+cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
+    """The offsets of all messages, in ``few`` if they fit; else the caller frees them."""
+    cdef int64_t count = len(batch), i
+    cdef int64_t* offsets = few
+    if count > FEW:
+        offsets = <int64_t*>malloc(count * sizeof(int64_t))
+        if offsets == NULL:
+            raise MemoryError
+    try:
+        for i in range(count):
+            offsets[i] = offset_of(batch[i])
+    except:
+        if offsets != few:
+            free(offsets)
+        raise
+    return offsets
 
 
 cdef int64_t parsed_long(str name, object value) except? -1:
@@ -83,8 +120,9 @@ cdef class ProcessQueue:
     """The messages of one queue that this client has pulled and not finished.
 
     now: milliseconds, the creation time that the real class reads from the clock. A message is anything with
-    ``queue_offset`` (int) and ``body`` (bytes, str or None); ``properties`` (mapping) is read where present. Not
-    thread-safe: whoever drives it holds its lock. Source: org.apache.rocketmq...consumer.ProcessQueue.
+    ``queue_offset`` (int) and ``body`` (bytes, str or None); ``properties`` (mapping) is read where present. It may be
+    an int: an offset whose message somebody else holds. Not thread-safe: whoever drives it holds its lock.
+    Source: org.apache.rocketmq...consumer.ProcessQueue.
     """
 
     def __cinit__(self, *, int64_t now=0):
@@ -100,29 +138,27 @@ cdef class ProcessQueue:
         """
         cdef list batch = list(messages)
         cdef int64_t few[FEW]
-        cdef int64_t* offsets = few
         cdef int64_t count = len(batch), i, offset = 0, ahead
-        if count > FEW:
-            offsets = <int64_t*>malloc(count * sizeof(int64_t))
-            if offsets == NULL:
-                raise MemoryError
+        cdef int64_t* offsets = offsets_of(batch, few)
         try:
-            for i in range(count):
-                offsets[i] = offset_of(batch[i])
             for i in range(count):
                 offset = offsets[i]
                 message = batch[i]
-                if self.cached.put(offset, message):
+                if PyLong_CheckExact(message):
+                    if self.cached.put(offset, BARE):
+                        self.message_count += 1
+                        self.queue_offset_max = offset
+                elif self.cached.put(offset, message):
                     self.message_count += 1
                     self.queue_offset_max = offset
                     self.message_size += body_size(message)
         finally:
             if offsets != few:
                 free(offsets)
-        start = self.cached.count > 0 and not self.consuming
+        cdef bint start = self.cached.count > 0 and not self.consuming
         if start:
             self.consuming = True
-        if batch:
+        if count and not PyLong_CheckExact(batch[count - 1]):
             properties = getattr(batch[count - 1], "properties", None)
             end = properties.get("MAX_OFFSET") if properties else None
             if end is not None:
@@ -136,34 +172,75 @@ cdef class ProcessQueue:
 
         now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
         """
-        cdef list batch, offsets
-        cdef int64_t offset, i
+        cdef list batch
+        cdef int64_t few[FEW]
+        cdef int64_t* offsets
+        cdef int64_t i
         if type(messages) is list and len(<list>messages) == 1:
-            message = (<list>messages)[0]
-            offset = offset_of(message)
-            self.last_consume_timestamp = now
-            if self.cached.count == 0:
-                return -1
-            self.finish(offset, message)
-        else:
-            batch = list(messages)
-            offsets = [offset_of(message) for message in batch]
-            self.last_consume_timestamp = now
+            return self.finish_one((<list>messages)[0], now)
+        batch = list(messages)
+        offsets = offsets_of(batch, few)
+        self.last_consume_timestamp = now
+        try:
             if self.cached.count == 0:
                 return -1
             for i in range(len(batch)):
-                offset = offsets[i]
-                self.finish(offset, batch[i])
+                if self.cached.pop(offsets[i]) is not None:
+                    self.message_count -= 1
+                    self.message_size -= body_size(batch[i])
+        finally:
+            if offsets != few:
+                free(offsets)
+        return self.safe()
+
+    def finish(self, message, /):
+        """remove_messages of one message, the time of the last consumption left as it is."""
+        if not PyLong_CheckExact(message):
+            return self.finish_one(message, self.last_consume_timestamp)
+        cdef int64_t offset = offset_of(message)
+        if self.cached.count == 0:
+            return -1
+        self.take_out(offset, 0)
+        return self.safe()
+
+    cdef inline object finish_one(self, object message, int64_t now):
+        cdef int64_t offset = offset_of(message)
+        self.last_consume_timestamp = now
+        if self.cached.count == 0:
+            return -1
+        if self.cached.pop(offset) is not None:
+            # The body of the one given counts, not of the one that was cached.
+            self.message_count -= 1
+            self.message_size -= body_size(message)
+        return self.safe()
+
+    cdef bint put_one(self, int64_t offset, object message, int64_t size) except -1:
+        """Cache one message of this size; see put_messages."""
+        if not self.cached.put(offset, message):
+            return False
+        self.message_count += 1
+        self.queue_offset_max = offset
+        self.message_size += size
+        return True
+
+    cdef bint take_out(self, int64_t offset, int64_t size) except -1:
+        """Let go of one message of this size, if it is cached; see remove_messages."""
+        if self.cached.pop(offset) is None:
+            return False
+        self.message_count -= 1
+        self.message_size -= size
+        return True
+
+    cdef inline int64_t safe(self) noexcept:
+        """What is safe to commit after something was let go."""
         if self.message_count == 0:
             self.message_size = 0
         return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)
 
-    cdef int finish(self, int64_t offset, object message) except -1:
-        """Let go of a message, if it is cached; its own body counts, not the cached one's."""
-        if self.cached.pop(offset) is not None:
-            self.message_count -= 1
-            self.message_size -= body_size(message)
-        return 0
+    cdef object held(self, Window window, int64_t offset):
+        """The message at an offset as it was put; None where absent."""
+        message = window.get(offset)
+        return offset if message is BARE else message
 
     def take_messages(self, int64_t size, *, int64_t now=0):
         """Move up to ``size`` of the smallest offsets to the taken ones; return their messages in order (spec 1.3).
@@ -179,7 +256,7 @@ cdef class ProcessQueue:
             offset = self.cached.smallest()
             message = self.cached.pop(offset)
             self.taken.put(offset, message)
-            batch.append(message)
+            batch.append(offset if message is BARE else message)
         if not batch:
             self.consuming = False
         return batch
@@ -212,7 +289,7 @@ cdef class ProcessQueue:
         for message in messages:
             offset = offset_of(message)
             self.taken.pop(offset)
-            self.cached.put(offset, message)
+            self.cached.put(offset, BARE if PyLong_CheckExact(message) else message)
 
     def clear(self):
         """Forget all messages and counters; accumulated, consuming, dropped and locked stay (spec 1.7)."""
@@ -254,7 +331,7 @@ cdef class ProcessQueue:
         """
         if self.cached.count == 0:
             return None
-        message = self.cached.get(self.cached.smallest())
+        message = self.held(self.cached, self.cached.smallest())
         started = (getattr(message, "properties", None) or {}).get("CONSUME_START_TIME")
         if not started:
             return None

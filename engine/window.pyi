@@ -1,9 +1,7 @@
 from collections.abc import Iterator
-from typing import Self
+from typing import Self, final
 
-from typing_extensions import disjoint_base
-
-@disjoint_base
+@final
 class Window:
     @property
     def count(self) -> int: ...

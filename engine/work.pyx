@@ -102,14 +102,15 @@ cdef class WorkTable:
         assigned.
         """
         cdef Assigned assigned = self.of(queue)
-        cdef Work work = Work.__new__(Work)
+        cdef Work work
         cdef Lane lane
+        if assigned.process_queue.cached.has(offset):
+            return False
+        work = Work.__new__(Work)
         work.queue, work.key, work.record, work.queue_offset = queue, key, record, offset
         work.body = body if isinstance(body, (bytes, str)) else None
         work.epoch = assigned.epoch
-        if assigned.process_queue.contains_message(work):
-            return False
-        assigned.process_queue.put_messages((work,))
+        assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
         group = work if self.order == WorkOrder.UNORDERED or (self.order == WorkOrder.BY_KEY and key is None) else (
             key if self.order == WorkOrder.BY_KEY else None
         )
@@ -162,7 +163,9 @@ cdef class WorkTable:
             self.ready.append(lane)
         else:
             del assigned.lanes[lane.key]
-        safe = assigned.process_queue.remove_messages((work,), now=now)
+        assigned.process_queue.last_consume_timestamp = now
+        assigned.process_queue.take_out(work.queue_offset, 0 if work.body is None else len(work.body))
+        safe = assigned.process_queue.safe()
         if safe > assigned.safe:
             assigned.safe = safe
         return True

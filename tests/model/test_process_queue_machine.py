@@ -10,10 +10,11 @@ from pyengine.rocketmq import ProcessQueue
 from tests.model.process_queue_model import ProcessQueueModel, Record
 
 EDGE = 2**63 - 1
-# Dense runs, chunk borders, wide gaps, negative offsets and both ends of the range.
+# Dense runs, chunk borders, empty chunks between, wide gaps, negative offsets and both ends of the range.
 OFFSETS = st.one_of(
     st.integers(0, 200),
     st.integers(-130, 130),
+    st.integers(-300, 300).map(lambda chunk: chunk * 1024),
     st.sampled_from([-EDGE - 1, -EDGE, EDGE, EDGE - 1, 10**12, 10**12 + 63, 10**12 + 64]),
 )
 RECORDS = st.lists(
@@ -44,6 +45,17 @@ class ProcessQueueMachine(RuleBasedStateMachine):
         records = [Record(start + i, b"x") for i in range(count)]
         assert self.real.put_messages(records) == self.model.put(records)
 
+    @rule(start=OFFSETS.filter(lambda offset: abs(offset) < 10**13), count=st.integers(1, 150), step=st.integers(1, 90))
+    def put_offsets_alone(self, start: int, count: int, step: int) -> None:
+        offsets = range(start, start + count * step, step)
+        assert self.real.put_messages(offsets) == self.model.put([Record(offset, None) for offset in offsets])
+
+    @rule(data=st.data(), alone=st.booleans())
+    def finish(self, data: st.DataObject, alone: bool) -> None:
+        record = data.draw(st.sampled_from([*self.model.tree.values(), Record(7, b"seven")]))
+        finished = self.real.finish(record.queue_offset if alone else record)
+        assert finished == self.model.remove([Record(record.queue_offset, None) if alone else record])
+
     @rule(records=RECORDS)
     def remove(self, records: list[Record]) -> None:
         assert self.real.remove_messages(records) == self.model.remove(records)
@@ -57,7 +69,8 @@ class ProcessQueueMachine(RuleBasedStateMachine):
 
     @rule(size=st.integers(0, 40))
     def take(self, size: int) -> None:
-        assert self.real.take_messages(size) == self.model.take(size)
+        taken = [Record(one, None) if isinstance(one, int) else one for one in self.real.take_messages(size)]
+        assert taken == self.model.take(size)
 
     @precondition(lambda self: self.model.consuming_tree)
     @rule()

@@ -76,3 +76,43 @@ def test_a_stuck_head_and_a_wide_gap_cost_no_memory_for_the_gap() -> None:
 def test_a_window_is_iterated_in_order() -> None:
     window = Window()
     assert (len(window), list(window), 5 in window) == (0, [], False)
+
+
+def test_offsets_alone_stand_for_messages_without_a_body() -> None:
+    queue = rocketmq.ProcessQueue(now=5)
+    queue.put_messages(range(5))
+    assert [queue.finish(offset) for offset in (3, 0, 1, 2)] == [0, 1, 2, 4]
+    assert (queue.take_messages(3), queue.message_size, queue.contains_message(4)) == ([4], 0, False)
+    queue.make_message_to_consume_again([4])
+    assert queue.cached_offsets == [4]
+    assert (queue.expired(10**9, 1), queue.finish(4), queue.finish(4)) == (None, 5, -1)
+    with pytest.raises(InvalidMessageError, match="queue_offset"):
+        queue.finish(-(2**63) - 1)
+
+
+def test_a_message_class_may_change_what_an_offset_is() -> None:
+    class Slotted:
+        __slots__ = ("body", "queue_offset")
+
+        def __init__(self, offset: int) -> None:
+            self.queue_offset, self.body = offset, b"xy"
+
+    class Odd(Slotted):
+        __slots__ = ()
+        queue_offset = property(lambda self: 77)  # type: ignore[assignment]
+
+    queue = rocketmq.ProcessQueue()
+    messages = [Slotted(1), Slotted(2), Slotted(3)]
+    queue.put_messages(messages)
+    assert (queue.cached_offsets, queue.message_size) == ([1, 2, 3], 6)
+    del messages[0].body
+    with pytest.raises(AttributeError, match="body"):
+        queue.finish(messages[0])
+    assert queue.contains_message(messages[1])
+    place = Slotted.queue_offset
+    Slotted.queue_offset = property(lambda self: place.__get__(self) + 1)  # type: ignore[assignment]
+    assert [queue.contains_message(message) for message in messages[1:]] == [True, False]
+    odd = object.__new__(Odd)
+    assert not queue.contains_message(odd)
+    with pytest.raises(AttributeError, match="queue_offset"):
+        queue.finish(object())  # type: ignore[arg-type]

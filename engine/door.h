@@ -1,0 +1,87 @@
+/* Looking at Python's objects at the door of a hot path.
+
+   Reading an attribute of objects that are mostly of one type: where it is a slot (__slots__), by its place in the
+   object, as long as the type is the one seen last and unchanged; else as Python does. */
+#ifndef PYENGINE_DOOR_H
+#define PYENGINE_DOOR_H
+
+#include <Python.h>
+#include <stdint.h>
+#include <structmember.h>
+
+typedef struct {
+    PyTypeObject *type; /* seen last; only compared, never read: the version tells a new type at its place apart */
+    unsigned int version;
+    Py_ssize_t place; /* 0: not a slot */
+} pyengine_slot;
+
+#if defined(Py_GIL_DISABLED) || !defined(Py_TPFLAGS_VALID_VERSION_TAG)
+#define pyengine_read(item, name, known) PyObject_GetAttr(item, name)
+#else
+
+static PyObject *pyengine_read_first(PyObject *item, PyObject *name, pyengine_slot *known)
+{
+    PyTypeObject *type = Py_TYPE(item);
+    PyObject *value = PyObject_GetAttr(item, name), *found;
+    if (value == NULL) return NULL;
+    known->type = NULL;
+    /* Asked of the type itself, a slot's descriptor answers with itself, and the look-up gives the type a version. */
+    found = PyObject_GetAttr((PyObject *)type, name);
+    if (found == NULL) {
+        PyErr_Clear(); /* an attribute of this one object */
+    }
+    if (PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag != 0 &&
+        type->tp_getattro == PyObject_GenericGetAttr) {
+        known->place = 0;
+        if (found != NULL && Py_IS_TYPE(found, &PyMemberDescr_Type)) {
+            const PyMemberDef *member = ((PyMemberDescrObject *)found)->d_member;
+            if (member->type == T_OBJECT_EX && !(member->flags & ~READONLY) &&
+                PyType_IsSubtype(type, PyDescr_TYPE(found)))
+                known->place = member->offset;
+        }
+        known->version = type->tp_version_tag;
+        known->type = type;
+    }
+    Py_XDECREF(found);
+    return value;
+}
+
+/* item.name, a new reference. known: one variable for each place that reads. */
+static inline PyObject *pyengine_read(PyObject *item, PyObject *name, pyengine_slot *known)
+{
+    PyTypeObject *type = Py_TYPE(item);
+    if (type == known->type && type->tp_version_tag == known->version &&
+        PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) {
+        PyObject *value = known->place ? *(PyObject **)((char *)item + known->place) : NULL;
+        if (value == NULL) return PyObject_GetAttr(item, name);
+        Py_INCREF(value);
+        return value;
+    }
+    return pyengine_read_first(item, name, known);
+}
+#endif
+
+/* The value of an int, of its exact type or of one derived from it; *beyond is 1 where it needs more than 64 bits. */
+static inline int64_t pyengine_long(PyObject *number, int *beyond)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    const Py_ssize_t size = Py_SIZE(number);
+    if (size == 1) {
+        *beyond = 0;
+        return (int64_t)((PyLongObject *)number)->ob_digit[0];
+    }
+#else
+    if (PyUnstable_Long_IsCompact((PyLongObject *)number)) {
+        *beyond = 0;
+        return (int64_t)PyUnstable_Long_CompactValue((PyLongObject *)number);
+    }
+#endif
+    {
+        int overflow;
+        const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+        *beyond = overflow != 0;
+        return (int64_t)value;
+    }
+}
+
+#endif
