@@ -40,14 +40,15 @@ def averagely(int64_t queues, int64_t clients):
 
     Returns owners, int32, shape (queues,). Source: AllocateMessageQueueAveragely, spec rocketmq 3.1.
     """
-    owners = np.full(queues, -1, np.int32)
+    owners = np.empty(queues, np.int32)
     cdef int32_t[::1] out = owners
-    cdef int64_t surplus = queues % clients, share, start, client, queue
-    for client in range(clients):
-        share = 1 if queues <= clients else queues // clients + (surplus > 0 and client < surplus)
-        start = client * share if surplus > 0 and client < surplus else client * share + surplus
-        for queue in range(start, min(start + share, queues)):
+    cdef int64_t surplus = queues % clients, share, queue = 0, client, end
+    for client in range(min(queues, clients)):
+        share = queues // clients + (client < surplus)
+        end = queue + share
+        while queue < end:
             out[queue] = <int32_t>client
+            queue += 1
     return owners
 
 

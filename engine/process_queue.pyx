@@ -69,7 +69,7 @@ cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
     try:
         for i in range(count):
             offsets[i] = offset_of(batch[i])
-    except:
+    except BaseException:
         if offsets != few:
             free(offsets)
         raise

@@ -27,7 +27,7 @@ cdef extern from *:
 
 
 cdef int64_t BASE = ~<int64_t>63
-# Empty chunks that the array may hold for each one in use: as many when it is extended, twice that before they are swept.
+# Empty chunks that the array may hold for each one in use when it is extended; twice as many before they are swept.
 cdef int64_t SPARE = 16
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,28 +92,24 @@ def test_offsets_alone_stand_for_messages_without_a_body() -> None:
 
 
 def test_a_message_class_may_change_what_an_offset_is() -> None:
-    class Slotted:
-        __slots__ = ("body", "queue_offset")
+    slotted: Any = type("Slotted", (), {"__slots__": ("body", "queue_offset")})
 
-        def __init__(self, offset: int) -> None:
-            self.queue_offset, self.body = offset, b"xy"
-
-    class Odd(Slotted):
-        __slots__ = ()
-        queue_offset = property(lambda self: 77)  # type: ignore[assignment]
+    def message(offset: int, kind: Any = slotted) -> Any:
+        made = kind()
+        made.queue_offset, made.body = offset, b"xy"
+        return made
 
     queue = rocketmq.ProcessQueue()
-    messages = [Slotted(1), Slotted(2), Slotted(3)]
-    queue.put_messages(messages)
+    first, second, third = (message(offset) for offset in (1, 2, 3))
+    queue.put_messages([first, second, third])
     assert (queue.cached_offsets, queue.message_size) == ([1, 2, 3], 6)
-    del messages[0].body
+    del first.body
     with pytest.raises(AttributeError, match="body"):
-        queue.finish(messages[0])
-    assert queue.contains_message(messages[1])
-    place = Slotted.queue_offset
-    Slotted.queue_offset = property(lambda self: place.__get__(self) + 1)  # type: ignore[assignment]
-    assert [queue.contains_message(message) for message in messages[1:]] == [True, False]
-    odd = object.__new__(Odd)
-    assert not queue.contains_message(odd)
+        queue.finish(first)
+    named = type("Named", (slotted,), {"__slots__": (), "queue_offset": property(lambda self: 77)})
+    assert [queue.contains_message(one) for one in (second, object.__new__(named))] == [True, False]
+    place = slotted.queue_offset
+    slotted.queue_offset = property(lambda self: place.__get__(self) + 1)
+    assert [queue.contains_message(one) for one in (second, third)] == [True, False]
     with pytest.raises(AttributeError, match="queue_offset"):
         queue.finish(object())  # type: ignore[arg-type]
