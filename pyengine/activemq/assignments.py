@@ -13,6 +13,7 @@ from pyengine import Selector
 from pyengine.errors import InvalidMessageError
 
 ROW, DESTINATION, CONNECTION, BYTES, QUEUE = "__row", "__destination", "__connection", "__bytes", "__queue"
+TRUTH = "__truth:"  # before a selector: int8 column of its truth, 1 true, 0 false, -1 unknown, -2 raises
 
 ASSIGNMENT_SCHEMA = pa.schema(
     [

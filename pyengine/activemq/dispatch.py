@@ -25,6 +25,7 @@ from pyengine.activemq.assignments import DESTINATION as DESTINATION
 from pyengine.activemq.assignments import KEPT_SCHEMA, kept_of, whole_numbers
 from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
+from pyengine.activemq.assignments import TRUTH as TRUTH
 from pyengine.activemq.assignments import compiled as compiled
 from pyengine.activemq.queues import core_queue
 from pyengine.activemq.topic_dispatch import TopicDispatcher
@@ -42,11 +43,15 @@ _BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority
 def columns_read(topology: Topology, available: Sequence[str]) -> list[str]:
     """The columns of a table of messages that dispatching reads, in the table's order.
 
+    A column named TRUTH + selector stands for what the selector reads: its truth by row, found beforehand.
+
     Raises MissingColumnError when a selector reads a property that the messages do not have.
     """
     wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS}
     for consumer in topology.consumers:
-        if consumer.selector:
+        if TRUTH + consumer.selector in available:
+            wanted.add(TRUTH + consumer.selector)
+        elif consumer.selector:
             for name in compiled(consumer.selector).names:
                 if name not in available and not name.startswith("JMS"):
                     raise MissingColumnError(
@@ -452,6 +457,8 @@ class _Answers:
 
     def of(self, selector: str) -> np.ndarray[Any, Any]:
         """Truth by row of the whole batch; right on the spans that were announced."""
+        if selector not in self.found and TRUTH + selector in self.batch.schema.names:
+            self.found[selector] = self.batch.column(TRUTH + selector).to_numpy(zero_copy_only=False)
         if selector not in self.found:
             size, spans = self.batch.num_rows, [span for span in self.spans[selector] if span[0] < span[1]]
             # A span costs a call, about as much as a few thousand rows.

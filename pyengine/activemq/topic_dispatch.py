@@ -25,6 +25,7 @@ from pyengine.activemq.assignments import (
     DESTINATION,
     KEPT_SCHEMA,
     QUEUE,
+    TRUTH,
     compiled,
     kept_of,
     whole_numbers,
@@ -140,7 +141,12 @@ class TopicDispatcher:
             return
         lines = _Lines()
         columns = Columns(batch) if self._selectors else None
-        truths = {selector: selector.truth(columns, missing="null").tolist() for selector in self._selectors}
+        truths = {
+            selector: batch.column(TRUTH + selector.text).to_pylist()
+            if TRUTH + selector.text in batch.schema.names
+            else selector.truth(columns, missing="null").tolist()
+            for selector in self._selectors
+        }
         work = _Batch(kept_of(batch, np.zeros(batch.num_rows, bool)), truths)
         keys = batch.column(QUEUE).to_pylist()
         names = batch.column(DESTINATION).cast(pa.string()).to_pylist()

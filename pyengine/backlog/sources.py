@@ -90,6 +90,69 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Row groups of one Parquet file that are read in one go. first: the number of their first row in the source."""
+
+    path: str
+    row_groups: tuple[int, ...]
+    first: int
+    rows: int
+
+
+def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
+    """A source of Parquet files cut into pieces of about so many rows, at least a row group; None for other sources.
+
+    Only the files' footers are read. Raises InvalidSourceError.
+    """
+    if source.package:
+        return None
+    paths = _paths(source.path)
+    if any((source.format or SUFFIXES.get(_suffix(path), "")) != "parquet" for path in paths):
+        return None
+    arrow = _arrow()
+    import pyarrow.parquet
+
+    pieces: list[Piece] = []
+    first = 0
+    for path in paths:
+        try:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                sizes = [file.metadata.row_group(each).num_rows for each in range(file.metadata.num_row_groups)]
+        except OSError as error:
+            problem = error.strerror or str(error).splitlines()[0]
+            raise InvalidSourceError(path, f"cannot be read: {problem}", "check the path and the file") from error
+        except arrow.ArrowInvalid as error:
+            raise InvalidSourceError(path, f"is not valid parquet: {error}", "check the file") from error
+        taken: list[int] = []
+        for number in range(len(sizes)):
+            taken.append(number)
+            held = sum(sizes[each] for each in taken)
+            if held >= rows or number == len(sizes) - 1:
+                pieces.append(Piece(path, tuple(taken), first, held))
+                first += held
+                taken = []
+    return pieces
+
+
+def read_piece(piece: Piece, source: Source) -> Rows:
+    """The rows of a piece, with the declared types applied. Raises as read_source."""
+    arrow = _arrow()
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(piece.path) as file:
+        wanted = None
+        if source.properties is not None:
+            types = (column for column, _ in source.types)
+            wanted = list(dict.fromkeys((*source.columns, *source.properties, *types)))
+            for name in wanted:
+                if name not in file.schema_arrow.names:
+                    raise MissingColumnError(name, file.schema_arrow.names, piece.path)
+        table = file.read_row_groups(list(piece.row_groups), columns=wanted, use_threads=False)
+    numbers = arrow.compute.add(_numbers(table.num_rows), piece.first)
+    return _apply_types(piece.path, table, numbers, [], dict(source.types))
+
+
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
     """The rows of an open binary stream, read to its end. name: for errors. Raises as read_source."""
     return _read(name, io.BytesIO(stream.read()), format, {})

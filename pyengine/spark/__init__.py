@@ -4,9 +4,23 @@ pyspark is imported when something is used, and MissingExtraError says what to i
 configured, and everything here runs on Spark Classic and on Spark Connect.
 """
 
-from pyengine.spark.functions import matches
+from pyengine.spark.functions import matches, where
+from pyengine.spark.native import NotNativeError
 from pyengine.spark.pipeline import Progress, RunResult, run
+from pyengine.spark.shards import dispatch_shards, write_shards
 from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
 
-__all__ = ["Progress", "RunResult", "dispatch", "match", "matches", "run", "sweep"]
+__all__ = [
+    "NotNativeError",
+    "Progress",
+    "RunResult",
+    "dispatch",
+    "dispatch_shards",
+    "match",
+    "matches",
+    "run",
+    "sweep",
+    "where",
+    "write_shards",
+]

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector
+from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.session import require_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 OnError = Literal["raise", "reject"]
+Using = Literal["auto", "native", "arrow", "pandas"]
 
 
 class SelectorMask:
@@ -52,7 +55,8 @@ def matches(
     columns: Mapping[str, Column | str | None] | None = None,
     dialect: Literal["activemq", "rocketmq"] = "activemq",
     on_error: OnError = "raise",
-    using: Literal["arrow", "pandas"] = "arrow",
+    using: Using = "auto",
+    schema: StructType | DataFrame | None = None,
 ) -> Column:
     """Whether a selector matches each row, a boolean Column that is never null: ``df.where(matches("price > 100"))``.
 
@@ -63,12 +67,27 @@ def matches(
     long, float, double, boolean, string; a timestamp is a long of microseconds. A null is an absent property.
 
     on_error: what a row on which the selector cannot be evaluated does, as in Selector.mask: "raise" fails the query
-    with SelectorEvaluationError in its text, "reject" does not match. using: "arrow" needs pyspark 4.1; "pandas" is for
-    older Spark and is slower.
+    with SelectorEvaluationError in its text, "reject" does not match.
+
+    using: who evaluates. "auto": Spark's own expressions where they mean exactly the same for the columns' types, so
+    that no row leaves the JVM; schema (df.schema, or df) says the types, and without it, or where the meaning differs,
+    it is "arrow". "native": those expressions or NotNativeError with the reason. "arrow": a Python worker, needs
+    pyspark 4.1; "pandas": the same for older Spark, slower.
 
     Raises InvalidSelectorError here and now, with the position; MissingExtraError without pyspark.
     """
     require_spark()
+    if using in ("auto", "native"):
+        try:
+            truth = native_truth(selector, columns or {}, dialect, schema)
+        except NotNativeError:
+            if using == "native":
+                raise
+        else:
+            from pyspark.sql.functions import coalesce, lit
+
+            return coalesce(truth, lit(False))
+        using = "arrow"
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
@@ -95,6 +114,51 @@ def matches(
     made: Any = arrow_udf if using == "arrow" else pandas_udf
     found: Column = made(work, "boolean")(*inputs)
     return found
+
+
+def where(
+    df: DataFrame,
+    selector: str,
+    *,
+    columns: Mapping[str, Column | str | None] | None = None,
+    dialect: Literal["activemq", "rocketmq"] = "activemq",
+    on_error: OnError = "raise",
+    using: Using = "auto",
+) -> DataFrame:
+    """The rows that a selector matches, for ``df.transform(ps.where, "price > 100")``.
+
+    As ``df.where(matches(...))`` with the schema of df; a native expression reaches the source as a pushed filter.
+    """
+    require_spark()
+    if using in ("auto", "native"):
+        try:
+            return df.where(native_truth(selector, columns or {}, dialect, df))
+        except NotNativeError:
+            if using == "native":
+                raise
+        using = "arrow"
+    return df.where(matches(selector, columns=columns, dialect=dialect, on_error=on_error, using=using))
+
+
+def native_truth(
+    selector: str, given: Mapping[str, Column | str | None], dialect: str, schema: StructType | DataFrame | None
+) -> Column:
+    """The truth of a selector as Spark's own expression. Raises NotNativeError, InvalidSelectorError."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if schema is None:
+        raise NotNativeError(selector, "the types of the columns are not known: give the schema")
+    shape: Any = getattr(schema, "schema", schema)
+    types: dict[str, str] = {}
+    columns: dict[str, Column] = {}
+    for name in Selector(selector, dialect).names:  # type: ignore[arg-type]
+        source = given.get(name, name)
+        if not isinstance(source, str) or (name in given and "." in source):
+            raise NotNativeError(selector, f"{name} is not read from a column of the schema")
+        found = [field.dataType.simpleString() for field in shape.fields if field.name == source]
+        if len(found) == 1:
+            types[name], columns[name] = found[0], F.col(quoted(source))
+    return truth_of(selector, types, columns, dialect)
 
 
 def quoted(name: str) -> str:

@@ -1,0 +1,135 @@
+"""Where the source is Parquet, Spark plans and schedules and the workers read: rows never cross the JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyengine.errors import InvalidSourceError, OutputExistsError
+from pyengine.spark.failure import raised_on_driver, sent_to_driver
+from pyengine.spark.session import require_spark
+from pyengine.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUNS = ".runs"
+
+
+def write_shards(session: SparkSession, topology: Topology, folder: str | os.PathLike[str], *, shards: int = 16) -> int:
+    """Ingest a topology's Parquet source into shard files for ``dispatch_shards``; returns the number of messages.
+
+    folder: a new one that every worker sees. It gets shard-*.parquet, sorted by queue and order of sending, with every
+    property and the truth of the topology's selectors; rejects/ (rows that are no message) and shards.json. shards:
+    files, each the work of one task; a queue is in one of them. Memory does not grow with the source, a queue or a
+    group.
+
+    Raises OutputExistsError, InvalidSourceError (also for a source that is not Parquet), MissingColumnError,
+    UnsupportedColumnError.
+    """
+    require_spark()
+    from pyengine.backlog import shards as files
+    from pyengine.backlog.sources import parquet_pieces
+
+    into = Path(folder).absolute()
+    if into.exists() and any(into.iterdir()):
+        raise OutputExistsError(str(into))
+    pieces = parquet_pieces(topology.source)
+    if pieces is None:
+        raise InvalidSourceError(topology.source.path, "is not Parquet", "write it as Parquet first")
+    (into / RUNS).mkdir(parents=True)
+    (into / "rejects").mkdir()
+    text, texts = topology.to_text(), files.pieces_to_text(pieces)
+    runs_folder = into / RUNS
+
+    def ingest(number: int) -> str:
+        from pyengine.backlog import shards as files
+        from pyengine.backlog.sources import read_piece
+
+        here = Topology.from_text(text)
+        rows = read_piece(files.piece_from_text(texts[number]), here.source)
+        run, rejects = files.write_run(rows, here, runs_folder, number, shards, only_needed=False, messages=None)
+        files.write_rejects(into / "rejects", number, rejects)
+        return files.run_to_text(run)
+
+    made = [files.run_from_text(each) for each in scheduled(session, len(texts), ingest)]
+
+    def merge(shard: int) -> str:
+        from pyengine.backlog import shards as files
+
+        here = Topology.from_text(text)
+        return json.dumps(files.write_shard(runs_folder, made, shard, here, into / f"shard-{shard:05}.parquet"))
+
+    counts = [int(each) for each in scheduled(session, shards, merge)]
+    names = [f"shard-{shard:05}.parquet" for shard, count in enumerate(counts) if count]
+    files.write_marker(into, names, topology.source.order, sum(run.rows for run in made), sum(counts))
+    shutil.rmtree(runs_folder)
+    return sum(counts)
+
+
+def dispatch_shards(session: SparkSession, topology: Topology, folder: str | os.PathLike[str]) -> DataFrame:
+    """Who gets each message of the shard files that ``write_shards`` wrote, as ``dispatch`` answers. Lazy.
+
+    topology: may have other consumers and policies than the one that wrote the shards; selectors that are new are
+    evaluated by the task that dispatches. Raises InvalidSourceError for a folder without shards or in another order.
+    """
+    require_spark()
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+    from pyengine.backlog.shards import read_marker
+
+    where = Path(folder).absolute()
+    marker = read_marker(where)
+    if marker["order"] != topology.source.order:
+        raise InvalidSourceError(
+            str(where), f"is sorted by {marker['order']}, not by {topology.source.order}", "write the shards again"
+        )
+    paths = [str(where / name) for name in marker["files"]]
+    work = ShardAssignment(topology.to_text(), tuple(paths))
+    numbers = session.range(0, len(paths), 1, max(1, len(paths)))
+    return numbers.mapInArrow(work, from_arrow_schema(ASSIGNMENT_SCHEMA))
+
+
+class ShardAssignment:
+    """What a worker runs: it reads its shard files itself. The topology travels as text."""
+
+    def __init__(self, text: str, paths: tuple[str, ...]) -> None:
+        self.text = text
+        self.paths = paths
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.backlog.shards import shard_batches
+
+        with sent_to_driver():
+            topology = Topology.from_text(self.text)
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from dispatch_batches(topology, shard_batches(Path(self.paths[number]), topology))
+
+
+def scheduled(session: SparkSession, tasks: int, work: Callable[[int], str]) -> list[str]:
+    """``work(0)``, ``work(1)``, ... each in a task of its own; the answers in order."""
+
+    def play(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        pa.set_cpu_count(1)
+        with sent_to_driver():
+            for batch in batches:
+                numbers = batch.column(0).to_pylist()
+                yield pa.RecordBatch.from_pydict(
+                    {"number": pa.array(numbers, pa.int64()), "answer": [work(number) for number in numbers]}
+                )
+
+    if not tasks:
+        return []
+    numbers = session.range(0, tasks, 1, tasks)
+    with raised_on_driver():
+        rows = numbers.mapInArrow(play, "number long, answer string").collect()
+    return [row.answer for row in sorted(rows, key=lambda row: row.number)]

@@ -1,0 +1,131 @@
+"""Selectors as Spark's own expressions: the engine's answer for every row, or a refusal."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyengine import Selector
+from pyengine import spark as ps
+from pyengine.errors import PyengineError
+from pyengine.spark.functions import native_truth
+from pyengine.spark.native import NotNativeError
+
+SELECTORS = int(os.environ.get("PYENGINE_NATIVE_SELECTORS", "90"))
+SEED = int(os.environ.get("PYENGINE_NATIVE_SEED", "20261121"))
+INT, LONG = 2**31, 2**63
+POOLS: dict[str, tuple[Any, list[Any]]] = {
+    "by": (pa.int8(), [0, 1, -1, 5, 127, -128]),
+    "sh": (pa.int16(), [0, 1, 5, -3, 32767, -32768]),
+    "i": (pa.int32(), [0, 1, 5, -5, 3, INT - 1, -INT, 16777217]),
+    "j": (pa.int32(), [0, 1, 5, 7, INT - 1, -INT]),
+    "lo": (pa.int64(), [0, 1, 5, LONG - 1, -LONG, 2**53 + 1, 16777217, 5_000_000_000]),
+    "f": (pa.float32(), [0.0, -0.0, 1.5, 5.0, float("nan"), float("inf"), 16777216.0, 0.1]),
+    "d": (pa.float64(), [0.0, -0.0, 1.5, 5.0, float("nan"), float("-inf"), float(2**53), 0.1, 1e308]),
+    "e": (pa.float64(), [0.0, -0.0, 5.0, float("nan"), 2.5]),
+    "bo": (pa.bool_(), [True, False]),
+    "s": (pa.string(), ["", "a", "a%b", "ab", "a\nb", "\U0001f600", "\uff5e", "e\u0301", "5", "a_b"]),
+    "t": (pa.string(), ["a", "\U0001f600", "\uff5e", "b"]),
+    "JMSPriority": (pa.int32(), [0, 4, 9]),
+    "JMSType": (pa.string(), ["a", "b"]),
+}  # fmt: skip
+# fmt: off
+LITERALS = ["0", "1", "5", "-5", "0.0", "-0.0", "1.5", "0.1", "5000000000", "16777217", "-2147483648",
+            "9223372036854775807", "9007199254740993", "1e308", "1e400", "'a'", "'5'", "'\U0001f600'", "TRUE", "FALSE"]
+PATTERNS = ["'a%'", "'%b'", "'a_b'", "'_'", "'%'", "'a!%b' ESCAPE '!'", "'a!_%' ESCAPE '!'", "''", "'a.b'",
+            "'%\U0001f600%'", "'__'", "'a\\%'", "'!a' ESCAPE '!'", "'a!!b' ESCAPE '!'"]
+# fmt: on
+
+
+def value(draw: random.Random, depth: int) -> str:
+    if depth and draw.random() < 0.3:
+        left, right = value(draw, depth - 1), value(draw, depth - 1)
+        return draw.choice([f"({left} {draw.choice('+-*/%')} {right})", f"-{left}"])
+    return draw.choice([draw.choice(list(POOLS)), draw.choice(list(POOLS)), draw.choice(LITERALS)])
+
+
+def condition(draw: random.Random, depth: int) -> str:
+    if depth and draw.random() < 0.5:
+        left, right = condition(draw, depth - 1), condition(draw, depth - 1)
+        return draw.choice([f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"])
+    name = draw.choice(list(POOLS))
+    return draw.choice(
+        [
+            f"{value(draw, 2)} {draw.choice(['=', '<>', '<', '<=', '>', '>='])} {value(draw, 2)}",
+            f"{name} {draw.choice(['=', '<>', '<', '<=', '>', '>='])} {draw.choice(LITERALS)}",
+            f"{name} {draw.choice(['', 'NOT '])}BETWEEN {value(draw, 1)} AND {value(draw, 1)}",
+            f"{name} IS {draw.choice(['', 'NOT '])}NULL",
+            f"{name} {draw.choice(['', 'NOT '])}IN ('a', '\U0001f600', '5')",
+            f"{name} {draw.choice(['', 'NOT '])}LIKE {draw.choice(PATTERNS)}",
+            name,
+            f"({name} = {draw.choice(LITERALS)}) = {draw.choice(['TRUE', 'bo'])}",
+        ]
+    )
+
+
+def rows(draw: random.Random, count: int) -> pa.Table:
+    return pa.table(
+        {
+            name: pa.array([None if draw.random() < 0.2 else draw.choice(pool) for _ in range(count)], kind)
+            for name, (kind, pool) in POOLS.items()
+        }
+    ).append_column("row", pa.array(range(count), pa.int64()))
+
+
+def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
+    draw = random.Random(SEED)
+    table = rows(draw, 400)
+    frame = spark.createDataFrame(table).cache()
+    asked: list[str] = []
+    refused = 0
+    while len(asked) < SELECTORS:
+        text = condition(draw, 2)
+        try:
+            Selector(text)
+        except PyengineError:
+            continue
+        try:
+            native_truth(text, {}, "activemq", frame.schema)
+        except NotNativeError:
+            refused += 1
+        else:
+            asked.append(text)
+    for start in range(0, len(asked), 45):
+        some = asked[start : start + 45]
+        truths = [native_truth(text, {}, "activemq", frame).alias(f"a{n}") for n, text in enumerate(some)]
+        found = frame.select("row", *truths).toArrow().sort_by("row")
+        for number, text in enumerate(some):
+            given = [{True: 1, False: 0, None: -1}[each] for each in found.column(f"a{number}").to_pylist()]
+            truth = Selector(text).truth(table).tolist()
+            wrong = [n for n in range(len(given)) if given[n] != truth[n]]
+            assert not wrong, (text, given[wrong[0]], truth[wrong[0]], table.slice(wrong[0], 1).to_pylist())
+    frame.unpersist()
+    assert refused  # the generator reaches beyond what is native
+
+
+def test_native_and_worker_give_the_same_rows(spark: Any) -> None:
+    frame = spark.createDataFrame(rows(random.Random(1), 50))
+    text = "d > 0.0 OR s LIKE 'a%' AND NOT (bo = TRUE)"
+    native = frame.transform(ps.where, text, using="native").select("row").toArrow()
+    assert native == frame.where(ps.matches(text, using="arrow")).select("row").toArrow()
+    assert native == frame.where(ps.matches(text, schema=frame)).select("row").toArrow()
+    plan = frame.where(ps.matches(text, schema=frame.schema))._jdf.queryExecution().toString()
+    assert "ArrowEvalPython" not in plan
+    assert "ArrowEvalPython" in frame.transform(ps.where, "s + 'x' = 'ax'")._jdf.queryExecution().toString()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("d > f", "raises"), ("lo + 1 > 2", "wraps"), ("i / j > 1", "may be 0"), ("s + 'x' = 'ax'", "of a string"),
+     ("nowhere = 1", "not known"), ("convert_string_expressions:s = 5", "converts"), ("REGEX('a', s)", "FUNCTION")],
+)  # fmt: skip
+def test_what_is_not_exact_is_refused_with_the_reason(spark: Any, text: str, reason: str) -> None:
+    schema = spark.createDataFrame(rows(random.Random(1), 1)).schema
+    with pytest.raises(NotNativeError, match=reason):
+        ps.matches(text, using="native", schema=schema)
+    with pytest.raises(NotNativeError, match="give the schema"):
+        ps.matches("i = 1", using="native")

@@ -1,0 +1,135 @@
+"""Shard files: sorted, complete, and dispatched with the single process's answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
+from pyengine.backlog import shards as files
+from pyengine.backlog.messages import to_messages
+from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
+from pyengine.errors import InvalidSourceError, OutputExistsError
+from pyengine.spark import dispatch_shards, write_shards
+from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
+
+ROWS = 6_000
+
+
+def orders(count: int = ROWS) -> pa.Table:
+    draw = np.random.default_rng(5)
+    skewed = np.where(draw.random(count) < 0.6, 0, draw.integers(0, 700, count))
+    return pa.table(
+        {
+            "queue": pa.array([f"q.{n}" if n % 5 else f"ü.\U0001f600{n}" for n in skewed]),
+            "n": pa.array(draw.integers(-3, 9, count), pa.int32(), mask=draw.random(count) < 0.1),
+            "nothing": pa.nulls(count, pa.string()),
+            "who": pa.array([f"g{n}" for n in draw.integers(0, 300, count)], mask=draw.random(count) < 0.3),
+            "at": pa.array(draw.integers(0, 50, count)),
+            "p": pa.array(draw.integers(0, 11, count), pa.int32()),
+        }
+    )
+
+
+def topology_for(path: Path, order: str = "rows") -> Topology:
+    source = Source(
+        destination="{queue}", path=str(path), group="who", priority="p", timestamp=TimeColumn("at"), order=order
+    )
+    return Topology(
+        source=source,
+        consumers=(
+            Consumer("small", "q.>", selector="n < 4"),
+            Consumer("odd", "q.>", selector="n % 2 = 1 OR nothing = 'x'", prefetch=3, acknowledges=False),
+            Consumer("emoji", "ü.>"),
+        ),
+        policies=(Policy("q.>", max_page_size=50), Policy("ü.>", prioritized_messages=True)),
+    )
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("orders")
+    table = orders()
+    pq.write_table(table.slice(0, 2_500), folder / "0.parquet", row_group_size=700)
+    pq.write_table(table.slice(2_500), folder / "1.parquet", row_group_size=1_300)
+    pq.write_table(table.slice(0, 0), folder / "2.parquet")
+    return folder
+
+
+def answer(topology: Topology) -> pa.Table:
+    rows = read_source(topology.source)
+    messages, _ = to_messages(rows.table, rows.numbers, topology.source)
+    return dispatch_table(topology, messages).sort_by("row")
+
+
+@pytest.mark.parametrize("order", ["rows", "timestamp"])
+@pytest.mark.parametrize("only_needed", [True, False])
+def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: str, only_needed: bool) -> None:
+    topology = topology_for(source, order)
+    pieces = parquet_pieces(topology.source, rows=900)
+    assert pieces is not None
+    assert sum(piece.rows for piece in pieces) == ROWS
+    runs, rejected = [], 0
+    for number, piece in enumerate(pieces):
+        run, rejects = files.write_run(
+            read_piece(piece, topology.source), topology, tmp_path, number, 4, only_needed=only_needed, messages=None
+        )
+        runs.append(files.run_from_text(files.run_to_text(run)))
+        rejected += len(rejects)
+    assert rejected > 0
+    parts = []
+    for shard in range(4):
+        batches = list(files.ordered(tmp_path, runs, shard, topology))
+        parts += dispatch_batches(topology, iter(batches))
+        keys = np.concatenate([batch.column(QUEUE).to_numpy() for batch in batches])
+        assert (np.diff(keys.astype(object)) >= 0).all()
+        assert all(TRUTH + "n < 4" in batch.schema.names for batch in batches)
+    found = pa.Table.from_batches(parts, ASSIGNMENT_SCHEMA).sort_by("row")
+    assert found.equals(answer(topology))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), max_size=5),
+    st.integers(1, 4),
+)
+def test_sorted_streams_merge_into_one(streams: list[list[tuple[int, int]]], size: int) -> None:
+    topology = Topology(source=Source(destination="q", path="x"))
+
+    def tables(rows: list[tuple[int, int]]) -> Any:
+        rows = sorted(rows)
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            yield pa.table({QUEUE: pa.array([q for q, _ in part], pa.int64()), "__row": [r for _, r in part]})
+
+    merged = [
+        (line[QUEUE], line["__row"])
+        for batch in files.merged([tables(rows) for rows in streams], topology)
+        for line in batch.to_pylist()
+    ]
+    assert merged == sorted(row for rows in streams for row in rows)
+
+
+def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_path: Path) -> None:
+    topology = topology_for(source, "timestamp")
+    expected = answer(topology)
+    assert write_shards(spark, topology, tmp_path / "shards", shards=3) == expected.num_rows
+    found = dispatch_shards(spark, topology, tmp_path / "shards").toArrow().cast(ASSIGNMENT_SCHEMA)
+    assert found.sort_by("row").equals(expected)
+    rejects = pq.read_table(tmp_path / "shards" / "rejects")
+    assert rejects.num_rows + expected.num_rows == ROWS
+    other = replace(topology, consumers=(Consumer("new", ">", selector="n > 7"),))
+    again = dispatch_shards(spark, other, tmp_path / "shards").toArrow().cast(ASSIGNMENT_SCHEMA)
+    assert again.sort_by("row").equals(answer(other))
+    with pytest.raises(OutputExistsError):
+        write_shards(spark, topology, tmp_path / "shards")
+    with pytest.raises(InvalidSourceError, match="sorted by timestamp"):
+        dispatch_shards(spark, topology_for(source, "rows"), tmp_path / "shards")
