@@ -17,3 +17,4 @@ cdef class SessionState(Exchange):
     cdef readonly bint closed
 
     cdef int end(self, Consumption consumer, object last_delivered) except -1
+    cdef int settle(self, bint committed, int64_t now, double chance) except -1

@@ -133,18 +133,13 @@ cdef class SessionState(Exchange):
 
     def after_commit(self):
         """The broker committed."""
-        cdef Consumption consumer
-        synchronizations, self.synchronizations = self.synchronizations, []
-        self.transaction = None
-        for found, closing in synchronizations:
-            consumer = found
-            if closing:
-                self.end(consumer, consumer.last_delivered)
-            else:
-                consumer.commit()
+        self.settle(True, 0, 0.5)
 
     def after_rollback(self, int64_t now, double chance=0.5):
         """The broker rolled back."""
+        self.settle(False, now, chance)
+
+    cdef int settle(self, bint committed, int64_t now, double chance) except -1:
         cdef Consumption consumer
         synchronizations, self.synchronizations = self.synchronizations, []
         self.transaction = None
@@ -152,8 +147,11 @@ cdef class SessionState(Exchange):
             consumer = found
             if closing:
                 self.end(consumer, consumer.last_delivered)
+            elif committed:
+                consumer.commit()
             else:
                 consumer.rollback(now, chance)
+        return 0
 
     # Closing
 
