@@ -1,5 +1,5 @@
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, Never, TypeAlias
 
 from typing_extensions import disjoint_base
 
@@ -9,7 +9,7 @@ from pyengine._engine.message import Message
 from pyengine._engine.prefetch_subscription import PrefetchSubscription
 from pyengine._engine.queue import Queue
 
-Posted: TypeAlias = list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]
+_Posted: TypeAlias = list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]
 
 @disjoint_base
 class RegionQueue(Queue):
@@ -18,14 +18,15 @@ class RegionQueue(Queue):
     noting: bool
     @property
     def bytes(self) -> int: ...
+    def add_consumer(self, **settings: Any) -> Never: ...
     def subscribe(self, subscription: PrefetchSubscription, **settings: Any) -> int: ...
     def unsubscribe(
         self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
-    ) -> Posted: ...
+    ) -> _Posted: ...
     def put(self, message: Message, wake: bool = True) -> None: ...
-    def run(self, now: int = 0, limit: int = -1) -> Posted: ...  # type: ignore[override]
-    def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> Posted: ...  # type: ignore[override]
-    def pull_timeout(self, consumer: int, *, now: int = 0) -> Posted: ...  # type: ignore[override]
+    def run(self, now: int = 0, limit: int = -1) -> _Posted: ...  # type: ignore[override]
+    def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Posted: ...  # type: ignore[override]
+    def pull_timeout(self, consumer: int, *, now: int = 0) -> _Posted: ...  # type: ignore[override]
     @property
     def news(self) -> bool: ...
     def take_noted(self) -> list[Message]: ...

@@ -32,10 +32,14 @@ cdef class RegionQueue(Queue):
     def __reduce__(self):
         raise TypeError("a queue of a broker cannot be pickled")
 
+    def add_consumer(self, **settings):
+        """TypeError: a consumer of a broker's queue comes with its subscription; see ``subscribe``."""
+        raise TypeError("a consumer of a broker's queue comes with its subscription: call subscribe()")
+
     def subscribe(self, PrefetchSubscription subscription not None, **settings):
         """Add a consumer (see add_consumer) with its subscription; return its id."""
-        cdef object consumer = self.add_consumer(name=subscription.consumer_id, browser=subscription.browser,
-                                                 **settings)
+        cdef object consumer = Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser,
+                                                  **settings)
         cdef int32_t slot = self.slot_of(consumer)
         while len(self.at_slot) <= slot:
             self.at_slot.append(None)

@@ -27,7 +27,7 @@ from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
 from pyengine.activemq.assignments import TRUTH as TRUTH
 from pyengine.activemq.assignments import compiled as compiled
-from pyengine.activemq.queues import core_queue
+from pyengine.activemq.queues import queue_settings
 from pyengine.activemq.topic_dispatch import TopicDispatcher
 from pyengine.errors import MissingColumnError
 from pyengine.topology import Policy, Topology
@@ -311,7 +311,7 @@ class _Shape:
 
     def queue(self) -> Queue:
         """A new queue with its consumers."""
-        core = core_queue(self._policy)
+        core = Queue(**queue_settings(self._policy))
         for member in self._members:
             core.add_consumer(**member)
         return core

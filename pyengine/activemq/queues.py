@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
@@ -18,30 +18,30 @@ from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
-    from pyengine._engine.region_queue import Posted
+    from pyengine._engine.channel import MessageDispatch
     from pyengine.activemq.broker import Broker
 
 NO_POLICY = Policy("")
 NOWHERE = (-10, -1)
 
 
-def core_queue(policy: Policy | None) -> RegionQueue:
-    """The core's queue with the settings of a policy; without one browsers see everything."""
+def queue_settings(policy: Policy | None) -> dict[str, Any]:
+    """What a policy says to the core's queue; without one browsers see everything."""
     settings = policy or NO_POLICY
-    return RegionQueue(
-        max_page_size=settings.max_page_size,
-        max_browse_page_size=None if policy is None else policy.max_browse_page_size,
-        use_consumer_priority=settings.use_consumer_priority,
-        strict_order_dispatch=settings.strict_order_dispatch,
-        prioritized_messages=settings.prioritized_messages,
-        lazy_dispatch=settings.lazy_dispatch,
-        use_prefetch_extension=settings.use_prefetch_extension,
-        all_consumers_exclusive_by_default=settings.all_consumers_exclusive_by_default,
-        message_group_map_factory_type=settings.message_group_map_factory_type,
-        consumers_before_dispatch_starts=settings.consumers_before_dispatch_starts,
-        time_before_dispatch_starts=settings.time_before_dispatch_starts,
-        selector_errors=settings.selector_errors,
-    )
+    return {
+        "max_page_size": settings.max_page_size,
+        "max_browse_page_size": None if policy is None else policy.max_browse_page_size,
+        "use_consumer_priority": settings.use_consumer_priority,
+        "strict_order_dispatch": settings.strict_order_dispatch,
+        "prioritized_messages": settings.prioritized_messages,
+        "lazy_dispatch": settings.lazy_dispatch,
+        "use_prefetch_extension": settings.use_prefetch_extension,
+        "all_consumers_exclusive_by_default": settings.all_consumers_exclusive_by_default,
+        "message_group_map_factory_type": settings.message_group_map_factory_type,
+        "consumers_before_dispatch_starts": settings.consumers_before_dispatch_starts,
+        "time_before_dispatch_starts": settings.time_before_dispatch_starts,
+        "selector_errors": settings.selector_errors,
+    }
 
 
 class QueueDestination:
@@ -56,7 +56,7 @@ class QueueDestination:
         self.broker = broker
         self.destination = destination
         self.policy = policy
-        self.core = core_queue(policy)
+        self.core = RegionQueue(**queue_settings(policy))
         self.core.owner, self.core.destination = self, destination
         self.subscriptions: dict[int, Subscription] = {}
         self._spread: list[Subscription] = []
@@ -321,7 +321,7 @@ class QueueDestination:
             own = self.core.credit(own_number)
             self.core.share_credit(own_number, held - own[0], extension)
 
-    def _post(self, posted: Posted) -> None:
+    def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""
         self.broker.outbox.posted.extend(posted)
         if self.watch is not None:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyengine import Selector
+from pyengine._engine.queue import Queue
 from pyengine._engine.simulation import QueueRun, RowMask
-from pyengine.activemq.queues import core_queue
+from pyengine.activemq.queues import queue_settings
 from pyengine.topology import Policy
 
 NS = 1_000_000_000
@@ -199,7 +200,7 @@ def simulate(
 
     Raises InvalidSelectorError, and what the core raises for columns that do not fit.
     """
-    queue = core_queue(policy or Policy(""))
+    queue = Queue(**queue_settings(policy or Policy("")))
     run = QueueRun(
         queue,
         workload.arrivals,

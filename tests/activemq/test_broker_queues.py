@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyengine._engine.region_queue import RegionQueue
 from pyengine.activemq import AckKind
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.events import SelectorFailed
@@ -126,3 +127,8 @@ def test_a_selector_that_cannot_be_evaluated_matches_nothing_and_is_reported(bro
     assert failures == [("bad", "before"), ("bad", "after")]
     assert wire.taken() == [("good", "after")]
     assert broker.view("q").selector_errors == 2
+
+
+def test_a_consumer_of_a_broker_s_queue_comes_with_its_subscription() -> None:
+    with pytest.raises(TypeError, match=r"subscribe\(\)"):
+        RegionQueue().add_consumer()
