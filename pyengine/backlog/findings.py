@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
+from importlib.resources import files
+from typing import Literal, Self
+
+Language = Literal["en", "zh"]
 
 
 class Severity(IntEnum):
@@ -14,23 +20,73 @@ class Severity(IntEnum):
     ERROR = 2
 
 
+@cache
+def chinese() -> dict[str, str]:
+    """The catalogue: English words, codes of findings and templates of sentences -> Chinese, with the same fields."""
+    table: dict[str, str] = tomllib.loads((files("pyengine.backlog.pages") / "words.zh.toml").read_text("utf-8"))
+    return table
+
+
+class Said(str):
+    """A sentence about something: English as a text, other languages on demand.
+
+    template: the English sentence with its ``{fields}``, which is also the key of the catalogue of other languages.
+    """
+
+    __slots__ = ("fields", "template")
+
+    template: str
+    fields: dict[str, object]
+
+    def __new__(cls, template: str, fields: dict[str, object]) -> Self:
+        said = super().__new__(cls, template.format(**fields))
+        said.template, said.fields = template, fields
+        return said
+
+    def __reduce__(self) -> tuple[type[Said], tuple[str, dict[str, object]]]:
+        return Said, (self.template, self.fields)
+
+    def in_language(self, language: Language) -> str:
+        """The sentence in another language; in English where the catalogue does not have it."""
+        if language == "en":
+            return str(self)
+        fields = {name: translated(value, language) for name, value in self.fields.items()}
+        return chinese().get(self.template, self.template).format(**fields)
+
+
+def say(template: str, /, **fields: object) -> Said:
+    """A sentence made of a template and its fields: numbers, names, other sentences."""
+    return Said(template, fields)
+
+
+def translated(value: object, language: Language) -> object:
+    """A sentence, or sentences in a row, in a language; anything else as it is."""
+    if isinstance(value, Said):
+        return value.in_language(language)
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """code: the rule's name, stable for programs. where: the queue, group, client or thread. evidence: what was seen,
-    the file's own numbers and words. advice: what to do."""
+    the file's own numbers and words. advice: what to do. source: of a trap, the class that has the rule, or empty."""
 
     code: str
     severity: Severity
     where: str
     evidence: tuple[str, ...]
     advice: str
+    source: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
+        """For JSON, in English."""
+        found: dict[str, object] = {
             "code": self.code,
             "severity": self.severity.name.lower(),
-            "where": self.where,
-            "evidence": list(self.evidence),
-            "advice": self.advice,
+            "where": str(self.where),
+            "evidence": [str(line) for line in self.evidence],
+            "advice": str(self.advice),
         }
+        if self.source:
+            found["source"] = self.source
+        return found

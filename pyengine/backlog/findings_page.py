@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pyengine.backlog import pages
 from pyengine.backlog.evidence import Remark
-from pyengine.backlog.findings import Finding, Severity
-from pyengine.backlog.pages import Language
+from pyengine.backlog.findings import Finding, Language, Severity
 
 
 def render(title: str, findings: Sequence[Finding], remarks: Sequence[Remark] = (), language: Language = "en") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine.backlog import pages
-from pyengine.backlog.pages import Language
+from pyengine.backlog.findings import Language
 from pyengine.backlog.summary import DaySummary, DestinationSummary, HeldSummary, Summary
 
 MAX_POINTS = 400

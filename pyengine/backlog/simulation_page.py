@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyengine.backlog import pages
-from pyengine.backlog.pages import Language
+from pyengine.backlog.findings import Language
 from pyengine.backlog.simulate import Simulation
 
 POINTS = 240

@@ -138,7 +138,7 @@ def diagnose(
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
-    Read are Jolokia JSON of ActiveMQ's MBeans, dstat, mqadmin consumerProgress and consumerStatus, rocketmq_client.log,
+    Read are Jolokia JSON of ActiveMQ's MBeans, activemq.xml, dstat, mqadmin consumerProgress and consumerStatus, rocketmq_client.log,
     kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming progress. Two
     snapshots some time apart say much more than one. Exit code 1: warnings or errors were found.
     """
@@ -201,12 +201,14 @@ def watch(
 
 @app.command()
 def lint(
-    files: Annotated[list[str], typer.Argument(help="Topologies or push consumers' parameters in TOML; - is stdin.")],
+    files: Annotated[
+        list[str], typer.Argument(help="activemq.xml, topologies, push consumers' parameters; - is stdin.")
+    ],
     as_json: Json = False,
     report: Page = None,
     lang: PageLanguage = Lang.en,
 ) -> None:
-    """Find traps in a configuration before it is used.
+    """Find traps in a configuration before it is used. A broker's file gives its policies to topologies beside it.
 
     Gaps and overlaps of selectors are proven by a solver (extra "lint"), each with an example message that the engine
     has evaluated. Exit code 1: warnings or errors were found.

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import pages, report
-from pyengine.backlog.pages import Language
+from pyengine.backlog.findings import Language
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.errors import InvalidSourceError

@@ -43,10 +43,15 @@ _KINDS = {"queue": "queue", "topic": "topic", "tempQueue": "temp-queue", "tempTo
 
 
 def load(
-    path: Path, properties: Mapping[str, str], environment: Mapping[str, str] | None, broker: str
+    path: Path,
+    properties: Mapping[str, str],
+    environment: Mapping[str, str] | None,
+    broker: str,
+    data: bytes | None = None,
 ) -> BrokerConfiguration:
-    """See BrokerConfiguration.load."""
-    return _Reader(SpringContext(path, properties, os.environ if environment is None else environment)).read(broker)
+    """See BrokerConfiguration.load. data: what is in the file, if it was read already."""
+    context = SpringContext(path, properties, os.environ if environment is None else environment, data)
+    return _Reader(context).read(broker)
 
 
 class _Reader:
@@ -57,6 +62,7 @@ class _Reader:
             for part in context.unread
         ]
         self.used: set[int] = set()
+        self.places: dict[str, tuple[int, str]] = {}
 
     def read(self, wanted: str) -> BrokerConfiguration:
         element = self._choose(wanted)
@@ -93,7 +99,9 @@ class _Reader:
                 reason, changes = schema.FOREIGN if bean.kind not in ("broker",) else schema.OTHER_BROKER
                 self.listed.append(self._listing(bean, "", "", reason, changes_answers=changes))
         self.listed.sort(key=lambda part: (part.file != self.context.root.file, part.file, part.line))
-        return BrokerConfiguration(virtual_destinations=interceptors, not_modelled=tuple(self.listed), **found)
+        return BrokerConfiguration(
+            virtual_destinations=interceptors, not_modelled=tuple(self.listed), places=self.places, **found
+        )
 
     def _choose(self, wanted: str) -> Element:
         brokers = [bean for bean in self.context.beans if bean.kind == "broker"]
@@ -163,6 +171,7 @@ class _Reader:
         if not where and not default:
             self._refuse(element, "", None, "covers no destination", 'add queue="..." or topic="..."')
         given: dict[str, Any] = {"destination": "" if default else where}
+        self.places[given["destination"]] = element.line, str(element)
         by_name = {
             keys.java_name(key): key
             for key in Policy.__dataclass_fields__

@@ -39,8 +39,9 @@ class BrokerConfiguration:
     """What a broker is started with.
 
     virtual_destinations: a file's destinationInterceptors replace the default, consumer queues of ``VirtualTopic.>``.
-    destinations: exist from the start. not_modelled: everything in the file that is left out. Equal configurations may
-    come from different files: file and not_modelled take no part in comparing.
+    destinations: exist from the start. not_modelled: everything in the file that is left out. places: of each policy
+    entry, by its destination (the default entry's is empty), its line and its element as NotModelled names it. Equal
+    configurations may come from different files: file, not_modelled and places take no part in comparing.
     """
 
     name: str = "localhost"
@@ -52,6 +53,7 @@ class BrokerConfiguration:
     redelivery_plugin: RedeliveryPlugin | None = None
     file: str = field(default="", compare=False)
     not_modelled: tuple[NotModelled, ...] = field(default=(), compare=False)
+    places: Mapping[str, tuple[int, str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def load(
@@ -74,6 +76,25 @@ class BrokerConfiguration:
         if Path(path).suffix == ".toml":
             return broker_toml.load(path)
         return activemq_xml.load(Path(path), {} if properties is None else properties, environment, broker)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        file: str = "",
+        *,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        broker: str = "",
+    ) -> BrokerConfiguration:
+        """The same of a text: XML if it begins with ``<``, else TOML. file: its name in errors; imports and property
+        files of an XML are looked for beside it."""
+        from pyengine.topology import activemq_xml, broker_toml
+
+        if not text.lstrip("\ufeff \t\r\n").startswith("<"):
+            return broker_toml.parse(text, file)
+        data = text.lstrip("\ufeff \t\r\n").encode()
+        return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, data)
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The policy entry that counts for a destination; None: the broker's built-in defaults."""

@@ -56,6 +56,11 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
             for key in TOPOLOGY_ONLY
             if key in root.values
         ),
+        places={
+            policy.destination: (line_of(text, ("policy", index)), f"[[policy]] {policy.destination}")
+            for index, policy in enumerate(policies)
+        }
+        | ({} if default is None else {"": (line_of(text, ("default_policy",)), "[default_policy]")}),
     )
 
 

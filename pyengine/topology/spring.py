@@ -246,13 +246,15 @@ class Unread:
 class SpringContext:
     """One file and what it imports: top-level beans, named beans, placeholders. ``unread`` says what was left out."""
 
-    def __init__(self, path: Path, properties: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: Path, properties: Mapping[str, str], environment: Mapping[str, str], data: bytes | None = None
+    ) -> None:
         self.placeholders = Placeholders(properties, environment, _installation(path))
         self.unread: list[Unread] = []
         self.beans: list[Element] = []
         self.configurers: list[Element] = []
         self.named: dict[str, Element] = {}
-        self.root = self._read(path, [])
+        self.root = self._read(path, [], data)
         self.named = {
             name: element
             for bean in self.beans
@@ -264,9 +266,9 @@ class SpringContext:
     def _bean_name(self, element: Element) -> str:
         return element.attributes.get("name", "") if element.is_spring and element.name == "bean" else ""
 
-    def _read(self, path: Path, above: list[Path]) -> Element:
+    def _read(self, path: Path, above: list[Path], data: bytes | None = None) -> Element:
         try:
-            data = path.read_bytes()
+            data = path.read_bytes() if data is None else data
         except OSError as error:
             raise InvalidTopologyError(
                 f"cannot be read: {error.strerror}", file=str(path), hint="give the path of an activemq.xml"

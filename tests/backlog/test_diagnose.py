@@ -25,6 +25,7 @@ from pyengine.backlog.evidence import (
     SubscriptionState,
     TopicSettings,
     read_files,
+    read_text,
 )
 from pyengine.backlog.findings import Finding, Severity
 from pyengine.backlog.watch import Watch, watch
@@ -375,3 +376,28 @@ def test_the_worst_comes_first() -> None:
     assert [finding.severity for finding in found] == sorted((f.severity for f in found), reverse=True)
     assert found[0].severity is Severity.ERROR
     assert found[0].as_dict()["severity"] == "error"
+
+
+def test_the_policy_of_a_destination_explains_its_findings() -> None:
+    text = (
+        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="b"><destinationPolicy><policyMap>'
+        '<policyEntries>\n<policyEntry queue="q" allConsumersExclusiveByDefault="true" maxPageSize="50"/>\n'
+        '<policyEntry topic=">"/></policyEntries></policyMap></destinationPolicy></broker>'
+    )
+    owner, other = replace(SUB, selector="region = 'EU'"), replace(IDLE, selector="region = 'US'")
+    seen = queues(QUEUE, owner, other)
+    assert "exclusive_disjoint" not in {finding.code for finding in diagnose(seen)}
+    seen.add(read_text(text, "activemq.xml"))
+    (found,) = (finding for finding in diagnose(seen) if finding.code == "exclusive_disjoint")
+    assert found.evidence[-1] == (
+        'activemq.xml:2: policyEntry queue="q" counts here: allConsumersExclusiveByDefault true'
+    )
+    waiting = queues(replace(QUEUE, in_flight_count=0), replace(IDLE, dispatched_counter=0))
+    late = text.replace("allConsumersExclusiveByDefault", 'consumersBeforeDispatchStarts="3" lazyDispatch')
+    assert "start_delayed" not in {finding.code for finding in diagnose(waiting)}
+    waiting.add(read_text(late, "activemq.xml"))
+    assert "start_delayed" in {finding.code for finding in diagnose(waiting)}
+    elsewhere = queues(replace(QUEUE, name="other", consumer_count=0))
+    elsewhere.add(read_text(text, "activemq.xml"))
+    (nobody,) = diagnose(elsewhere)
+    assert nobody.evidence[-1] == "no policy entry of activemq.xml covers it: gcInactiveDestinations false"

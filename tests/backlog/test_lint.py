@@ -107,7 +107,6 @@ def test_traps_of_a_push_consumer() -> None:
         "timeout_not_positive",
         "thread_max_unused",
         "topic_threshold_overwrites",
-        "first_failure_is_dead",
         "broadcasting_drops_failures",
         "batch_larger_than_pull",
         "span_before_count",

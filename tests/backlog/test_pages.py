@@ -10,8 +10,8 @@ import pytest
 from pyengine.backlog import findings_page, pages, simulation_page
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Remark, read_files
-from pyengine.backlog.findings import Finding, Severity
-from pyengine.backlog.pages import LANGUAGES, Language
+from pyengine.backlog.findings import Finding, Language, Severity, chinese
+from pyengine.backlog.pages import LANGUAGES
 from pyengine.backlog.simulate import SimulatedConsumer, Workload, simulate
 from tests.backlog.test_report import outline
 
@@ -48,13 +48,13 @@ def test_variants_are_on_the_page(language: Language) -> None:
 
 
 def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
-    words = pages.chinese()
+    words = chinese()
     asked = {
         word
         for template in (BACKLOG / "pages").glob("*.html")
         for word in re.findall(r't\("([^"]+)"\)', template.read_text("utf-8"))
     }
-    rules = [*(BACKLOG / "rules").glob("*.py"), BACKLOG / "lint.py"]
+    rules = [*(BACKLOG / "rules").glob("*.py"), *(BACKLOG / "traps").glob("*.py")]
     codes = {
         code for rule in rules for code in re.findall(r'(?:Finding|trap)\(\s*"([a-z_]+)"', rule.read_text("utf-8"))
     }

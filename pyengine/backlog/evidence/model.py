@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from pyengine._engine.consume_lag import delay
+from pyengine.topology import BrokerConfiguration
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +296,7 @@ class Evidence:
     streams: list[StreamProgress] = field(default_factory=list)
     topics: list[TopicSettings] = field(default_factory=list)
     group_settings: list[GroupSettings] = field(default_factory=list)
+    brokers: list[BrokerConfiguration] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, other: Evidence) -> None:

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from pyengine.backlog.evidence import client_log, jolokia, running_info, spark_progress, stacks, store_files, tables
+from pyengine.backlog.evidence import (
+    client_log,
+    configuration,
+    jolokia,
+    running_info,
+    spark_progress,
+    stacks,
+    store_files,
+    tables,
+)
 from pyengine.backlog.evidence.model import Evidence
 from pyengine.errors import InvalidSourceError
 
@@ -22,6 +31,7 @@ class Reader(NamedTuple):
 
 # Asked in this order: a running info may hold a stack listing, a log may hold Spark's JSON.
 READERS = (
+    Reader("activemq.xml", configuration.recognises, configuration.read),
     Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
     Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
     Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import tomllib
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from pyengine.backlog.findings import Language, Said, chinese
 from pyengine.errors import InvalidSourceError, MissingExtraError
 
 if TYPE_CHECKING:
     import jinja2
 
-Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 CHART_WIDTH, CHART_HEIGHT = 720, 120
-
-
-@cache
-def chinese() -> dict[str, str]:
-    """English words of the pages and codes of findings -> Chinese."""
-    table: dict[str, str] = tomllib.loads((files(__package__) / "words.zh.toml").read_text("utf-8"))
-    return table
 
 
 def check_installed() -> None:
@@ -33,7 +23,7 @@ def check_installed() -> None:
 
 
 def environment(language: Language = "en") -> jinja2.Environment:
-    """Templates with ``t("English words")``, which gives the words in the page's language; all text is escaped."""
+    """Templates with ``t("English words")``, which gives words and sentences in the page's language; all is escaped."""
     check_installed()
     import jinja2
 
@@ -45,7 +35,11 @@ def environment(language: Language = "en") -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     words = chinese() if language == "zh" else {}
-    made.globals.update(t=lambda text: words.get(text, text), language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
+
+    def t(text: str) -> str:
+        return text.in_language(language) if isinstance(text, Said) else words.get(text, text)
+
+    made.globals.update(t=t, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
 
 

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from pyengine._engine.consume_rates import Stuck, stuck_by
 from pyengine._engine.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
 from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, ProcessQueueState
-from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
 PINNED = 30.0  # seconds between two sights that make a pinned offset a finding
 BUSY = 0.8
 CAUSES = {
-    "count": ("pullThresholdForQueue", "more messages are cached than the limit"),
-    "size": ("pullThresholdSizeForQueue", "more MiB are cached than the limit"),
-    "span": ("consumeConcurrentlyMaxSpan", "the newest cached message is too far ahead of the oldest unfinished one"),
+    "count": ("pullThresholdForQueue", say("more messages are cached than the limit")),
+    "size": ("pullThresholdSizeForQueue", say("more MiB are cached than the limit")),
+    "span": (
+        "consumeConcurrentlyMaxSpan",
+        say("the newest cached message is too far ahead of the oldest unfinished one"),
+    ),
 }
 
 
@@ -39,10 +42,19 @@ def blocked(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "blocked_listener",
                 Severity.ERROR,
-                f"client {client.client_id}, queue {queue.label}",
-                (f"{queue.count} messages cached, lastConsumeTimestamp {clock(queue.last_consume)}, {span(idle)} ago",),
-                "The listener does not return. `mqadmin consumerStatus -s`, taken several times and given to "
-                "`pyengine diagnose`, names the line it stands at.",
+                say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
+                (
+                    say(
+                        "{count} messages cached, lastConsumeTimestamp {clock}, {span} ago",
+                        count=queue.count,
+                        clock=clock(queue.last_consume),
+                        span=span(idle),
+                    ),
+                ),
+                say(
+                    "The listener does not return. `mqadmin consumerStatus -s`, taken several times and "
+                    "given to `pyengine diagnose`, names the line it stands at."
+                ),
             )
 
 
@@ -53,14 +65,20 @@ def lock_not_held(client: ClientState) -> Iterator[Finding]:
         old = age(client, queue.last_lock)
         expired = old is not None and lock_expired(client.time, queue.last_lock)
         if expired or stuck(client, queue) == Stuck.NOT_LOCKED:
-            held = f"locked {queue.locked}" + (f", last locked {span(old)} ago" if old is not None else "")
+            held = (
+                say("locked {locked}", locked=queue.locked)
+                if old is None
+                else say("locked {locked}, last locked {span} ago", locked=queue.locked, span=span(old))
+            )
             yield Finding(
                 "lock_not_held",
                 Severity.ERROR,
-                f"client {client.client_id}, queue {queue.label}",
-                (held, f"{queue.count} messages cached"),
-                "Another client holds the lock (a listener that does not return keeps it), or the broker cannot be "
-                "reached. Nothing is consumed from this queue until the lock is granted.",
+                say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
+                (held, say("{count} messages cached", count=queue.count)),
+                say(
+                    "Another client holds the lock (a listener that does not return keeps it), or the broker "
+                    "cannot be reached. Nothing is consumed from this queue until the lock is granted."
+                ),
             )
 
 
@@ -71,9 +89,9 @@ def unlock_failed(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "unlock_failed",
                 Severity.ERROR,
-                f"client {client.client_id}, queue {queue.label}",
-                (f"dropped, tryUnlockTimes {queue.try_unlock_times}",),
-                "The new owner waits for it. Find the listener that does not return.",
+                say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
+                (say("dropped, tryUnlockTimes {try_unlock_times}", try_unlock_times=queue.try_unlock_times),),
+                say("The new owner waits for it. Find the listener that does not return."),
             )
 
 
@@ -85,9 +103,9 @@ def pull_stopped(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "pull_stopped",
                 Severity.ERROR,
-                f"client {client.client_id}, queue {queue.label}",
-                (f"last pull {span(quiet)} ago",),
-                "The pull thread has lost this queue. The next rebalance repairs it; if not, restart the client.",
+                say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
+                (say("last pull {span} ago", span=span(quiet)),),
+                say("The pull thread has lost this queue. The next rebalance repairs it; if not, restart the client."),
             )
 
 
@@ -107,24 +125,34 @@ def flow_control_now(client: ClientState) -> Iterator[Finding]:
             orderly=client.orderly,
         )
         shown = {
-            FlowControl.COUNT: f"cachedMsgCount {queue.count} > {count}",
-            FlowControl.SIZE: f"cachedMsgSizeInMiB {queue.size_mib} > {size}",
-            FlowControl.SPAN: f"span {cached_span} > {widest}",
+            FlowControl.COUNT: say("cachedMsgCount {count} > {limit}", count=queue.count, limit=count),
+            FlowControl.SIZE: say("cachedMsgSizeInMiB {size} > {limit}", size=queue.size_mib, limit=size),
+            FlowControl.SPAN: say("span {span} > {limit}", span=cached_span, limit=widest),
         }
         if verdict != FlowControl.PULL:
-            where = f"client {client.client_id}, queue {queue.label}"
-            yield _flow_control(where, FlowControl(verdict).name.lower(), (shown[verdict],))
+            where = say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label)
+            yield _flow_control(where, FlowControl(verdict).name.lower(), (shown[FlowControl(verdict)],))
 
 
-def _flow_control(where: str, cause: str, seen: tuple[str, ...]) -> Finding:
+def _flow_control(where: Said, cause: str, seen: tuple[Said, ...]) -> Finding:
     parameter, meaning = CAUSES[cause]
     advice = (
-        "One message is unfinished while thousands behind it are done: find that message, raising the limit only "
-        "lengthens what a restart repeats."
+        say(
+            "One message is unfinished while thousands behind it are done: find that message, "
+            "raising the limit only lengthens what a restart repeats."
+        )
         if cause == "span"
-        else "The listener is slower than the pull: make it faster or add threads; a higher limit only moves the wait."
+        else say(
+            "The listener is slower than the pull: make it faster or add threads; a higher limit only moves the wait."
+        )
     )
-    return Finding("flow_control", Severity.WARNING, where, (f"{parameter}: {meaning}", *seen), advice)
+    return Finding(
+        "flow_control",
+        Severity.WARNING,
+        where,
+        (say("{parameter}: {meaning}", parameter=parameter, meaning=meaning), *seen),
+        advice,
+    )
 
 
 def slow_listener(client: ClientState) -> Iterator[Finding]:
@@ -136,12 +164,21 @@ def slow_listener(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "slow_listener",
                 Severity.WARNING,
-                f"client {client.client_id}, topic {rate.topic}",
-                (f"{rate.ok_tps + rate.failed_tps:.1f} messages a second x {rate.consume_rt:.1f} ms = {busy:.1f} busy "
-                 f"threads of {threads}",),
-                "Shorten the listener, or raise consumeThreadMin (consumeThreadMax has no effect: the pool's queue is "
-                "unbounded).",
-            )  # fmt: skip
+                say("client {client_id}, topic {topic}", client_id=client.client_id, topic=rate.topic),
+                (
+                    say(
+                        "{rate:.1f} messages a second x {consume_rt:.1f} ms = {busy:.1f} busy threads of {threads}",
+                        rate=rate.ok_tps + rate.failed_tps,
+                        consume_rt=rate.consume_rt,
+                        busy=busy,
+                        threads=threads,
+                    ),
+                ),
+                say(
+                    "Shorten the listener, or raise consumeThreadMin (consumeThreadMax has no effect: the "
+                    "pool's queue is unbounded)."
+                ),
+            )
 
 
 def failing(client: ClientState) -> Iterator[Finding]:
@@ -151,10 +188,18 @@ def failing(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "failing_listener",
                 Severity.WARNING,
-                f"client {client.client_id}, topic {rate.topic}",
-                (f"ConsumeFailedMsgsInHour {rate.failed_in_hour}, {rate.failed_tps:.2f} a second now",),
-                "Each failure comes back after 10 s, 30 s, 1 min ... up to 16 times, then it goes to %DLQ%: read the "
-                "listener's log.",
+                say("client {client_id}, topic {topic}", client_id=client.client_id, topic=rate.topic),
+                (
+                    say(
+                        "ConsumeFailedMsgsInHour {failed_in_hour}, {failed_tps:.2f} a second now",
+                        failed_in_hour=rate.failed_in_hour,
+                        failed_tps=rate.failed_tps,
+                    ),
+                ),
+                say(
+                    "Each failure comes back after 10 s, 30 s, 1 min ... up to 16 times, then it goes to "
+                    "%DLQ%: read the listener's log."
+                ),
             )
 
 
@@ -167,10 +212,15 @@ def timeout_cleaning(client: ClientState) -> Iterator[Finding]:
             yield Finding(
                 "timeout_cleaning",
                 Severity.WARNING,
-                f"client {client.client_id}, queue {queue.label}",
-                (f"nothing consumed for {span(idle)}, consumeTimeout {minutes} min",),
-                f"The cleaner runs every {minutes} min and only takes expired messages from the head: a stuck message "
-                f"blocks for {minutes} to {2 * minutes} min. Give calls inside the listener a timeout of their own.",
+                say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
+                (say("nothing consumed for {span}, consumeTimeout {minutes} min", span=span(idle), minutes=minutes),),
+                say(
+                    "The cleaner runs every {minutes} min and only takes expired messages from the head: a "
+                    "stuck message blocks for {minutes} to {twice} min. Give calls inside the listener a "
+                    "timeout of their own.",
+                    minutes=minutes,
+                    twice=2 * minutes,
+                ),
             )
 
 
@@ -186,13 +236,21 @@ def holds_offset(series: list[ClientState]) -> Iterator[Finding]:
             yield Finding(
                 "message_holds_offset",
                 Severity.ERROR,
-                f"client {last.client_id}, queue {queue.label}",
+                say("client {client_id}, queue {label}", client_id=last.client_id, label=queue.label),
                 (
-                    f"offset {queue.min_offset} is the oldest unfinished in both sights, {span(seconds(first, last))} "
-                    f"apart",
-                    f"newest cached {then.max_offset} -> {queue.max_offset}, committed {queue.commit_offset}",
+                    say(
+                        "offset {min_offset} is the oldest unfinished in both sights, {span} apart",
+                        min_offset=queue.min_offset,
+                        span=span(seconds(first, last)),
+                    ),
+                    say(
+                        "newest cached {then_max_offset} -> {max_offset}, committed {commit_offset}",
+                        then_max_offset=then.max_offset,
+                        max_offset=queue.max_offset,
+                        commit_offset=queue.commit_offset,
+                    ),
                 ),
-                "The commit cannot pass it: a restart repeats everything since. Find the thread that works on it.",
+                say("The commit cannot pass it: a restart repeats everything since. Find the thread that works on it."),
             )
 
 
@@ -209,13 +267,19 @@ def different_subscriptions(clients: list[ClientState]) -> Iterator[Finding]:
         yield Finding(
             "different_subscriptions",
             Severity.ERROR,
-            f"group {clients[0].group}",
+            say("group {group}", group=clients[0].group),
             tuple(
-                f"{', '.join(ids[:3])}: " + "; ".join(f"{topic} {text}" for topic, text in kind)
+                say(
+                    "{ids}: {subscriptions}",
+                    ids=", ".join(ids[:3]),
+                    subscriptions="; ".join(f"{topic} {text}" for topic, text in kind),
+                )
                 for kind, ids in kinds.items()
             ),
-            "The broker keeps one subscription for the group, the last heartbeat's: members lose messages. Make them "
-            "equal, or use one group for each.",
+            say(
+                "The broker keeps one subscription for the group, the last heartbeat's: members lose "
+                "messages. Make them equal, or use one group for each."
+            ),
         )
 
 
@@ -230,10 +294,12 @@ def duplicate_client_id(clients: list[ClientState]) -> Iterator[Finding]:
             yield Finding(
                 "duplicate_client_id",
                 Severity.ERROR,
-                f"group {clients[0].group}, client {name}",
-                (f"start times {', '.join(sorted(begins))}",),
-                "Both get the same queues and others get none. Set instanceName, or do not share one host name and "
-                "process id (containers).",
+                say("group {group}, client {name}", group=clients[0].group, name=name),
+                (say("start times {begins}", begins=", ".join(sorted(begins))),),
+                say(
+                    "Both get the same queues and others get none. Set instanceName, or do not share one "
+                    "host name and process id (containers)."
+                ),
             )
 
 
@@ -250,9 +316,16 @@ def more_clients_than_queues(clients: list[ClientState]) -> Iterator[Finding]:
             yield Finding(
                 "idle_clients",
                 Severity.INFO,
-                f"group {clients[0].group}, topic {topic}",
-                (f"{len(everybody)} clients, {len(names)} own queues; idle: {', '.join(sorted(idle)[:5])}",),
-                "More clients than queues: the rest stand by. Add queues to the topic if more should work.",
+                say("group {group}, topic {topic}", group=clients[0].group, topic=topic),
+                (
+                    say(
+                        "{count_everybody} clients, {count_names} own queues; idle: {idle}",
+                        count_everybody=len(everybody),
+                        count_names=len(names),
+                        idle=", ".join(sorted(idle)[:5]),
+                    ),
+                ),
+                say("More clients than queues: the rest stand by. Add queues to the topic if more should work."),
             )
 
 
@@ -265,15 +338,38 @@ def from_log(evidence: Evidence) -> Iterator[Finding]:
 
 def _logged(lines: list[FlowControlState]) -> Finding:
     first, last = lines[0], lines[-1]
-    seen = [f"{len(lines)} lines in {last.file}, flowControlTimes {last.times}, last on line {last.line}"]
+    seen = [
+        say(
+            "{count_lines} lines in {file}, flowControlTimes {times}, last on line {line}",
+            count_lines=len(lines),
+            file=last.file,
+            times=last.times,
+            line=last.line,
+        )
+    ]
     if len(lines) > 1 and first.min_offset == last.min_offset:
-        seen.append(f"minOffset stays {last.min_offset} for {span(seconds(first, last))}: one message holds it")
-    return _flow_control(f"group {last.group}, queue {last.label}", last.cause, tuple(seen))
+        seen.append(
+            say(
+                "minOffset stays {min_offset} for {span}: one message holds it",
+                min_offset=last.min_offset,
+                span=span(seconds(first, last)),
+            )
+        )
+    return _flow_control(
+        say("group {group}, queue {label}", group=last.group, label=last.label), last.cause, tuple(seen)
+    )
 
 
 CLIENT_RULES = (
-    blocked, lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing, timeout_cleaning,
-)  # fmt: skip
+    blocked,
+    lock_not_held,
+    unlock_failed,
+    pull_stopped,
+    flow_control_now,
+    slow_listener,
+    failing,
+    timeout_cleaning,
+)
 GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
 
 

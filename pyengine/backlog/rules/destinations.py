@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from pyengine import Selector
 from pyengine.backlog.evidence import DestinationState, Evidence, SubscriptionState
-from pyengine.backlog.findings import Finding, Severity
-from pyengine.backlog.rules.series import by_time, change, clock, seconds, span
+from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.rules.policies import broker_of, explained
+from pyengine.backlog.rules.series import by_time, change, empty_in, seconds, span
+from pyengine.destinations import Destination
 from pyengine.errors import InvalidSelectorError
+from pyengine.topology import BrokerConfiguration, Policy
 
 QUIET = 5.0
 STOPPED = 30.0
@@ -27,10 +30,30 @@ class Watched:
     first: DestinationState
     last: DestinationState
     subscriptions: tuple[tuple[SubscriptionState, SubscriptionState], ...]
+    broker: BrokerConfiguration | None = None
 
     @property
-    def where(self) -> str:
-        return f"{self.last.kind} {self.last.name}"
+    def policy(self) -> Policy | None:
+        """The entry of the broker's configuration that counts here, if the configuration is known."""
+        return None if self.broker is None else self.broker.policy_of(Destination(self.last.name, self.last.kind))
+
+    @property
+    def max_page_size(self) -> int:
+        """By the view, else by the policy, else the broker's default."""
+        by_policy = self.policy.max_page_size if self.policy is not None else None
+        return self.last.max_page_size or by_policy or 200
+
+    def exclusive(self, subscription: SubscriptionState) -> bool:
+        """It asked to be exclusive, or the policy makes every consumer so."""
+        return subscription.exclusive or (self.policy is not None and self.policy.all_consumers_exclusive_by_default)
+
+    @property
+    def where(self) -> Said:
+        return (
+            say("topic {name}", name=self.last.name)
+            if self.last.kind == "topic"
+            else say("queue {name}", name=self.last.name)
+        )
 
     @property
     def period(self) -> float:
@@ -42,8 +65,13 @@ class Watched:
         in_flight = self.last.in_flight_count
         return None if in_flight is None else self.last.queue_size - in_flight
 
-    def size_now(self) -> str:
-        return f"QueueSize {self.last.queue_size}, ConsumerCount {self.last.consumer_count} ({self.last.file})"
+    def size_now(self) -> Said:
+        return say(
+            "QueueSize {queue_size}, ConsumerCount {consumer_count} ({file})",
+            queue_size=self.last.queue_size,
+            consumer_count=self.last.consumer_count,
+            file=self.last.file,
+        )
 
     @property
     def stands_still(self) -> bool:
@@ -67,7 +95,7 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
             if (seen[-1].broker, seen[-1].kind, seen[-1].destination) == (last.broker, last.kind, last.name)
             and seen[-1].time == last.time
         )
-        yield Watched(states[0], last, pairs)
+        yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last))
 
 
 def still_held(pair: tuple[SubscriptionState, SubscriptionState]) -> bool:
@@ -81,11 +109,16 @@ def still_held(pair: tuple[SubscriptionState, SubscriptionState]) -> bool:
     )
 
 
-def held_evidence(pair: tuple[SubscriptionState, SubscriptionState]) -> str:
+def held_evidence(pair: tuple[SubscriptionState, SubscriptionState]) -> Said:
     first, last = pair
-    return (
-        f"{last.label}: MessageCountAwaitingAcknowledge {last.awaiting}, DequeueCounter {last.dequeue_counter} "
-        f"and {first.dequeue_counter} {span(seconds(first, last))} before"
+    return say(
+        "{label}: MessageCountAwaitingAcknowledge {awaiting}, DequeueCounter {dequeue_counter} "
+        "and {first_dequeue_counter} {span} before",
+        label=last.label,
+        awaiting=last.awaiting,
+        dequeue_counter=last.dequeue_counter,
+        first_dequeue_counter=first.dequeue_counter,
+        span=span(seconds(first, last)),
     )
 
 
@@ -93,13 +126,15 @@ def no_consumer(queue: Watched) -> Iterator[Finding]:
     """no_consumer: a queue holds messages and nobody consumes from it."""
     if queue.last.kind == "queue" and queue.last.queue_size and not queue.last.consumer_count and not is_dlq(queue):
         grown = change(queue.first.queue_size, queue.last.queue_size)
-        grows = f"; {grown:+} in {span(queue.period)}" if queue.period and grown else ""
+        seen = queue.size_now()
+        if queue.period and grown:
+            seen = say("{size_now}; {grown:+} in {span}", size_now=seen, grown=grown, span=span(queue.period))
         yield Finding(
             "no_consumer",
             Severity.ERROR if grown else Severity.WARNING,
             queue.where,
-            (queue.size_now() + grows,),
-            "Start a consumer on it, or delete the queue if nothing needs it any more.",
+            (seen,),
+            say("Start a consumer on it, or delete the queue if nothing needs it any more."),
         )
 
 
@@ -115,8 +150,15 @@ def dead_letters(queue: Watched) -> Iterator[Finding]:
             "dead_letters",
             Severity.WARNING,
             queue.where,
-            (f"EnqueueCount {queue.first.enqueue_count} -> {queue.last.enqueue_count} in {span(queue.period)}",),
-            "Read the property dlqDeliveryFailureCause of these messages: it names what failed.",
+            (
+                say(
+                    "EnqueueCount {before} -> {after} in {span}",
+                    before=queue.first.enqueue_count,
+                    after=queue.last.enqueue_count,
+                    span=span(queue.period),
+                ),
+            ),
+            say("Read the property dlqDeliveryFailureCause of these messages: it names what failed."),
         )
 
 
@@ -127,14 +169,14 @@ def paused(queue: Watched) -> Iterator[Finding]:
             "paused",
             Severity.ERROR,
             queue.where,
-            (f"Paused true, {queue.size_now()}",),
-            "Call resume() on the queue's MBean once the reason for the pause is gone.",
+            (say("Paused true, {size_now}", size_now=queue.size_now()),),
+            say("Call resume() on the queue's MBean once the reason for the pause is gone."),
         )
 
 
 def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
     """exclusive_disjoint: an exclusive consumer's selector refuses what waits, and no other consumer may take it."""
-    exclusive = [last for _, last in queue.consumers if last.exclusive and last.selector]
+    exclusive = [last for _, last in queue.consumers if queue.exclusive(last) and last.selector]
     owner = next((each for each in exclusive if each.awaiting or each.dispatched_counter), None)
     others = [last for _, last in queue.consumers if last is not owner]
     waiting = queue.undispatched
@@ -148,19 +190,39 @@ def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
             Severity.ERROR,
             queue.where,
             (
-                f"{waiting} of {queue.last.queue_size} messages are not dispatched to anybody",
-                f"exclusive: {owner.label} with selector {owner.selector}, {owner.awaiting} of {owner.prefetch} held",
-                *(f"standing by: {o.label} {o.selector or 'without a selector'}, was sent nothing" for o in others[:3]),
+                say(
+                    "{waiting} of {queue_size} messages are not dispatched to anybody",
+                    waiting=waiting,
+                    queue_size=queue.last.queue_size,
+                ),
+                say(
+                    "exclusive: {label} with selector {selector}, {awaiting} of {prefetch} held",
+                    label=owner.label,
+                    selector=owner.selector,
+                    awaiting=owner.awaiting,
+                    prefetch=owner.prefetch,
+                ),
+                *(
+                    say(
+                        "standing by: {label} {selector}, was sent nothing",
+                        label=o.label,
+                        selector=o.selector or say("without a selector"),
+                    )
+                    for o in others[:3]
+                ),
             ),
-            "While an exclusive consumer is elected nobody else is served, matching or not. Remove its selector, or "
-            "make the consumers not exclusive, or give each selection a queue of its own.",
+            say(
+                "While an exclusive consumer is elected nobody else is served, matching or not. Remove "
+                "its selector, or make the consumers not exclusive, or give each selection a queue of "
+                "its own."
+            ),
         )
 
 
 def selector_matches_nothing(queue: Watched) -> Iterator[Finding]:
     """selector_matches_nothing: a subscription with a selector was sent nothing while messages wait undispatched."""
     waiting = queue.undispatched
-    if not waiting or any(last.exclusive for _, last in queue.consumers):
+    if not waiting or any(queue.exclusive(last) for _, last in queue.consumers):
         return
     for _, last in queue.consumers:
         if not last.selector or last.dispatched_counter or last.awaiting or last.prefetch == 0:
@@ -168,47 +230,64 @@ def selector_matches_nothing(queue: Watched) -> Iterator[Finding]:
         yield Finding(
             "selector_matches_nothing",
             Severity.WARNING,
-            f"{queue.where}, consumer {last.label}",
+            say("{where}, consumer {label}", where=queue.where, label=last.label),
             (
-                f"selector {last.selector}",
-                f"DispatchedCounter 0 while {waiting} messages wait undispatched",
+                say("selector {selector}", selector=last.selector),
+                say("DispatchedCounter 0 while {waiting} messages wait undispatched", waiting=waiting),
                 *_surprises(last.selector),
             ),
-            "Compare the selector with the properties of a waiting message: names are case-sensitive, a string never "
-            "equals a number. `pyengine match SELECTOR messages.jsonl` gives the broker's answer for each.",
+            say(
+                "Compare the selector with the properties of a waiting message: names are "
+                "case-sensitive, a string never equals a number. `pyengine match SELECTOR "
+                "messages.jsonl` gives the broker's answer for each."
+            ),
         )
 
 
-def _surprises(selector: str) -> tuple[str, ...]:
+def _surprises(selector: str) -> tuple[Said, ...]:
     """What in a selector means something else to the broker than to its reader."""
     try:
-        return tuple(advice for _, advice in Selector(selector).surprises)
+        return tuple(say("{words}", words=advice) for _, advice in Selector(selector).surprises)
     except InvalidSelectorError as error:
-        return (f"the broker itself refuses this selector: {error.problem}",)
+        return (say("the broker itself refuses this selector: {problem}", problem=error.problem),)
 
 
 def page_starved(queue: Watched) -> Iterator[Finding]:
     """page_starved: at least a page of messages nobody takes fills the paging window, and nothing moves behind it."""
-    waiting, page = queue.undispatched, queue.last.max_page_size or 200
+    waiting, page = queue.undispatched, queue.max_page_size
     free = [last for _, last in queue.consumers if (last.awaiting or 0) < last.prefetch]
     selective = [last for last in free if last.selector]
     if waiting is None or waiting < page or not free or len(selective) < len(free) or queue.last.paused:
         return
-    if any(last.exclusive for _, last in queue.consumers) or not queue.stands_still:
+    if any(queue.exclusive(last) for _, last in queue.consumers) or not queue.stands_still:
         return
     yield Finding(
         "page_starved",
         Severity.ERROR,
         queue.where,
         (
-            f"{waiting} messages wait undispatched, MaxPageSize {page}, nothing dequeued in {span(queue.period)}",
+            say(
+                "{waiting} messages wait undispatched, MaxPageSize {page}, nothing dequeued in {span}",
+                waiting=waiting,
+                page=page,
+                span=span(queue.period),
+            ),
             *(
-                f"{last.label} has room ({last.awaiting} of {last.prefetch}) for {last.selector}"
+                say(
+                    "{label} has room ({awaiting} of {prefetch}) for {selector}",
+                    label=last.label,
+                    awaiting=last.awaiting,
+                    prefetch=last.prefetch,
+                    selector=last.selector,
+                )
                 for last in selective[:3]
             ),
         ),
-        "The broker looks only at the first page: messages nobody's selector takes hide the rest for ever. Add a "
-        "consumer for them, let them expire, or raise maxPageSize (which delays it, no more).",
+        say(
+            "The broker looks only at the first page: messages nobody's selector takes hide the rest "
+            "for ever. Add a consumer for them, let them expire, or raise maxPageSize (which delays "
+            "it, no more)."
+        ),
     )
 
 
@@ -225,14 +304,20 @@ def group_owner_stopped(queue: Watched) -> Iterator[Finding]:
             yield Finding(
                 "group_owner_stopped",
                 Severity.ERROR,
-                f"{queue.where}, consumer {pair[1].label}",
+                say("{where}, consumer {label}", where=queue.where, label=pair[1].label),
                 (
                     held_evidence(pair),
-                    f"owns {len(groups)} message groups: {', '.join(groups[:5])}",
-                    f"{queue.undispatched} messages wait undispatched",
+                    say(
+                        "owns {count_groups} message groups: {groups}",
+                        count_groups=len(groups),
+                        groups=", ".join(groups[:5]),
+                    ),
+                    say("{undispatched} messages wait undispatched", undispatched=queue.undispatched),
                 ),
-                "Groups go to their owner or to nobody. Restart that consumer, or remove its groups "
-                "(removeMessageGroup on the queue's MBean) so that others take them over.",
+                say(
+                    "Groups go to their owner or to nobody. Restart that consumer, or remove its groups "
+                    "(removeMessageGroup on the queue's MBean) so that others take them over."
+                ),
             )
 
 
@@ -244,14 +329,16 @@ def consumer_stopped(queue: Watched) -> Iterator[Finding]:
             others = [
                 last.label for first, last in queue.consumers if change(first.dequeue_counter, last.dequeue_counter)
             ]
-            moving = (f"others do acknowledge meanwhile: {', '.join(others[:3])}",) if others else ()
+            moving = (say("others do acknowledge meanwhile: {others}", others=", ".join(others[:3])),) if others else ()
             yield Finding(
                 "consumer_stopped",
                 Severity.ERROR,
-                f"{queue.where}, consumer {pair[1].label}",
+                say("{where}, consumer {label}", where=queue.where, label=pair[1].label),
                 (held_evidence(pair), *moving),
-                "It is connected but has stopped. Take three thread dumps of it some seconds apart and give them to "
-                "`pyengine diagnose`: the line it stands at is the cause.",
+                say(
+                    "It is connected but has stopped. Take three thread dumps of it some seconds apart and "
+                    "give them to `pyengine diagnose`: the line it stands at is the cause."
+                ),
             )
 
 
@@ -261,17 +348,30 @@ def prefetch_hoarding(queue: Watched) -> Iterator[Finding]:
         return
     idle = [last for _, last in queue.consumers if not last.awaiting and last.prefetch > 0 and not last.selector]
     for _, last in queue.consumers:
-        if last.awaiting and last.awaiting >= HOARD and idle and not any(i.exclusive or last.exclusive for i in idle):
+        if (
+            last.awaiting
+            and last.awaiting >= HOARD
+            and idle
+            and not any(queue.exclusive(i) or queue.exclusive(last) for i in idle)
+        ):
             yield Finding(
                 "prefetch_hoarding",
                 Severity.WARNING,
-                f"{queue.where}, consumer {last.label}",
+                say("{where}, consumer {label}", where=queue.where, label=last.label),
                 (
-                    f"{last.label} holds {last.awaiting} unacknowledged messages (PrefetchSize {last.prefetch})",
-                    f"idle beside it: {', '.join(i.label for i in idle[:3])}, holding 0",
+                    say(
+                        "{label} holds {awaiting} unacknowledged messages (PrefetchSize {prefetch})",
+                        label=last.label,
+                        awaiting=last.awaiting,
+                        prefetch=last.prefetch,
+                    ),
+                    say("idle beside it: {idle}, holding 0", idle=", ".join(i.label for i in idle[:3])),
                 ),
-                f"Lower its prefetch (?consumer.prefetchSize={max(1, last.prefetch // 100)}) so that work is shared; "
-                "for slow work 1 is right.",
+                say(
+                    "Lower its prefetch (?consumer.prefetchSize={fewer}) so that work is shared; for slow "
+                    "work 1 is right.",
+                    fewer=max(1, last.prefetch // 100),
+                ),
             )
 
 
@@ -283,8 +383,17 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
         return
     rate = dequeued / queue.period
     seen = (
-        f"QueueSize {queue.first.queue_size} -> {queue.last.queue_size} in {span(queue.period)}",
-        f"dequeued {rate:.1f} a second by {queue.last.consumer_count} consumers",
+        say(
+            "QueueSize {before} -> {after} in {span}",
+            before=queue.first.queue_size,
+            after=queue.last.queue_size,
+            span=span(queue.period),
+        ),
+        say(
+            "dequeued {rate:.1f} a second by {consumer_count} consumers",
+            rate=rate,
+            consumer_count=queue.last.consumer_count,
+        ),
     )
     if grown is not None and grown > 0:
         need = queue.last.consumer_count * (1 + grown / dequeued)
@@ -293,12 +402,20 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             Severity.WARNING,
             queue.where,
             seen,
-            f"Consumers are slower than producers. At this speed about {need:.1f} consumers would keep up.",
+            say(
+                "Consumers are slower than producers. At this speed about {need:.1f} consumers would keep up.",
+                need=need,
+            ),
         )
     elif grown is not None and grown < 0 and queue.last.queue_size > rate * 60:
         left = queue.last.queue_size / (-grown / queue.period)
-        when = f", about {clock(queue.last.time + int(left * 1000))}" if queue.last.time else ""
-        yield Finding("draining", Severity.INFO, queue.where, seen, f"Healthy: empty in {span(left)}{when}.")
+        yield Finding(
+            "draining",
+            Severity.INFO,
+            queue.where,
+            seen,
+            empty_in(left, queue.last.time),
+        )
 
 
 def blocked_producers(queue: Watched) -> Iterator[Finding]:
@@ -309,9 +426,17 @@ def blocked_producers(queue: Watched) -> Iterator[Finding]:
             "blocked_producers",
             Severity.ERROR,
             queue.where,
-            (f"BlockedSends {queue.last.blocked_sends}, MemoryPercentUsage {queue.last.memory_percent}",),
-            "Producer flow control stops senders. Drain the slow consumer behind it, or raise the destination's memory "
-            "limit; for topics set a pendingMessageLimitStrategy.",
+            (
+                say(
+                    "BlockedSends {blocked_sends}, MemoryPercentUsage {memory_percent}",
+                    blocked_sends=queue.last.blocked_sends,
+                    memory_percent=queue.last.memory_percent,
+                ),
+            ),
+            say(
+                "Producer flow control stops senders. Drain the slow consumer behind it, or raise the "
+                "destination's memory limit; for topics set a pendingMessageLimitStrategy."
+            ),
         )
 
 
@@ -323,8 +448,15 @@ def expiring(queue: Watched) -> Iterator[Finding]:
             "expiring",
             Severity.WARNING,
             queue.where,
-            (f"ExpiredCount {queue.first.expired_count} -> {queue.last.expired_count} in {span(queue.period)}",),
-            "They wait longer than their time to live. Consume faster, or send with a longer time to live.",
+            (
+                say(
+                    "ExpiredCount {before} -> {after} in {span}",
+                    before=queue.first.expired_count,
+                    after=queue.last.expired_count,
+                    span=span(queue.period),
+                ),
+            ),
+            say("They wait longer than their time to live. Consume faster, or send with a longer time to live."),
         )
 
 
@@ -336,10 +468,19 @@ def slow_subscriber(topic: Watched) -> Iterator[Finding]:
             yield Finding(
                 "slow_subscriber",
                 Severity.ERROR if lost else Severity.WARNING,
-                f"{topic.where}, subscriber {last.label}",
-                (f"SlowConsumer {last.slow}, pending {last.pending}, discarded {last.discarded}",),
-                "A pending limit discards what it cannot hold. If these messages may not be dropped, use a durable "
-                "subscription or a queue; if they may, an eviction strategy chooses which.",
+                say("{where}, subscriber {label}", where=topic.where, label=last.label),
+                (
+                    say(
+                        "SlowConsumer {slow}, pending {pending}, discarded {discarded}",
+                        slow=last.slow,
+                        pending=last.pending,
+                        discarded=last.discarded,
+                    ),
+                ),
+                say(
+                    "A pending limit discards what it cannot hold. If these messages may not be dropped, use "
+                    "a durable subscription or a queue; if they may, an eviction strategy chooses which."
+                ),
             )
 
 
@@ -351,14 +492,47 @@ def durable_offline(topic: Watched) -> Iterator[Finding]:
             yield Finding(
                 "durable_offline",
                 Severity.ERROR if grown else Severity.WARNING,
-                f"{topic.where}, durable subscription {last.subscription_name or last.label}",
-                (f"Active false, PendingQueueSize {last.pending}" + (f" ({grown:+})" if grown else ""),),
-                "Its messages stay in the store until it comes back. Connect it, or unsubscribe it.",
+                say(
+                    "{where}, durable subscription {subscription_name}",
+                    where=topic.where,
+                    subscription_name=last.subscription_name or last.label,
+                ),
+                (
+                    say("Active false, PendingQueueSize {pending} ({grown:+})", pending=last.pending, grown=grown)
+                    if grown
+                    else say("Active false, PendingQueueSize {pending}", pending=last.pending),
+                ),
+                say("Its messages stay in the store until it comes back. Connect it, or unsubscribe it."),
             )
+
+
+def start_delayed(queue: Watched) -> Iterator[Finding]:
+    """start_delayed: the policy waits for more consumers than there are, or for time, and messages wait with it."""
+    policy, waiting = queue.policy, queue.undispatched
+    if policy is None or queue.last.kind != "queue" or not waiting or not queue.last.consumer_count:
+        return
+    needed = policy.consumers_before_dispatch_starts
+    if (
+        needed > queue.last.consumer_count or policy.time_before_dispatch_starts > 0
+    ) and not queue.last.in_flight_count:
+        yield Finding(
+            "start_delayed",
+            Severity.WARNING,
+            queue.where,
+            (
+                queue.size_now(),
+                say("{waiting} messages wait undispatched, none is with a consumer", waiting=waiting),
+            ),
+            say(
+                "Dispatch has not begun: the broker waits for more consumers or for the time to pass. Lower "
+                "consumersBeforeDispatchStarts or timeBeforeDispatchStarts if that is too long."
+            ),
+        )
 
 
 RULES = (
     no_consumer,
+    start_delayed,
     dead_letters,
     paused,
     exclusive_disjoint,
@@ -379,4 +553,6 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     """Every rule on every destination."""
     for destination in watch(evidence):
         for rule in RULES:
-            yield from rule(destination)
+            for finding in rule(destination):
+                broker = destination.broker
+                yield finding if broker is None else explained(finding, destination.last, broker)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyengine.backlog.evidence import Evidence, OffsetState
-from pyengine.backlog.findings import Finding, Severity
-from pyengine.backlog.rules.series import by_time, change, clock, seconds, span
+from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.rules.series import by_time, change, empty_in, seconds, span
 
 QUIET = 30.0
 RETRY, DEAD = "%RETRY%", "%DLQ%"
@@ -42,11 +42,24 @@ class Progress:
     def stands_still(self) -> bool:
         return self.period >= QUIET and self.lag > 0 and (self.first.lag or 0) > 0 and self.moved == 0
 
-    def words(self) -> str:
-        then = f", {self.first.consumer_offset} {span(self.period)} before" if self.period else ""
-        return (
-            f"{self.last.label}: consumer offset {self.last.consumer_offset}{then}, "
-            f"broker offset {self.last.broker_offset}, lag {self.lag}"
+    def words(self) -> Said:
+        if self.period:
+            return say(
+                "{label}: consumer offset {consumer_offset}, {before} {span} before, broker offset "
+                "{broker_offset}, lag {lag}",
+                label=self.last.label,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
+                span=span(self.period),
+                broker_offset=self.last.broker_offset,
+                lag=self.lag,
+            )
+        return say(
+            "{label}: consumer offset {consumer_offset}, broker offset {broker_offset}, lag {lag}",
+            label=self.last.label,
+            consumer_offset=self.last.consumer_offset,
+            broker_offset=self.last.broker_offset,
+            lag=self.lag,
         )
 
 
@@ -60,8 +73,8 @@ class Group:
     queues: tuple[Progress, ...]
 
     @property
-    def where(self) -> str:
-        return f"group {self.name or '(not named)'}, topic {self.topic}"
+    def where(self) -> Said:
+        return say("group {name}, topic {topic}", name=self.name or say("(not named)"), topic=self.topic)
 
     @property
     def clients(self) -> Counter[str] | None:
@@ -95,8 +108,8 @@ def stopped(group: Group) -> Iterator[Finding]:
             "stopped",
             Severity.ERROR,
             group.where,
-            (f"no client in the group, lag {sum(each.lag for each in waiting)}", *_worst(waiting)),
-            "Nothing consumes. Start the consumers; if they run, look at their connection and their group's name.",
+            (say("no client in the group, lag {lag}", lag=sum(each.lag for each in waiting)), *_worst(waiting)),
+            say("Nothing consumes. Start the consumers; if they run, look at their connection and their group's name."),
         )
 
 
@@ -108,9 +121,18 @@ def unassigned_queue(group: Group) -> Iterator[Finding]:
             "unassigned_queue",
             Severity.ERROR,
             group.where,
-            (f"{len(orphans)} queues without a client, {len(group.clients)} clients", *_worst(orphans)),
-            "Two clients with one client id make a hole in the allocation, and so do members that see different "
-            "routes or use different strategies: make ids unique and settings equal.",
+            (
+                say(
+                    "{orphans} queues without a client, {clients} clients",
+                    orphans=len(orphans),
+                    clients=len(group.clients),
+                ),
+                *_worst(orphans),
+            ),
+            say(
+                "Two clients with one client id make a hole in the allocation, and so do members that "
+                "see different routes or use different strategies: make ids unique and settings equal."
+            ),
         )
 
 
@@ -127,9 +149,12 @@ def stalled(group: Group) -> Iterator[Finding]:
             "one_queue_stuck",
             Severity.ERROR,
             group.where,
-            (f"{len(moving)} other queues move", *_worst(stuck)),
-            "One unfinished message holds the offset of its queue: everything behind it is consumed but cannot be "
-            "committed, and a restart repeats it. `mqadmin consumerStatus -s` of its client shows the thread at work.",
+            (say("{moving} other queues move", moving=len(moving)), *_worst(stuck)),
+            say(
+                "One unfinished message holds the offset of its queue: everything behind it is consumed "
+                "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
+                "client shows the thread at work."
+            ),
         )
     else:
         yield Finding(
@@ -137,8 +162,10 @@ def stalled(group: Group) -> Iterator[Finding]:
             Severity.ERROR,
             group.where,
             tuple(_worst(stuck)),
-            "Clients are there but nothing is committed. Look for a blocked listener: thread dumps of the clients, "
-            "given to `pyengine diagnose`, name the line.",
+            say(
+                "Clients are there but nothing is committed. Look for a blocked listener: thread dumps "
+                "of the clients, given to `pyengine diagnose`, name the line."
+            ),
         )
 
 
@@ -149,22 +176,35 @@ def trend(group: Group) -> Iterator[Finding]:
     if group.period < QUIET or moved <= 0 or lag <= 0:
         return
     rate = moved / group.period
-    seen = (f"lag {before} -> {lag} in {span(group.period)}", f"{rate:.1f} messages a second are committed")
+    seen = (
+        say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
+        say("{rate:.1f} messages a second are committed", rate=rate),
+    )
     clients = group.clients
     if lag > before:
         room = clients is not None and 0 < len(clients) < len(group.queues)
-        count = f"{len(clients or ())} clients for {len(group.queues)} queues"
         advice = (
-            f"{count}: more clients help, up to {len(group.queues)}."
+            say(
+                "{clients} clients for {queues} queues: more clients help, up to {queues}.",
+                clients=len(clients or ()),
+                queues=len(group.queues),
+            )
             if room
-            else "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+            else say(
+                "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+            )
         )
         yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
     elif lag < before and lag > rate * 60:
         left = lag * group.period / (before - lag)
         last = max((each.last.time or 0) for each in group.queues)
-        when = f", about {clock(last + int(left * 1000))}" if last else ""
-        yield Finding("draining", Severity.INFO, group.where, seen, f"Healthy: empty in {span(left)}{when}.")
+        yield Finding(
+            "draining",
+            Severity.INFO,
+            group.where,
+            seen,
+            empty_in(left, last),
+        )
 
 
 def rewound(group: Group) -> Iterator[Finding]:
@@ -176,7 +216,7 @@ def rewound(group: Group) -> Iterator[Finding]:
             Severity.WARNING,
             group.where,
             tuple(each.words() for each in back[:5]),
-            "Somebody reset the offset, or a client committed an older one after a rebalance. Expect repeats.",
+            say("Somebody reset the offset, or a client committed an older one after a rebalance. Expect repeats."),
         )
 
 
@@ -189,8 +229,10 @@ def ahead_of_broker(group: Group) -> Iterator[Finding]:
             Severity.ERROR,
             group.where,
             tuple(each.words() for each in ahead[:5]),
-            "The topic was recreated or the broker lost its store. New messages are skipped until it is reset: reset "
-            "the group's offset to the newest or the oldest message.",
+            say(
+                "The topic was recreated or the broker lost its store. New messages are skipped until it "
+                "is reset: reset the group's offset to the newest or the oldest message."
+            ),
         )
 
 
@@ -199,18 +241,29 @@ def retention(group: Group) -> Iterator[Finding]:
     for each in group.queues:
         oldest, next_offset = each.last.min_offset, each.last.consumer_offset
         if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
-            seen = f"oldest offset {oldest}, next to consume {next_offset}: {oldest - next_offset} messages are lost"
+            seen = say(
+                "oldest offset {oldest}, next to consume {next_offset}: {lost} messages are lost",
+                oldest=oldest,
+                next_offset=next_offset,
+                lost=oldest - next_offset,
+            )
         elif each.last.last_time == 0 and next_offset and each.lag > 0:
-            seen = f"LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {each.lag}"
+            seen = say(
+                "LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
+                next_offset=next_offset,
+                lag=each.lag,
+            )
         else:
             continue
         yield Finding(
             "retention_overtook",
             Severity.ERROR,
-            f"{group.where}, queue {each.last.label}",
+            say("{where}, queue {label}", where=group.where, label=each.last.label),
             (seen,),
-            "The broker deletes by age and by disk use, consumed or not. Keep messages longer than the longest outage "
-            "you want to survive, and consume faster.",
+            say(
+                "The broker deletes by age and by disk use, consumed or not. Keep messages longer than "
+                "the longest outage you want to survive, and consume faster."
+            ),
         )
 
 
@@ -224,13 +277,15 @@ def uneven_allocation(group: Group) -> Iterator[Finding]:
                 "uneven_allocation",
                 Severity.WARNING,
                 group.where,
-                tuple(f"{name}: {count} queues" for name, count in clients.most_common(5)),
-                "Averagely spreads a topic's queues within one; consistent hashing and machine rooms do not. "
-                "`pyengine allocate` shows what another strategy would give.",
+                tuple(say("{name}: {count} queues", name=name, count=count) for name, count in clients.most_common(5)),
+                say(
+                    "Averagely spreads a topic's queues within one; consistent hashing and machine rooms do "
+                    "not. `pyengine allocate` shows what another strategy would give."
+                ),
             )
 
 
-def _worst(queues: Sequence[Progress]) -> list[str]:
+def _worst(queues: Sequence[Progress]) -> list[Said]:
     return [each.words() for each in sorted(queues, key=lambda each: -each.lag)[:5]]
 
 
@@ -245,9 +300,9 @@ def disabled(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 "consume_disabled",
                 Severity.ERROR,
-                f"group {settings.group}",
-                (f"consumeEnable false ({settings.file})",),
-                "Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.",
+                say("group {group}", group=settings.group),
+                (say("consumeEnable false ({file})", file=settings.file),),
+                say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on."),
             )
 
 
@@ -259,10 +314,20 @@ def unread_queues(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 "unread_queues",
                 Severity.ERROR,
-                f"topic {topic.topic}",
-                (f"writeQueueNums {topic.write_queues}, readQueueNums {topic.read_queues}, perm {topic.perm}",),
-                "Messages go to queues that no consumer gets. Raise readQueueNums first, then writeQueueNums. To "
-                "shrink a topic lower writeQueueNums first and wait until the rest is consumed.",
+                say("topic {topic}", topic=topic.topic),
+                (
+                    say(
+                        "writeQueueNums {write_queues}, readQueueNums {read_queues}, perm {perm}",
+                        write_queues=topic.write_queues,
+                        read_queues=topic.read_queues,
+                        perm=topic.perm,
+                    ),
+                ),
+                say(
+                    "Messages go to queues that no consumer gets. Raise readQueueNums first, then "
+                    "writeQueueNums. To shrink a topic lower writeQueueNums first and wait until the rest is "
+                    "consumed."
+                ),
             )
 
 
@@ -279,7 +344,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 "stopped",
                 Severity.ERROR,
-                f"group {last.group}",
-                (f"OFFLINE with diff total {last.diff_total} ({last.file})",),
-                "Nothing consumes. Start the consumers, or delete the group if nobody needs it.",
+                say("group {group}", group=last.group),
+                (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
+                say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
             )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from pyengine.backlog.findings import Said, say
+
 
 class Seen(Protocol):
     """Anything with a moment."""
@@ -51,3 +53,10 @@ def span(number: float) -> str:
     if number < 7200:
         return f"{number / 60:.0f} min"
     return f"{number / 3600:.1f} h"
+
+
+def empty_in(left: float, now: int | None) -> Said:
+    """What to say of a backlog that shrinks. left: seconds. now: ms, or None if nothing tells."""
+    if not now:
+        return say("Healthy: empty in {span}.", span=span(left))
+    return say("Healthy: empty in {span}, about {clock}.", span=span(left), clock=clock(now + int(left * 1000)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pyengine.backlog.evidence import Evidence, StreamProgress
-from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.backlog.rules.series import by_time, seconds, span
 
 ENOUGH = 3
@@ -26,13 +26,21 @@ def falling_behind(reports: list[StreamProgress]) -> Iterator[Finding]:
         yield Finding(
             "stream_behind",
             Severity.WARNING,
-            f"stream {last.query}",
+            say("stream {query}", query=last.query),
             (
-                f"batch {last.batch}: {last.input_per_second} rows a second come in, {last.processed_per_second} are "
-                f"processed",
-                *((f"offsets behind the newest: {behind[0]} -> {behind[-1]}",) if behind else ()),
+                say(
+                    "batch {batch}: {coming} rows a second come in, {done} are processed",
+                    batch=last.batch,
+                    coming=last.input_per_second,
+                    done=last.processed_per_second,
+                ),
+                *(
+                    (say("offsets behind the newest: {before} -> {after}", before=behind[0], after=behind[-1]),)
+                    if behind
+                    else ()
+                ),
             ),
-            "Bound a batch (maxOffsetsPerTrigger), add partitions and cores, or make the batch cheaper.",
+            say("Bound a batch (maxOffsetsPerTrigger), add partitions and cores, or make the batch cheaper."),
         )
 
 
@@ -43,9 +51,16 @@ def stopped(reports: list[StreamProgress]) -> Iterator[Finding]:
         yield Finding(
             "stream_stalled",
             Severity.ERROR,
-            f"stream {tail[-1].query}",
-            (f"{ENOUGH} batches without rows in {span(seconds(tail[0], tail[-1]))}, {tail[-1].behind} offsets behind",),
-            "The source holds data that the query does not read: look at the driver's log for the last batch.",
+            say("stream {query}", query=tail[-1].query),
+            (
+                say(
+                    "{count} batches without rows in {span}, {behind} offsets behind",
+                    count=ENOUGH,
+                    span=span(seconds(tail[0], tail[-1])),
+                    behind=tail[-1].behind,
+                ),
+            ),
+            say("The source holds data that the query does not read: look at the driver's log for the last batch."),
         )
 
 

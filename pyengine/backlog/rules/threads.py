@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState
-from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.backlog.rules.series import by_time, seconds, span
 
 CONSUMERS = re.compile(
@@ -106,13 +106,29 @@ def standing(dumps: list[ThreadDump], consumers: re.Pattern[str]) -> Iterator[St
 
 
 ADVICE = {
-    "network": "A call waits for an answer that does not come. Give it a connect and a read timeout shorter than the "
-    "time a message may take.",
-    "database": "It waits for the database. Set a statement timeout; look there for the lock or the slow query.",
-    "lock": "It waits for a lock or for another thread. The dump says which (`waiting for`): find who holds it.",
-    "sleep": "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer.",
-    "wait": "It waits in a call outside Python (network, file, lock): the line says which. Give that call a timeout.",
-    "code": "It computes at one line. If that is a loop, bound it; if it is work, give it fewer messages a thread.",
+    "network": say(
+        "A call waits for an answer that does not come. Give it a connect and a read timeout "
+        "shorter than the time a message may take."
+    ),
+    "database": say("It waits for the database. Set a statement timeout; look there for the lock or the slow query."),
+    "lock": say("It waits for a lock or for another thread. The dump says which (`waiting for`): find who holds it."),
+    "sleep": say(
+        "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer."
+    ),
+    "wait": say(
+        "It waits in a call outside Python (network, file, lock): the line says which. Give that call a timeout."
+    ),
+    "code": say(
+        "It computes at one line. If that is a loop, bound it; if it is work, give it fewer messages a thread."
+    ),
+}
+CAUSES = {
+    "network": say("network"),
+    "database": say("database"),
+    "lock": say("lock"),
+    "sleep": say("sleep"),
+    "wait": say("wait"),
+    "code": say("code"),
 }
 
 
@@ -123,16 +139,26 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] = CONSUMERS) -> It
         places.setdefault(each.frames, []).append(each)
     for same in places.values():
         first = same[0]
-        names = ", ".join(each.name for each in same[:3]) + (f" and {len(same) - 3} more" if len(same) > 3 else "")
-        held = (f"waiting for {first.waiting_for}",) if first.waiting_for else ()
+        names = ", ".join(each.name for each in same[:3])
+        more = say("{names} and {more} more", names=names, more=len(same) - 3) if len(same) > 3 else names
+        held = (say("waiting for {what}", what=first.waiting_for),) if first.waiting_for else ()
         yield Finding(
             "stuck_thread",
             Severity.ERROR,
-            f"thread {names}" if len(same) == 1 else f"{len(same)} threads: {names}",
+            say("thread {names}", names=names)
+            if len(same) == 1
+            else say("{count} threads: {names}", count=len(same), names=more),
             (
-                f"at {first.line}",
-                f"cause: {first.cause} ({first.frames[0]}), state {first.state}",
-                f"the same stack in {first.dumps} dumps" + (f" over {span(first.period)}" if first.period else ""),
+                say("at {line}", line=first.line),
+                say(
+                    "cause: {cause} ({frame}), state {state}",
+                    cause=CAUSES[first.cause],
+                    frame=first.frames[0],
+                    state=first.state,
+                ),
+                say("the same stack in {dumps} dumps over {span}", dumps=first.dumps, span=span(first.period))
+                if first.period
+                else say("the same stack in {dumps} dumps", dumps=first.dumps),
                 *held,
             ),
             ADVICE[first.cause],

@@ -1,0 +1,259 @@
+"""Traps in a broker's configuration: its policy entries, virtual destinations and plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from pyengine import Selector
+from pyengine.backlog import proof
+from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.proof import Stage
+from pyengine.backlog.traps import entries, topic_entries
+from pyengine.backlog.traps.entries import Entry
+from pyengine.destinations import Destination, entry_pattern, parse_destination
+from pyengine.topology import BrokerConfiguration, Policy
+from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, VirtualTopic
+
+
+def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
+    """A policy entry with its place in the file and what of it is not modelled."""
+    line, element = broker.places.get(policy.destination, (0, ""))
+    named = element or policy.destination or "(default entry)"
+    where = (
+        say("{file}:{line}: {element}", file=broker.file, line=line, element=named)
+        if line
+        else say("policy {element}", element=named)
+    )
+    left_out = {part.name: part.value for part in broker.not_modelled if part.element == element and part.name}
+    for part in broker.not_modelled:
+        if part.element.partition(" ")[0] == "broker" and part.name:
+            left_out.setdefault(part.name, part.value)
+    return Entry(policy, where, left_out)
+
+
+def in_entry(policy: Policy) -> Iterator[Finding]:
+    """Traps of a policy entry that stands in a topology."""
+    return _in_entry(Entry(policy, say("policy {element}", element=policy.destination)))
+
+
+def _in_entry(entry: Entry) -> Iterator[Finding]:
+    for rule in (*entries.RULES, *topic_entries.RULES):
+        yield from rule(entry)
+
+
+def findings(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """Every trap that needs no solver."""
+    listed = [*broker.policies.entries, *([broker.policies.default] if broker.policies.default else [])]
+    for policy in listed:
+        yield from _in_entry(entry_of(broker, policy))
+    for rule in (undefined_order, gc_loses_copies, filters, forward_loop, selector_aware, redelivery_refused):
+        yield from rule(broker)
+
+
+def undefined_order(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """undefined_order: two entries that cover each other's names: which of them counts is left to hash codes."""
+    patterns = [(entry_pattern(policy.destination), policy) for policy in broker.policies.entries]
+    for (one, policy), (other, second) in combinations(patterns, 2):
+        if one != other and "," not in one.name + other.name and one.matches(other) and other.matches(one):
+            yield Finding(
+                "undefined_order",
+                Severity.WARNING,
+                entry_of(broker, policy).where,
+                (say("{one} and {other} cover each other", one=one, other=other), entry_of(broker, second).where),
+                say(
+                    "For a destination that both cover, the broker's choice differs from start to start. "
+                    "Make one of them more specific, with a literal element."
+                ),
+                "DestinationMapEntry, DestinationMap.chooseValue",
+            )
+
+
+def gc_loses_copies(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """gc_loses_copies: a consumer queue of a virtual topic is deleted while its consumer is away."""
+    for policy in broker.policies.entries:
+        entry = entry_of(broker, policy)
+        if not policy.gc_inactive_destinations or entry.kind != "queue":
+            continue
+        pattern = entry_pattern(policy.destination)
+        for topic in broker.virtual_destinations:
+            if not isinstance(topic, VirtualTopic):
+                continue
+            sample = Destination(f"{topic.prefix}{topic.name}{topic.postfix}".replace("*", "x").replace(">", "x"))
+            if pattern.matches(sample):
+                yield entry.trap(
+                    "gc_loses_copies",
+                    Severity.WARNING,
+                    (
+                        say(
+                            "gcInactiveDestinations true covers {prefix}{name}, the queues of a virtual topic",
+                            prefix=topic.prefix,
+                            name=topic.name,
+                        ),
+                    ),
+                    say(
+                        "A queue whose consumer is away and that is empty is deleted after {timeout} ms; what is "
+                        "sent to the topic then is copied to nobody. Give these queues an entry without "
+                        "gcInactiveDestinations.",
+                        timeout=policy.inactive_timeout_before_gc,
+                    ),
+                    "BaseDestination.canGC, VirtualTopicInterceptor",
+                )
+
+
+def filters(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """filter_without_selector, surprising_selector: filtered destinations of a composite."""
+    for composite in broker.virtual_destinations:
+        if not isinstance(composite, CompositeQueue):
+            continue
+        for target in composite.forward_to:
+            if not isinstance(target, FilteredDestination):
+                continue
+            if not target.selector.strip():
+                yield Finding(
+                    "filter_without_selector",
+                    Severity.WARNING,
+                    _where(composite),
+                    (say("filteredDestination {name} has no selector", name=target.destination),),
+                    say("Without a selector nothing is forwarded there. Write the destination itself into forwardTo."),
+                    "FilteredDestination.matches",
+                )
+                continue
+            for position, advice in Selector(target.selector).surprises:
+                yield Finding(
+                    "surprising_selector",
+                    Severity.WARNING,
+                    _where(composite),
+                    (
+                        say("at {position} of {selector}", position=position, selector=target.selector),
+                        say("{words}", words=advice),
+                    ),
+                    say("Write what is meant; `Selector(text).surprises` checks it."),
+                    "SelectorParser",
+                )
+
+
+def _where(composite: CompositeQueue) -> Said:
+    if isinstance(composite, CompositeTopic):
+        return say("compositeTopic {name}", name=composite.name)
+    return say("compositeQueue {name}", name=composite.name)
+
+
+def forward_loop(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """forward_loop: composites that forward to one another without end."""
+    composites = [each for each in broker.virtual_destinations if isinstance(each, CompositeQueue)]
+    targets = {
+        _source(each): [
+            part
+            for target in each.forward_to
+            for part in parse_destination(target.destination if isinstance(target, FilteredDestination) else target)
+        ]
+        for each in composites
+    }
+    for each in composites:
+        path = _loop(_source(each), targets)
+        if path:
+            yield Finding(
+                "forward_loop",
+                Severity.ERROR,
+                _where(each),
+                (say("it forwards to itself: {path}", path=" -> ".join(map(str, path))),),
+                say(
+                    "Each message is forwarded again and again until the sender's thread runs out of stack. "
+                    "Forward to a destination that no composite covers."
+                ),
+                "CompositeDestinationFilter.send",
+            )
+
+
+def _source(composite: CompositeQueue) -> Destination:
+    return Destination(composite.name, "topic" if isinstance(composite, CompositeTopic) else "queue")
+
+
+def _loop(start: Destination, targets: dict[Destination, list[Destination]]) -> list[Destination]:
+    """A way from a composite back to it, or nothing."""
+    ways, seen = [[start]], set()
+    while ways:
+        way = ways.pop(0)
+        for following in targets.get(way[-1], []):
+            for source in targets:
+                if source.matches(following):
+                    if source == start:
+                        return [*way, start]
+                    if source not in seen:
+                        seen.add(source)
+                        ways.append([*way, source])
+    return []
+
+
+def selector_aware(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """selector_aware_loses: a virtual topic that copies only what a connected consumer selects."""
+    for topic in broker.virtual_destinations:
+        if isinstance(topic, VirtualTopic) and topic.selector_aware:
+            yield Finding(
+                "selector_aware_loses",
+                Severity.WARNING,
+                say("virtualTopic {name}", name=topic.name),
+                (say("selectorAware true"),),
+                say(
+                    "While no consumer of a queue is connected nothing is copied to it: those messages are "
+                    "lost for it. Add virtualSelectorCacheBrokerPlugin, or leave selectorAware false."
+                ),
+                "SelectorAwareVirtualTopicInterceptor",
+            )
+
+
+def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """redelivery_refused: the redelivery plugin without the scheduler that it needs."""
+    if broker.redelivery_plugin is None or not broker.file.endswith(".xml"):
+        return
+    given = {part.name: part.value for part in broker.not_modelled if part.element.partition(" ")[0] == "broker"}
+    if given.get("schedulerSupport", "false").strip().lower() not in ("true", "on", "yes", "1"):
+        yield Finding(
+            "redelivery_refused",
+            Severity.ERROR,
+            say("redeliveryPlugin"),
+            (say("schedulerSupport is not true on the broker element"),),
+            say('The broker refuses to start with this plugin. Add schedulerSupport="true".'),
+            "RedeliveryPlugin.installPlugin",
+        )
+
+
+def proofs(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """always_false, not_forwarded: what the filters of a composite do together. Raises MissingExtraError without z3."""
+    for composite in broker.virtual_destinations:
+        if not isinstance(composite, CompositeQueue):
+            continue
+        filtered = [each for each in composite.forward_to if isinstance(each, FilteredDestination)]
+        selectors = [each.selector for each in filtered if each.selector.strip()]
+        for selector in dict.fromkeys(selectors):
+            if proof.always_false(selector).proven:
+                yield Finding(
+                    "always_false",
+                    Severity.ERROR,
+                    _where(composite),
+                    (say("proven: no message matches {selector}", selector=selector),),
+                    say("Mind that NOT binds tighter than =, and that a string never equals a number."),
+                    "SelectorParser",
+                )
+        stays = composite.send_when_not_matched or not composite.forward_only
+        if selectors and not stays and len(filtered) == len(composite.forward_to):
+            answer = proof.gap(selectors)
+            if answer.message is not None and answer.stage is not Stage.OTHER_TYPE:
+                yield Finding(
+                    "not_forwarded",
+                    Severity.ERROR if answer.stage is Stage.USUAL else Severity.WARNING,
+                    _where(composite),
+                    (
+                        say("forwardOnly true, and no filter takes this message: {message}", message=answer.message),
+                        *(
+                            say("{name}: {selector}", name=each.destination, selector=each.selector)
+                            for each in filtered[:5]
+                        ),
+                    ),
+                    say(
+                        'Such messages are dropped without a trace. Set sendWhenNotMatched="true", or '
+                        'forwardOnly="false", or add a destination for the rest.'
+                    ),
+                    "CompositeDestinationFilter.send",
+                )
