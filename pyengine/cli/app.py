@@ -138,9 +138,9 @@ def diagnose(
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
-    Read are Jolokia JSON of ActiveMQ's MBeans, activemq.xml, dstat, mqadmin consumerProgress and consumerStatus, rocketmq_client.log,
-    kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming progress. Two
-    snapshots some time apart say much more than one. Exit code 1: warnings or errors were found.
+    Read are Jolokia JSON of ActiveMQ's MBeans, activemq.xml, dstat, mqadmin consumerProgress and consumerStatus,
+    rocketmq_client.log, kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming
+    progress. Two snapshots some time apart say much more than one. Exit code 1: warnings or errors were found.
     """
     with plain_errors():
         evidence, found = diagnosing.ask(files)

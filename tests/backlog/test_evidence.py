@@ -168,7 +168,7 @@ def test_rocketmq_s_own_files() -> None:
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("buy milk")
     with pytest.raises(
-        InvalidSourceError, match="holds nothing that is known here; read are: activemq.xml; Jolokia JSON"
+        InvalidSourceError, match=r"holds nothing that is known here; read are: activemq\.xml; Jolokia JSON"
     ):
         read_files([tmp_path / "notes.txt"])
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
