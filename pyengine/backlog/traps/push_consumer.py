@@ -221,7 +221,7 @@ def thresholds(consumer: Consumer) -> Iterator[Finding]:
                 say(
                     "with {own} queues of its own, the retry queue included: {limit} each",
                     own=own,
-                    limit=shared_threshold(topic, own, consumer.number(for_queue)),
+                    limit=shared_threshold(topic, own),
                 ),
             )
             if own
