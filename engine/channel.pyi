@@ -10,6 +10,8 @@ class MessageDispatch:
     destination: Any
     message: Message | None
     redelivery_counter: int
+    @property
+    def expires(self) -> bool: ...
     def __init__(
         self,
         consumer_id: str,

@@ -2,7 +2,10 @@ from pyengine._engine.message cimport Message
 
 from collections import deque
 
+cimport cython
 
+
+@cython.freelist(256)
 cdef class MessageDispatch:
     """One message for one consumer.
 
@@ -16,6 +19,11 @@ cdef class MessageDispatch:
         self.destination = destination
         self.message = message
         self.redelivery_counter = redelivery_counter
+
+    @property
+    def expires(self):
+        """Whether its message has a time to live."""
+        return self.message is not None and self.message._expiration != 0
 
     def __repr__(self):
         return (f"MessageDispatch(consumer_id={self.consumer_id!r}, destination={self.destination!r}, "

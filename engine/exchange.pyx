@@ -1,9 +1,12 @@
+cimport cython
+
 from libc.stdint cimport int64_t
 
 from pyengine._engine.connection_audit cimport ConnectionAudit
 from pyengine._engine.channel cimport Channel
 
 
+@cython.freelist(256)
 cdef class MessageAck:
     """What a consumer says of messages it was given: ``message_count`` of them, first to last in dispatch order.
 

@@ -65,6 +65,13 @@ cdef class RegionQueue(Queue):
         if not wake:
             self.rounds_due -= 1
 
+    def offer(self, Message message not None, int64_t now):
+        """``put`` and ``run`` in one."""
+        self.put(message)
+        self.out_size = 0
+        self.run_wakeups(now, -1)
+        return self.take_out(now) if self.out_size else None
+
     cdef list take_out(self, int64_t now):
         cdef int64_t index
         cdef list posted = []
@@ -133,6 +140,16 @@ cdef class RegionQueue(Queue):
         for message in messages:
             self.settled(subscription, message, gone)
         return gone
+
+    def answer_and_run(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None,
+                       int64_t now):
+        """``answer`` without a transaction, and ``run``; None if something left unconsumed: take that before ``run``."""
+        self.answer(subscription, consumer, ack, now)
+        if self.removed:
+            return None
+        self.out_size = 0
+        self.run_wakeups(now, -1)
+        return self.take_out(now)
 
     def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
         """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""

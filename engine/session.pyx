@@ -6,6 +6,8 @@ from pyengine._engine.exchange cimport AcknowledgeMode, Exchange
 
 from pyengine.errors import IllegalStateError
 
+cdef tuple OFFERS = (Offer.KEPT, Offer.LISTEN, Offer.QUEUED)      # made once: an enum's member costs a search
+
 
 cdef class SessionState(Exchange):
     """The consumers of one session (org.apache.activemq.ActiveMQSession and its executor).
@@ -30,12 +32,27 @@ cdef class SessionState(Exchange):
         """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer."""
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
-            return Offer.KEPT
+            return OFFERS[0]
         dispatch.consumer = consumer
         if self.asynchronous and (consumer.listening or self.queue.size):
             self.queue.enqueue(dispatch)
-            return Offer.QUEUED
-        return consumer.offer(dispatch, now)
+            return OFFERS[2]
+        return OFFERS[<int> consumer.offer(dispatch, now)]
+
+    def arrive_for_listeners(self, list dispatches not None):
+        """Many came: take from the front those that wait for the session's task; return how many these are."""
+        cdef Consumption consumer
+        cdef MessageDispatch dispatch
+        cdef Py_ssize_t count = 0
+        if self.asynchronous:
+            for count, dispatch in enumerate(dispatches):
+                consumer = self.consumers.get(dispatch.consumer_id)
+                if consumer is None or not (consumer.listening or self.queue.size):
+                    return count
+                dispatch.consumer = consumer
+                self.queue.enqueue(dispatch)
+            count = len(dispatches)
+        return count
 
     def step(self, int64_t now):
         """The next message for a listener, or None when none is left (ActiveMQSessionExecutor.iterate)."""

@@ -59,7 +59,12 @@ class Worker(ABC):
 
 
 class Clock(ABC):
-    """Milliseconds since 1970, timers, waiting and workers."""
+    """Milliseconds since 1970, timers, waiting and workers.
+
+    settles: whether ``settle`` may have something to do.
+    """
+
+    settles = True
 
     @abstractmethod
     def now(self) -> int:
@@ -96,6 +101,8 @@ class SystemClock(Clock):
     name: the name of that thread. An action that raises is reported through :func:`threading.excepthook`; the timers
     behind it still run.
     """
+
+    settles = False
 
     def __init__(self, name: str = "pyengine timer") -> None:
         self._name = name

@@ -97,7 +97,7 @@ class Broker(Administration):
         self._transactions: dict[str, Transaction] = {}
         self._producers: dict[str, tuple[str, Destination | None]] = {}
         self._connected = 0
-        self._no_task = DispatchTask(self.clock, "", lambda command: None)
+        self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None))
         self._closed = False
         _RUNNING[name] = self
         with self.outbox:
@@ -172,9 +172,7 @@ class Broker(Administration):
                     )
                 self._clients[info.client_id] = info.connection_id
             self._connected += 1
-            task = DispatchTask(
-                self.clock, f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}", sink.dispatch
-            )
+            task = DispatchTask(self.clock, f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}", sink)
             self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
@@ -328,9 +326,11 @@ class Broker(Administration):
     ) -> None:
         """See Transport."""
         outbox = self.outbox
-        outbox.enter()
+        outbox.lock.acquire()
+        outbox.depth += 1
         try:
-            self._open()
+            if self._closed:
+                self._open()
             message.connection_id = connection_id
             if transaction_id is not None:
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
@@ -348,7 +348,8 @@ class Broker(Administration):
     def acknowledge(self, ack: MessageAck) -> None:
         """See Transport."""
         outbox = self.outbox
-        outbox.enter()
+        outbox.lock.acquire()
+        outbox.depth += 1
         try:
             subscription = self._subscriptions.get(ack.consumer_id)
             if subscription is None:

@@ -73,12 +73,13 @@ class ConnectionSink:
     """How the broker reaches a connection: called in the broker's order, never while the broker is being changed.
 
     dispatch: a message. control: close a consumer. failed: the broker ends the connection (abort_connection), with the
-    reason.
+    reason. dispatch_all: several messages, in order; by default one after the other.
     """
 
     dispatch: Callable[[MessageDispatch], None]
     control: Callable[[ConsumerControl], None] = field(default=lambda command: None)
     failed: Callable[[str], None] = field(default=lambda reason: None)
+    dispatch_all: Callable[[list[MessageDispatch]], None] | None = None
 
 
 class Transport(Protocol):

@@ -8,7 +8,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from itertools import count
+from itertools import count, groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -81,6 +81,14 @@ class Connection:
                 if session is not None:
                     session.arrive(command)
 
+        def dispatch_all(commands: list[MessageDispatch]) -> None:
+            connection = reference()
+            if connection is not None:
+                routes = connection._routes
+                for session, those in groupby(commands, lambda command: routes.get(command.consumer_id)):
+                    if session is not None:
+                        session.arrive_all(list(those))
+
         def control(command: ConsumerControl) -> None:
             connection = reference()
             if connection is not None:
@@ -92,7 +100,7 @@ class Connection:
                 connection._fail(reason)
 
         transport.add_connection(
-            ConnectionInfo(self.connection_id, self.client_id), ConnectionSink(dispatch, control, failed)
+            ConnectionInfo(self.connection_id, self.client_id), ConnectionSink(dispatch, control, failed, dispatch_all)
         )
         self._closed = False
 

@@ -45,6 +45,7 @@ class MessageConsumer:
         self._available: Callable[[], object] | None = None
         self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
+        self._plain = not (self._individual or self._client)
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
+from pyengine.activemq.commands import ConnectionSink, MessageDispatch
 from pyengine.clock import Clock, Worker
 
 
@@ -33,9 +34,9 @@ class Outbox:
     """
 
     def __init__(self, units: Units | None = None) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
+        self.depth = 0
         self._units = units
-        self._depth = 0
         self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._delivering = False
 
@@ -44,7 +45,8 @@ class Outbox:
         self.posted.append((call, argument))
 
     def __enter__(self) -> Outbox:
-        self.enter()
+        self.lock.acquire()
+        self.depth += 1
         return self
 
     def __exit__(
@@ -52,22 +54,18 @@ class Outbox:
     ) -> None:
         self.leave()
 
-    def enter(self) -> None:
-        """Begin a change, or a part of the one that runs; ``leave`` ends it. For a ``try`` where ``with`` costs."""
-        self._lock.acquire()
-        self._depth += 1
-
     def leave(self) -> None:
-        """The change is over: it is kept, and the calls that it posted are made, unless another change is at it."""
-        lock, posted = self._lock, self.posted
-        self._depth -= 1
-        if self._depth:
-            lock.release()
+        """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change
+        is at it. Whoever begins a change without ``with`` takes the lock, counts ``depth`` up, and ends it here.
+        """
+        self.depth -= 1
+        if self.depth:
+            self.lock.release()
             return
         unit = 0 if self._units is None else self._units.seal()
         try:
-            if self._delivering or not posted:
-                lock.release()
+            if self._delivering or not self.posted:
+                self.lock.release()
             else:
                 self._deliver()
         finally:
@@ -76,7 +74,7 @@ class Outbox:
 
     def _deliver(self) -> None:
         """Make the calls that were posted; the lock is held, and free afterwards."""
-        lock, posted = self._lock, self.posted
+        lock, posted = self.lock, self.posted
         self._delivering = True
         try:
             while posted:
@@ -94,20 +92,25 @@ class Outbox:
 class DispatchTask:
     """The dispatch task of one connection: hands it what is dispatched asynchronously, in order, on a worker."""
 
-    def __init__(self, clock: Clock, name: str, deliver: Callable[[Any], object]) -> None:
+    def __init__(self, clock: Clock, name: str, sink: ConnectionSink) -> None:
         self._clock = clock
         self._name = name
-        self._deliver = deliver
-        self._waiting: deque[Any] = deque()
+        self._sink = sink
+        self._waiting: deque[MessageDispatch] = deque()
         self._lock = threading.Lock()
         self._asked = False
+        self._closed = False
         self._worker: Worker | None = None
 
-    def add(self, command: Any) -> None:
+    def add(self, command: MessageDispatch) -> None:
         """Deliver ``command`` on the task's worker, after those before it."""
+        self._waiting.append(command)
+        if not self._asked:
+            self._ask()
+
+    def _ask(self) -> None:
         with self._lock:
-            self._waiting.append(command)
-            if self._asked:
+            if self._asked or self._closed:
                 return
             self._asked = True
             if self._worker is None:
@@ -118,17 +121,22 @@ class DispatchTask:
     def close(self) -> None:
         """Stop; what was not delivered yet is not."""
         with self._lock:
+            self._closed = True
             self._waiting.clear()
-            self._asked = True
             worker = self._worker
         if worker is not None:
             worker.close()
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._asked = False
-                    return
-                command = self._waiting.popleft()
-            self._deliver(command)
+        waiting, sink = self._waiting, self._sink
+        try:
+            while waiting:
+                if len(waiting) > 1 and sink.dispatch_all is not None:
+                    sink.dispatch_all([waiting.popleft() for _ in range(len(waiting))])
+                else:
+                    sink.dispatch(waiting.popleft())
+        finally:
+            # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
+            self._asked = False
+            if waiting:
+                self._ask()

@@ -105,22 +105,26 @@ class MessageProducer:
             where = self._where(destination)
             text = str(where)
         transaction = session.start_transaction() if session.transacted else None
-        sent = self._outgoing.prepare(
-            message,
-            text,
-            session.clock.now(),
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-        )
-        persistent = sent.persistent
+        clock = session.clock
+        if delivery_mode is None and priority is None and time_to_live is None:
+            sent = self._outgoing.prepare(message, text, clock.now())
+        else:
+            sent = self._outgoing.prepare(
+                message,
+                text,
+                clock.now(),
+                delivery_mode=delivery_mode,
+                priority=priority,
+                time_to_live=time_to_live,
+            )
         try:
             session.transport.send(session.connection.connection_id, where, sent, transaction)
         except JMSError as error:
-            if not (self._reports and (not persistent or transaction is not None or self._reports_all)):
+            if not (self._reports and (not sent.persistent or transaction is not None or self._reports_all)):
                 raise
             session.connection.report(error)
-        session.clock.settle()
+        if clock.settles:
+            clock.settle()
 
     def send_batch(
         self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None

@@ -67,6 +67,7 @@ class QueueDestination:
         self._made = broker.clock.now()
         self.watch = broker.slow_consumers.watch(self, policy)
         self.paused = False
+        self._posted = broker.outbox.posted
         self._store = None if destination.kind.startswith("temp-") else broker.store
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
@@ -80,6 +81,8 @@ class QueueDestination:
             self._number = self._store.destination(str(destination))
             self.behind = self.recovered = self._store.count(self._number)
             self._top_up(0)
+        # Nothing but the core has a say in what is put and acknowledged here, but for the few things asked every time.
+        self._plain = self._store is None and self.watch is None
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
@@ -136,6 +139,13 @@ class QueueDestination:
     def put(self, message: Message, now: int) -> None:
         """Take a message and run the round it asks for. One that has expired goes where expired messages go."""
         expiration = message.expiration
+        if self._plain and not expiration and self.subscriptions and not self._spread:
+            posted = self.core.offer(message, now)
+            if posted:
+                self._posted.extend(posted)
+            if self.core.news:
+                self._heard()
+            return
         if 0 < expiration < now:
             self._unconsumed(message, expiry_cause(message), 0)
             return
@@ -217,6 +227,17 @@ class QueueDestination:
     ) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
+        if transaction is None and self._plain and not self._spread:
+            posted = self.core.answer_and_run(subscription, number, ack, now)
+            if posted:
+                self._posted.extend(posted)
+            if self.core.news:
+                if posted is None:
+                    self._removed(ack.poison_cause, gone=True)
+                    self.run(now)
+                else:
+                    self._heard()
+            return
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
             gone = self.core.answer(subscription, number, ack, now)
             if self._sequences:
@@ -296,13 +317,14 @@ class QueueDestination:
             if posted:
                 self._post(posted)
             if core.news:
-                self._removed("")
-                self._noticed()
-                self._plan_start()
+                self._heard()
             if not behind or core.wakeups in (0, due):
                 break
 
-    def _plan_start(self) -> None:
+    def _heard(self) -> None:
+        """Rounds left news besides their deliveries."""
+        self._removed("")
+        self._noticed()
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
             self._start = self.broker.call_at(starts, self.run)
@@ -323,7 +345,7 @@ class QueueDestination:
 
     def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""
-        self.broker.outbox.posted.extend(posted)
+        self._posted.extend(posted)
         if self.watch is not None:
             self.watch.plan()
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Kind = TypeVar("Kind", bound=MessageConsumer)
 Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
+LISTEN, QUEUED = Offer.LISTEN, Offer.QUEUED
 LOG = logging.getLogger("pyengine.activemq")
 
 
@@ -359,13 +360,19 @@ class Session:
     def flush(self, pull_timeout: int | None = None) -> None:
         """Carry out the commands that wait, in order. pull_timeout: ms that a receiver still waits, None for ever."""
         commands = self.state.take_commands()
-        if commands is None and not self._outgoing:
-            return
+        if commands is not None or self._outgoing:
+            self._send(commands, pull_timeout)
+
+    def _send(self, commands: list[Command] | None, pull_timeout: int | None) -> None:
         with self._sending:
             outgoing = self._outgoing
             if commands is not None:
                 if not outgoing and len(commands) == 1:
-                    self._carry_out(commands[0], pull_timeout)
+                    command = commands[0]
+                    if isinstance(command, MessageAck):
+                        self._acknowledge(command)
+                    else:
+                        self._carry_out(command, pull_timeout)
                     return
                 outgoing.extend(commands)
             while outgoing:
@@ -373,12 +380,7 @@ class Session:
 
     def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
         if isinstance(command, MessageAck):
-            try:
-                self.transport.acknowledge(command)
-            except JMSError as error:
-                if not self.connection.options.send_acks_async and not self.transacted:
-                    raise
-                self.connection.report(error)
+            self._acknowledge(command)
         elif isinstance(command, Begin):
             self.transport.begin(self.connection.connection_id, command.transaction_id)
         elif isinstance(command, Pull):
@@ -391,6 +393,14 @@ class Session:
             self.transport.remove_consumer(command.consumer.consumer_id, last_delivered=command.last_delivered)
         else:
             self._later(command)
+
+    def _acknowledge(self, command: MessageAck) -> None:
+        try:
+            self.transport.acknowledge(command)
+        except JMSError as error:
+            if not self.connection.options.send_acks_async and not self.transacted:
+                raise
+            self.connection.report(error)
 
     def _later(self, command: Later) -> None:
         def redeliver() -> None:
@@ -419,19 +429,34 @@ class Session:
 
     def arrive(self, dispatch: MessageDispatch) -> None:
         """The broker dispatched a message to a consumer of this session."""
+        now = self.clock.now() if dispatch.expires else 0
         with self.lock:
-            offer = self.state.arrive(dispatch, self.clock.now())
+            offer = self.state.arrive(dispatch, now)
             if self.waiting:
                 self.changed.notify_all()
-        if offer == Offer.LISTEN:
+        if offer is LISTEN:
             self._deliver(dispatch)
-        elif offer == Offer.QUEUED:
+        elif offer is QUEUED:
             self.wake_up()
         else:
             self.flush()
             consumer = self._consumers.get(dispatch.consumer_id)
             if consumer is not None and consumer._available is not None:
                 consumer._available()
+
+    def arrive_all(self, dispatches: list[MessageDispatch]) -> None:
+        """The broker dispatched several messages to consumers of this session."""
+        with self.lock:
+            queued = self.state.arrive_for_listeners(dispatches)
+            if self.waiting:
+                self.changed.notify_all()
+        if queued:
+            self.wake_up()
+        for dispatch in dispatches[queued:]:
+            try:
+                self.arrive(dispatch)
+            except PyengineError as error:  # those behind it come all the same
+                self.connection.report(error)
 
     def wake_up(self) -> None:
         """Deliver what waits for listeners."""
@@ -448,9 +473,10 @@ class Session:
 
     def _run(self) -> bool:
         """Deliver up to 1000 messages to listeners; True if more may wait."""
+        state, lock = self.state, self.lock
         for _ in range(1000):
-            with self.lock:
-                dispatch = self.state.step(self.clock.now())
+            with lock:
+                dispatch = state.step(self.clock.now())
                 if dispatch is not None:
                     self._deliverer = threading.get_ident()
             if dispatch is None:
@@ -463,9 +489,11 @@ class Session:
         consumer = self._consumers.get(dispatch.consumer_id)
         state = self.state.consumer_of(dispatch)
         failure: Exception | None = None
+        commands: list[Command] | None = None
         try:
             if consumer is not None and consumer._listener is not None:
-                consumer._listener(consumer._given(dispatch))
+                listener = consumer._listener
+                listener(state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
         except Exception as error:
             failure = error
             LOG.exception(
@@ -477,13 +505,15 @@ class Session:
             with self.lock:
                 self._deliverer = None
                 if failure is None:
-                    state.listened(dispatch, self.clock.now())
+                    state.listened(dispatch, self.clock.now() if state.optimize_acknowledge else 0)
                 else:
                     text = f"{type(failure).__name__}: {failure}"
                     state.failed(dispatch, self.clock.now(), text, random.random())
                 if self.waiting:
                     self.changed.notify_all()
-        self.flush()
+                commands = self.state.take_commands()
+        if commands is not None or self._outgoing:
+            self._send(commands, None)
 
     def _wait_for_listener(self) -> None:
         """Wait until no listener is at work on another thread. The lock is held."""
