@@ -143,7 +143,7 @@ cdef class RegionQueue(Queue):
 
     def answer_and_run(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None,
                        int64_t now):
-        """``answer`` without a transaction, and ``run``; None if something left unconsumed: take that before ``run``."""
+        """``answer`` without a transaction, and ``run``; None if something left unconsumed: take that first."""
         self.answer(subscription, consumer, ack, now)
         if self.removed:
             return None
