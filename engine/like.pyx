@@ -1,7 +1,7 @@
 # cython: freethreading_compatible=True
 """See like.pxd."""
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memchr, memcmp, memset
 
@@ -279,8 +279,8 @@ cdef list elements_of(str pattern, object escape):
         pattern.encode() if pattern.isascii() else memoryview(pattern.encode("utf-16-le", "surrogatepass")).cast("H")
     )
     cdef list elements = []
-    cdef object escaped = None if escape is None else ord(escape)
-    cdef object low
+    cdef int64_t escaped = -1 if escape is None else ord(escape)
+    cdef int64_t unit, low
     cdef int i = 0
     cdef str digits
     while i < len(units):
@@ -310,20 +310,26 @@ cdef list elements_of(str pattern, object escape):
 
 
 cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
-    cdef list elements = elements_of(pattern, escape)
     cdef list parts = []
     cdef list part = []
     cdef list points
+    cdef set distinct = set()
     cdef dict classes
     cdef Pattern* compiled
     cdef Segment* segment
+    cdef int64_t point
     cdef int i, k, c
-    for element in elements:
+    cdef bint plain = True
+    for element in elements_of(pattern, escape):
         if element is None:
             parts.append(part)
             part = []
-        else:
-            part.append(element)
+            continue
+        part.append(element)
+        point = element
+        plain = plain and 0 <= point < 128
+        if point >= 0:
+            distinct.add(element)
     parts.append(part)
     compiled = <Pattern*>calloc(1, sizeof(Pattern))
     if compiled is NULL:
@@ -333,26 +339,29 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
         compiled.open_end = len(parts) > 1 and not parts[len(parts) - 1]
         if len(parts) > 1:
             parts = [part for part in parts if part]
-        points = sorted({point for part in parts for point in part if point >= 0})
-        classes = {point: at for at, point in enumerate(points)}
-        compiled.classes = len(points) + 1
-        compiled.high_count = sum([point > 255 for point in points])
-        compiled.first_high = len(points) - compiled.high_count
+        points = sorted(distinct)
+        compiled.plain = plain
+        compiled.classes = <int>len(points) + 1
+        compiled.first_high = <int>len(points)
+        while compiled.first_high and <int64_t>points[compiled.first_high - 1] > 255:
+            compiled.first_high -= 1
+        compiled.high_count = <int>len(points) - compiled.first_high
         compiled.high = <uint32_t*>malloc(max(1, compiled.high_count) * sizeof(uint32_t))
         compiled.segments = <Segment*>calloc(max(1, len(parts)), sizeof(Segment))
         if compiled.high is NULL or compiled.segments is NULL:
             raise MemoryError()
+        classes = {}
         for i in range(compiled.high_count):
             compiled.high[i] = points[compiled.first_high + i]
+            classes[points[compiled.first_high + i]] = compiled.first_high + i
         for i in range(256):
             compiled.low[i] = <uint16_t>(compiled.classes - 1)
         for i in range(compiled.first_high):
             compiled.low[<int>points[i]] = <uint16_t>i
-        compiled.plain = all([0 <= point < 128 for part in parts for point in part])
         for part in parts:
             segment = &compiled.segments[compiled.count]
             compiled.count += 1
-            segment.count = len(part)
+            segment.count = <int>len(part)
             segment.words = max(1, (segment.count + 63) // 64)
             compiled.least += segment.count
             segment.elements = <uint32_t*>malloc(max(1, segment.count) * sizeof(uint32_t))
@@ -360,10 +369,15 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
             segment.masks = <uint64_t*>calloc(<size_t>compiled.classes * segment.words, sizeof(uint64_t))
             if segment.elements is NULL or segment.bytes is NULL or segment.masks is NULL:
                 raise MemoryError()
-            for k, point in enumerate(part):
+            for k in range(segment.count):
+                point = part[k]
                 segment.elements[k] = <uint32_t>ANY_ONE if point < 0 else <uint32_t>point
                 segment.bytes[k] = <uint8_t>(point & 0xFF)
-                for c in range(compiled.classes) if point < 0 else (classes[point],):
+                if point >= 0:
+                    c = compiled.low[point] if point < 256 else classes[point]
+                    segment.masks[c * segment.words + (k >> 6)] |= <uint64_t>1 << (k & 63)
+                    continue
+                for c in range(compiled.classes):
                     segment.masks[c * segment.words + (k >> 6)] |= <uint64_t>1 << (k & 63)
     except BaseException:
         free_pattern(compiled)

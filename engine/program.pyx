@@ -2,6 +2,8 @@
 """See program.pxd."""
 
 from cpython.object cimport PyObject, PyObject_Hash
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.math cimport INFINITY, NAN
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -80,9 +82,11 @@ from pyengine._engine.value cimport (
     read_value,
 )
 
-import sys
-
 from pyengine.errors import InvalidSelectorError, SelectorEvaluationError
+
+cdef extern from *:
+    void PyUnicode_InternInPlace(PyObject** text) noexcept
+    bint is_ascii_text "PyUnicode_IS_COMPACT_ASCII"(PyObject* source) noexcept
 
 cdef dict PROBLEMS = {
     DOUBLE_AGAINST_FLOAT: "a double on the left cannot be compared with a float on the right",
@@ -316,8 +320,8 @@ cdef class Compiler:
     cdef int text(self, str source, Value* into) except -1:
         """A text constant as UTF8; a surrogate pair is its code point."""
         cdef bytes encoded
-        if source.isascii():
-            encoded = source.encode()
+        if is_ascii_text(<PyObject*>source):
+            encoded = PyUnicode_AsUTF8String(source)
         else:
             encoded = source.encode("utf-16-le", "surrogatepass")
             encoded = encoded.decode("utf-16-le", "surrogatepass").encode("utf-8", "surrogatepass")
@@ -333,8 +337,11 @@ cdef class Compiler:
         cdef set distinct = set(sources)
         cdef list ordered
         cdef Value* values
+        cdef bint plain = True
         cdef int i
-        if all([(<str>source).isascii() for source in distinct]):
+        for source in distinct:
+            plain = plain and is_ascii_text(<PyObject*>source)
+        if plain:
             ordered = sorted(distinct)
         else:
             ordered = sorted({source.encode("utf-16-be", "surrogatepass") for source in distinct})
@@ -348,8 +355,12 @@ cdef class Compiler:
 
     cdef int slot_of(self, str name) except -1:
         cdef object slot = self.slots.get(name)
+        cdef PyObject* interned = <PyObject*>name
         if slot is None:
-            name = sys.intern(name)
+            Py_INCREF(name)
+            PyUnicode_InternInPlace(&interned)
+            name = <str>interned
+            Py_DECREF(name)
             slot = self.slots[name] = len(self.slots)
         return slot
 

@@ -14,7 +14,6 @@ from pyengine._engine.row cimport evaluate_row, match_row, quick_match, quick_ro
 from pyengine._engine.surprises cimport surprises
 from pyengine._engine.sweep cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, packed_truth
 from pyengine._engine.syntax cimport parse
-from pyengine._engine.tree cimport Tree
 from pyengine._engine.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_scratch
 
 import numpy
@@ -27,11 +26,21 @@ cdef object FLAG = numpy.dtype(numpy.bool_)
 cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
 
-# Text, or (text, dialect) if that is not activemq -> (Tree, Program). What was used since ``recent`` was last begun is
-# there; a full ``recent`` becomes ``older`` and begins anew, so the least recently used half goes at once and a hit
-# costs one look-up.
+# Text, or (text, dialect) if that is not activemq -> Selector. What was used since ``recent`` was last begun is there;
+# a full ``recent`` becomes ``older`` and begins anew, so the least recently used half goes at once and a hit costs one
+# look-up.
 cdef dict recent = {}
 cdef dict older = {}
+
+cdef extern from *:
+    """
+    #define pyengine_call_type(type, arguments, named) PyType_Type.tp_call(type, arguments, named)
+    #define pyengine_set_call(type, function) (((PyTypeObject *)(type))->tp_vectorcall = (vectorcallfunc)(function))
+    """
+    object pyengine_call_type(object type, tuple arguments, dict named)
+    void pyengine_set_call(object type, object (*function)(object, PyObject**, size_t, PyObject*)) noexcept
+    Py_ssize_t PyVectorcall_NARGS(size_t given) noexcept
+    bint is_exact_text "PyUnicode_CheckExact"(PyObject* source) noexcept
 
 
 cdef inline void release(Scratch* scratch) noexcept:
@@ -45,27 +54,33 @@ cdef int check_choice(str argument, object given, tuple choices) except -1:
     return 0
 
 
-cdef tuple compiled(object text, object dialect):
-    """The tree and program of a text in a dialect."""
-    global recent, older
-    cdef object key
-    cdef object found
+cdef object key_of(object text, object dialect):
     if not isinstance(text, str) or not isinstance(dialect, str):
         raise TypeError(f"a selector and its dialect are str, not {type(text).__name__}, {type(dialect).__name__}")
-    key = text if <str>dialect == "activemq" else (text, dialect)
-    found = recent.get(key)
-    if found is not None:
-        return found
-    found = older.get(key)
-    if found is None:
-        check_choice("dialect", dialect, ("activemq", "rocketmq"))
-        tree = parse(text, dialect)
-        found = (tree, compile_tree(tree))
+    return text if <str>dialect == "activemq" else (text, dialect)
+
+
+cdef int remember(object key, Selector selector) except -1:
+    global recent, older
     if len(recent) >= CACHED:
         older = recent
         recent = {}
-    recent[key] = found
-    return found
+    recent[key] = selector
+    return 0
+
+
+cdef object make(object cls, PyObject** given, size_t count, PyObject* names):
+    """What a call of the class answers: where it is asked for a text it knows, the Selector made before."""
+    cdef Py_ssize_t i, places = PyVectorcall_NARGS(count)
+    cdef object found
+    if places == 1 and names is NULL and cls is Selector and is_exact_text(given[0]):
+        found = recent.get(<object>given[0])
+        if found is not None:
+            return found
+    named = {} if names is NULL else {
+        name: <object>given[places + i] for i, name in enumerate(<tuple><object>names)
+    }
+    return pyengine_call_type(cls, tuple([<object>given[i] for i in range(places)]), named)
 
 
 cdef class Selector:
@@ -83,13 +98,25 @@ cdef class Selector:
     """
 
     def __cinit__(self, text, dialect="activemq"):
-        cdef tuple found = compiled(text, dialect)
+        cdef object key = key_of(text, dialect)
+        cdef Selector known = recent.get(key)
+        if known is None:
+            known = older.get(key)
+        if known is None and type(self) is not Selector:
+            known = Selector(text, dialect)
         self.text = text
         self.dialect = dialect
-        self.tree = <Tree>found[0]
-        self.program = <Program>found[1]
+        if known is not None:
+            self.tree = known.tree
+            self.program = known.program
+        else:
+            check_choice("dialect", dialect, ("activemq", "rocketmq"))
+            self.tree = parse(text, dialect)
+            self.program = compile_tree(self.tree)
         self.leaves = self.program.leaves
         self.start = self.program.start
+        if type(self) is Selector:
+            remember(key, self)
 
     cdef int outcome(self, object message) except -1:
         cdef int at = quick_match(self.leaves, self.start, <PyObject*>message)
@@ -267,3 +294,6 @@ cdef class Selector:
     @property
     def _tree(self):
         return self.tree
+
+
+pyengine_set_call(Selector, make)

@@ -50,6 +50,7 @@ def paths() -> dict[str, Run]:
     def at_once(selector: pyengine.Selector, batches: dict[int, object]) -> Run:
         return lambda count: selector.mask(batches[count])
 
+    found["known_text_call"] = loop(pyengine.Selector, [SELECTORS["S2"]] * (2 * N))
     for name, text in SELECTORS.items():
         selector = pyengine.Selector(text)
         found[f"{name}.dict_call"] = loop(selector.matches, dicts)
