@@ -10,15 +10,18 @@ from types import TracebackType
 from typing import Literal, Self
 
 from pyengine._engine import consumer_groups
+from pyengine._engine.consumer_parameters import attached
 from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
-from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError
+from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, open_node
 from pyengine.rocketmq.commit_log import SEGMENT_BYTES
+from pyengine.rocketmq.filter import filter_of
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting import (
+    SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     ClientEvents,
@@ -27,6 +30,7 @@ from pyengine.rocketmq.remoting import (
     PullMessageRequest,
     SendResult,
     SendStatus,
+    SubscriptionData,
 )
 
 FIRST_PORT = 10911
@@ -170,6 +174,17 @@ class Broker:
                 found[queue] = offset
         return found
 
+    def pull_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Where a group pulls next, for the queues that it has pulled from since the brokers started."""
+        queues = self.topic_subscribe_info(topic) or []
+        return {
+            queue: pulled for queue in queues if (pulled := self.nodes[queue.broker_name].pulled(group, queue)) >= 0
+        }
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics that a group has committed offsets of, those that its members want no more left out."""
+        return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group)})
+
     # What clients ask (remoting.MQClientAPI)
 
     def register_client(self, client_id: str, events: ClientEvents) -> None:
@@ -189,6 +204,17 @@ class Broker:
             if not self._closed and (self._scan is None or not self._scan.pending):
                 self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
         self._tell(heartbeat.group, told)
+
+    def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
+        """Raises MQClientError, code 23, for an expression that the brokers cannot filter by."""
+        try:
+            filter_of(subscription)
+        except PyengineError as error:
+            problem = MQClientError(
+                attached("Invalid MessageSelector. ", SUBSCRIPTION_PARSE_FAILED), SUBSCRIPTION_PARSE_FAILED
+            )
+            problem.add_note(f"the subscription of {subscription.topic!r}: {error}")
+            raise problem from error
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues of a topic, broker by broker; None if there is no such topic."""

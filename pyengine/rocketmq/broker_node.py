@@ -152,6 +152,7 @@ class BrokerNode:
         self._file_lock = threading.Lock()
         self._version = DataVersion()
         self._persisted = 0
+        self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
         self._closed = False
         self._files = files
@@ -455,6 +456,7 @@ class BrokerNode:
             )  # fmt: skip
             self._look_at_held()
             return None
+        self._pulled[request.consumer_group, topic, queue_id] = following
         messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
         return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
 
@@ -551,6 +553,20 @@ class BrokerNode:
                 QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
             )
         return offset
+
+    def pulled(self, group: str, queue: MessageQueue) -> int:
+        """Where the last pull of a group ended, -1 without one."""
+        with self.lock:
+            return self._pulled.get((group, queue.topic, queue.queue_id), -1)
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics that a group has committed offsets of and has not given up since."""
+        with self.lock:
+            keys = (key.rpartition("@") for key in self.offsets.dump())
+            topics = [topic for topic, _, owner in keys if owner == group]
+            if group not in self.groups:
+                return topics
+            return [topic for topic in topics if self.groups.subscription(group, topic) is not None]
 
     def lock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         with self.lock:

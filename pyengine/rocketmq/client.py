@@ -11,7 +11,7 @@ from pyengine._engine.pull import PullRequest
 from pyengine._engine.rebalance import RebalanceTimer
 from pyengine.clock import Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError, PyengineError
-from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI
+from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -44,6 +44,8 @@ def hand_over(worker: Worker, action: Callable[[], None]) -> bool:
 
 class Member(Protocol):
     """A consumer group's member as its client sees it."""
+
+    subscriptions: dict[str, SubscriptionData]
 
     def pull_message(self, request: PullRequest) -> None: ...
     def try_rebalance(self) -> bool: ...
@@ -240,6 +242,13 @@ class MQClientInstance:
         """Tell the brokers of every member; True if they took all."""
         taken = [member.send_heartbeat() for member in list(self.members.values())]
         return all(taken)
+
+    def check_in_broker(self) -> None:
+        """Have the brokers look at what members want otherwise than by tags. Raises MQClientError if they cannot."""
+        for group, member in list(self.members.items()):
+            for subscription in list(member.subscriptions.values()):
+                if subscription.expression_type != "TAG" and self.api.topic_subscribe_info(subscription.topic):
+                    self.api.check_client(group, self.client_id, subscription)
 
     def answer(self, action: Callable[[], None]) -> None:
         """Run what a broker's answer leads to on the client's thread for that."""

@@ -81,6 +81,9 @@ class ConsumeMessageConcurrentlyService:
         if self._cleaner is not None:
             self._cleaner.stop()
         self._cleaning.close()
+
+    def close(self) -> None:
+        """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
         self._listener.close()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:

@@ -22,20 +22,30 @@ class StoredMessages(Protocol):
     def max_offset(self, queue: MessageQueue) -> int:
         """Where the next message will go."""
 
+    def pull_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Where a group pulls next, for the queues that it has pulled from."""
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics of a group that has committed offsets."""
+
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
         """The message at an offset, None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetWrapper:
-    """One queue of a group. last_timestamp: ms, the store time of the last consumed message; 0 is shown as 1970.
+    """One queue of a group.
 
-    last_consume says what a 0 means: nothing was consumed yet, or that message was deleted.
+    broker_offset, consumer_offset, pull_offset: the next to be stored, consumed and pulled. delay: messages not
+    consumed; inflight: those of them that were pulled. last_timestamp: ms, the store time of the last consumed message;
+    0 is shown as 1970; last_consume says what that means: nothing was consumed yet, or that message was deleted.
     """
 
     broker_offset: int
     consumer_offset: int
+    pull_offset: int
     delay: int
+    inflight: int
     last_timestamp: int
     last_consume: LastConsume
 
@@ -61,14 +71,20 @@ class ConsumeStats:
 
 
 def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeStats:
-    """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0."""
+    """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0.
+
+    Without topics: all that it has committed offsets of and still wants, the retry topic too.
+    """
     table = {}
-    for topic in topics:
+    for topic in topics or cluster.topics_of(group):
+        pulled = cluster.pull_offsets(group, topic)
         committed = cluster.consumer_offsets(group, topic)
         for queue in cluster.topic_subscribe_info(topic) or []:
             consumed = committed.get(queue, -1)
             last = cluster.message(queue, consumed - 1) if consumed > 0 else None
             when, why = last_consume(consumed, None if last is None else last.store_timestamp)
             end = cluster.max_offset(queue)
-            table[queue] = OffsetWrapper(end, max(consumed, 0), delay(end, consumed), when, why)
+            behind, ahead = delay(end, consumed), max(consumed, pulled.get(queue, -1), 0)
+            consumed = max(consumed, 0)
+            table[queue] = OffsetWrapper(end, consumed, ahead, behind, ahead - consumed, when, why)
     return ConsumeStats(table)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from pyengine.clock import Clock, ManualClock
+from pyengine.errors import IllegalStateError
 
 Status = TypeVar("Status", bound=Enum)
 
@@ -28,6 +29,7 @@ class ListenerCall:
         self._thread_name = thread_name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
 
     def __call__(self, *arguments: Any) -> Any:
         """The listener's status or None. Raises what the listener raises, TypeError for any other answer."""
@@ -39,16 +41,27 @@ class ListenerCall:
         return answer
 
     def close(self) -> None:
-        """Stop the event loop, if there is one."""
+        """Stop the event loop, if there is one; coroutines that still run are cancelled."""
         with self._lock:
+            self._closed = True
             loop, self._loop = self._loop, None
         if loop is not None and self._manual:
             loop.close()
         elif loop is not None:
-            loop.call_soon_threadsafe(loop.stop)
+            loop.call_soon_threadsafe(self._stop, loop)
+
+    @staticmethod
+    def _stop(loop: asyncio.AbstractEventLoop) -> None:
+        """On the loop's thread: what still runs is cancelled and may clean up, then the loop ends."""
+        running = asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True)
+        running.add_done_callback(lambda _: loop.stop())
+        running.cancel()
 
     def _finish(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise IllegalStateError("the consumer is shut down, its coroutine was not begun")
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 if not self._manual:

@@ -49,6 +49,7 @@ class ConsumeService(Protocol):
 
     def start(self) -> None: ...
     def shutdown(self, wait: int) -> None: ...
+    def close(self) -> None: ...
     def submit(
         self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool
     ) -> None: ...
@@ -67,6 +68,7 @@ class GroupMember:
         self.consumer = consumer
         self.clock = consumer.clock
         self.lock = threading.RLock()
+        self._life = threading.RLock()
         self.service_state = "CREATE_JUST"
         self.paused = False
         self.exception_delay = consumer.pull_time_delay_mills_when_exception
@@ -124,6 +126,10 @@ class GroupMember:
 
     def start(self) -> None:
         """Check the parameters and start everything. Raises MQClientError with the real client's texts."""
+        with self._life:
+            self._start()
+
+    def _start(self) -> None:
         consumer = self.consumer
         if self.service_state != "CREATE_JUST":
             raise MQClientError(
@@ -146,6 +152,7 @@ class GroupMember:
         log.info("the consumer [%s] start OK.", self.group)
         try:
             self.update_topic_subscribe_info()
+            client.check_in_broker()
             if client.send_heartbeats():
                 client.rebalance_service.wakeup()
         except PyengineError as error:
@@ -181,7 +188,14 @@ class GroupMember:
         return RemoteBrokerOffsetStore(client.api, self.group)
 
     def shutdown(self) -> None:
-        """Stop: listeners first, then commit, leave the group, stop the client. A second call does nothing."""
+        """Stop: listeners first, then commit, leave the group, stop the client. A second call does nothing.
+
+        One that comes meanwhile, from a listener too, returns when the first is through.
+        """
+        with self._life:
+            self._shutdown()
+
+    def _shutdown(self) -> None:
         if self.service_state != "RUNNING":
             return
         client = self.running
@@ -198,6 +212,7 @@ class GroupMember:
             for process_queue in self.process_queues.values():
                 process_queue.dropped = True
             self.process_queues.clear()
+        self.consuming.close()
         self.service_state = "SHUTDOWN_ALREADY"
         settle(self.clock)
 
@@ -215,17 +230,19 @@ class GroupMember:
         settle(self.clock)
 
     def reset_offset_by_timestamp(self, timestamp: int) -> None:
-        """Consume every subscribed topic again from what was stored at ``timestamp`` (ms) or later.
+        """Consume every subscribed topic again from what was stored at ``timestamp`` (ms) or later, one by one.
 
-        The consumer is suspended, gives its queues up, lets listeners end for 10 s, commits the new offsets, resumes.
+        The consumer is suspended, gives the topic's queues up, lets listeners end for 10 s, commits the new offsets,
+        resumes.
         """
+        for topic in list(self.subscriptions):
+            queues = self.rebalancing.topic_queues.get(topic, ())
+            if queues:
+                self._reset({queue: self.running.api.search_offset(queue, timestamp) for queue in queues})
+
+    def _reset(self, offsets: dict[MessageQueue, int]) -> None:
         self.suspend()
         try:
-            offsets = {
-                queue: self.running.api.search_offset(queue, timestamp)
-                for topic in list(self.subscriptions)
-                for queue in self.rebalancing.topic_queues.get(topic, ())
-            }
             with self.lock:
                 mine = [queue for queue in self.process_queues if queue in offsets]
                 for queue in mine:

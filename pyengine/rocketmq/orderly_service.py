@@ -79,9 +79,12 @@ class ConsumeMessageOrderlyService:
         self._scheduled.close()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
-        self._listener.close()
         if self._member.clustering:
             self._member.rebalancing.unlock_all()
+
+    def close(self) -> None:
+        """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
+        self._listener.close()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have a queue drained, if ``go``: otherwise a run is under way already."""

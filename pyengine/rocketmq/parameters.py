@@ -26,8 +26,9 @@ from pyengine.rocketmq.subscription import MessageSelector
 class ClientConfig:
     """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms.
 
-    Nothing here is checked. What concerns sockets, name servers and tracing has the real defaults and no effect
-    inside one process: namesrv_addr, access_channel, the trace, TLS, proxy, detector and decode settings.
+    Nothing here is checked. What concerns sockets, name servers, namespaces and tracing has the real defaults and no
+    effect inside one process: namesrv_addr, namespace, access_channel, the trace, TLS, proxy, detector and decode
+    settings.
     local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
     property rocketmq.client.localOffsetStoreDir).
     """

@@ -116,7 +116,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
         settle(self.clock)
 
     def reset_offset_by_timestamp(self, timestamp: int) -> None:
-        """Consume again from what was stored at ``timestamp`` (ms since 1970) or later; it takes 10 s."""
+        """Consume again from what was stored at ``timestamp`` (ms since 1970) or later; it takes 10 s a topic."""
         self._member.reset_offset_by_timestamp(timestamp)
 
     def max_offset(self, queue: MessageQueue) -> int:

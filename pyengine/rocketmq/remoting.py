@@ -177,6 +177,12 @@ class MQClientAPI(Protocol):
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         """The client is alive; a new member or a changed subscription is made known to the group's members."""
 
+    def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
+        """Asked at a consumer's start for each subscription that is not by tags (CHECK_CLIENT_CONFIG).
+
+        Raises MQClientError for an expression that a broker cannot filter by.
+        """
+
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues that can be read, None if there is no such topic."""
 

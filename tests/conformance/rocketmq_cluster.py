@@ -59,6 +59,9 @@ class Cluster:
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         self.calls.append(("heartbeat",))
 
+    def check_client(self, group: str, client_id: str, subscription: rocketmq.SubscriptionData) -> None:
+        """Everything can be filtered by."""
+
     def topic_subscribe_info(self, topic: str) -> list[rocketmq.MessageQueue] | None:
         return self.topics.get(topic)
 

@@ -1,0 +1,134 @@
+"""How a consumer begins and ends: what start() refuses, what shutdown() does to listeners; how far its group is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pyengine import rocketmq
+from pyengine.clock import ManualClock
+from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, MessageQueue, MQClientError
+
+DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+def consumer_of(broker: rocketmq.Broker, listener: Any, **parameters: Any) -> rocketmq.DefaultMQPushConsumer:
+    consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker, consume_from_where=FIRST, **parameters)
+    consumer.subscribe("T")
+    consumer.register_message_listener(listener)
+    return consumer
+
+
+def broker_with(messages: int, **options: Any) -> rocketmq.Broker:
+    broker = rocketmq.Broker(**options)
+    broker.create_topic("T", 1)
+    producer = rocketmq.Producer(broker)
+    for i in range(messages):
+        producer.send("T", b"%d" % i)
+    return broker
+
+
+def consume_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("Consume")]
+
+
+def test_start_refuses_an_expression_that_the_broker_cannot_read() -> None:
+    with broker_with(0, clock=ManualClock()) as broker:
+        consumer = consumer_of(broker, lambda messages, context: DONE)
+        consumer.subscribe("T", rocketmq.sql("price >>> 3"))
+        with pytest.raises(MQClientError, match=r"^CODE: 23  DESC: Invalid MessageSelector\. ") as refused:
+            consumer.start()
+        assert "'T'" in refused.value.__notes__[0]
+        with pytest.raises(MQClientError, match="SHUTDOWN_ALREADY"):
+            consumer.start()
+
+
+def test_an_expression_of_an_unknown_topic_is_not_looked_at_by_start() -> None:
+    with broker_with(0, clock=ManualClock()) as broker:
+        consumer = consumer_of(broker, lambda messages, context: DONE)
+        consumer.subscribe("nowhere", rocketmq.sql("price >>> 3"))
+        with consumer:
+            assert consumer.fetch_subscribe_message_queues("T")
+
+
+def test_a_coroutine_that_runs_at_shutdown_is_cancelled_and_its_message_comes_again() -> None:
+    began, cancelled = threading.Event(), threading.Event()
+    again: list[bytes | None] = []
+    done = threading.Event()
+
+    async def endless(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        began.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+        return DONE
+
+    def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        again.append(messages[0].body)
+        done.set()
+        return DONE
+
+    with broker_with(1) as broker:
+        consumer = consumer_of(broker, endless)
+        consumer.start()
+        assert began.wait(20)
+        running = [thread for thread in threading.enumerate() if thread.name.startswith("ConsumeMessage")]
+        consumer.shutdown()
+        assert cancelled.wait(20)
+        for thread in running:
+            thread.join(20)
+        assert not consume_threads()
+        assert broker.topics().get("%DLQ%G") is None
+        assert broker.max_offset(MessageQueue("%RETRY%G", "broker-a", 0)) == 0
+        following = consumer_of(broker, listener)
+        following.start()
+        assert done.wait(20)
+        following.shutdown()
+        assert again == [b"0"]
+
+
+def test_listeners_may_shut_their_consumer_down_all_at_once() -> None:
+    ended = threading.Barrier(4)
+
+    def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        consumer.shutdown()
+        ended.wait(20)
+        return DONE
+
+    with broker_with(3) as broker:
+        consumer = consumer_of(broker, listener, await_termination_millis_when_shutdown=50)
+        consumer.start()
+        ended.wait(20)
+        assert broker.consumer_offsets("G", "T") == {MessageQueue("T", "broker-a", 0): 0}
+
+
+def test_stats_of_a_group_are_of_all_that_it_consumes_with_what_is_in_flight() -> None:
+    clock = ManualClock(1_700_000_000_000)
+    answers: dict[bytes | None, int] = {b"3": -5}
+
+    def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        context.ack_index = answers.get(messages[0].body, context.ack_index)
+        return DONE
+
+    with broker_with(5, clock=clock) as broker:
+        broker.create_topic("U", 1)
+        assert rocketmq.consume_stats(broker, "G").offset_table == {}
+        consumer = consumer_of(broker, listener)
+        consumer.subscribe("U")
+        consumer.start()
+        clock.advance(40_000)
+        queues = {topic: MessageQueue(topic, "broker-a", 0) for topic in ("T", "U", "%RETRY%G")}
+        table = rocketmq.consume_stats(broker, "G").offset_table
+        assert set(table) == set(queues.values())
+        row = table[queues["T"]]
+        assert (row.broker_offset, row.consumer_offset, row.pull_offset, row.delay, row.inflight) == (5, 3, 5, 2, 2)
+        consumer.unsubscribe("U")
+        clock.advance(60_000)
+        assert set(rocketmq.consume_stats(broker, "G").offset_table) == {queues["T"], queues["%RETRY%G"]}
+        consumer.shutdown()
