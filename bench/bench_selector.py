@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyengine
 from bench import jvm
 from bench.contest import Contest, Side, speed_test
+from bench.floor import floor
 from bench.workloads import LAMBDAS, SELECTORS, messages
 
 COUNT = 1000
 ACTIVEMQ = "ActiveMQ, warm JVM"
 LAMBDA = "Python lambda"
+
+# What physics leaves: no goal, but beside a goal that no call from Python can reach they say how far it is away.
+EMPTY = "an empty call of C"
+BY_HAND = "C by hand for these messages"
 
 # The constant in each selector that is counted up, so that no text was seen before.
 CHANGING = {"S1": "2500", "S2": "500", "S3": "1000"}
@@ -75,6 +80,26 @@ def by_lambda(name: str, at_once: bool, matching: str) -> Side:
     return one_call_each(function, dicts(matching))
 
 
+def empty_call(name: str, shape: str, matching: str) -> Side:
+    """The call alone. It answers nothing, so what it is asked to answer is ours."""
+    nothing = floor().nothing
+    given: Sequence[object] = dicts(matching) if shape == "dict" else native(matching)
+
+    def call() -> None:
+        for message in given:
+            nothing(message)
+
+    return Side(call=call, answer=lambda: ours(name, shape, matching).answer(), units=len(given))
+
+
+def by_hand(name: str, at_once: bool, matching: str) -> Side:
+    given = dicts(matching)
+    if not at_once:
+        return one_call_each(getattr(floor(), name.lower()), given)
+    ask = getattr(floor(), f"{name.lower()}_of_all")
+    return Side(call=lambda: ask(given), answer=lambda: [bool(byte) for byte in ask(given)], units=len(given))
+
+
 @functools.cache
 def activemq(name: str, matching: str) -> Side:
     return jvm.selector_side(SELECTORS[name], dicts(matching))
@@ -114,14 +139,19 @@ SHAPES: Mapping[str, tuple[str, bool, dict[str, dict[str, float]]]] = {
 def contests() -> Iterator[Contest]:
     for (shape, (words, at_once, goals)), name, random in itertools.product(SHAPES.items(), SELECTORS, (False, True)):
         matching = "" if random else name
+        sides = {
+            "pyengine": functools.partial(ours, name, shape, matching),
+            LAMBDA: functools.partial(by_lambda, name, at_once, matching),
+            ACTIVEMQ: functools.partial(activemq, name, matching),
+        }
+        if name in ("S1", "S2") and shape in ("dict", "dicts"):
+            sides[BY_HAND] = functools.partial(by_hand, name, at_once, matching)
+        if name in ("S1", "S2") and shape in ("dict", "Message"):
+            sides[EMPTY] = functools.partial(empty_call, name, shape, matching)
         yield Contest(
             question=f"{name}, {words}, {'random messages' if random else 'messages that match'}",
             unit="message",
-            sides={
-                "pyengine": functools.partial(ours, name, shape, matching),
-                LAMBDA: functools.partial(by_lambda, name, at_once, matching),
-                ACTIVEMQ: functools.partial(activemq, name, matching),
-            },
+            sides=sides,
             goals={rival: bounds[name] for rival, bounds in goals.items() if name in bounds},
         )
     for name, text in SELECTORS.items():
