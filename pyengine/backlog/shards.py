@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyengine import Columns
@@ -221,6 +222,31 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def write_assignments(
+    folder: Path, number: int, batches: Iterator[pa.RecordBatch], seen: Callable[[pa.RecordBatch], None]
+) -> None:
+    """Assignments as deliveries/ and held/ of a folder, a file of each that is not empty; ``seen`` gets every batch."""
+    name = f"part-{number:06}.parquet"
+
+    def write(given: Path) -> None:
+        def write_held(held: Path) -> None:
+            writers: dict[Path, pq.ParquetWriter] = {}
+            for batch in batches:
+                seen(batch)
+                waits = pc.is_valid(batch.column("reason"))
+                for path, part in ((given, batch.filter(pc.invert(waits))), (held, batch.filter(waits))):
+                    if part.num_rows:
+                        if path not in writers:
+                            writers[path] = pq.ParquetWriter(path, batch.schema)
+                        writers[path].write_batch(part)
+            for writer in writers.values():
+                writer.close()
+
+        replace_file(folder / "held" / name, write_held)
+
+    replace_file(folder / "deliveries" / name, write)
 
 
 def shard_batches(path: Path, topology: Topology) -> Iterator[pa.RecordBatch]:

@@ -101,7 +101,8 @@ class Piece:
 
 
 def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
-    """A source of Parquet files cut into pieces of about so many rows, at least a row group; None for other sources.
+    """A source of Parquet files cut into pieces of about so many rows, at least a row group; None for other sources,
+    and for files whose columns differ.
 
     Only the files' footers are read. Raises InvalidSourceError.
     """
@@ -115,9 +116,13 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
 
     pieces: list[Piece] = []
     first = 0
+    shape = None
     for path in paths:
         try:
             with pyarrow.parquet.ParquetFile(path) as file:
+                shape = shape or file.schema_arrow.remove_metadata()
+                if file.schema_arrow.remove_metadata() != shape:
+                    return None
                 sizes = [file.metadata.row_group(each).num_rows for each in range(file.metadata.num_row_groups)]
         except OSError as error:
             problem = error.strerror or str(error).splitlines()[0]
@@ -133,6 +138,20 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
                 first += held
                 taken = []
     return pieces
+
+
+def source_files(source: Source) -> list[str]:
+    """The files of a source on disk, none for a package's. Raises InvalidSourceError."""
+    return [] if source.package else [path for path in _paths(source.path) if Path(path).exists()]
+
+
+def read_schema(piece: Piece, source: Source) -> Any:
+    """The Arrow schema of a piece's rows with the declared types applied. Raises as read_source."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(piece.path) as file:
+        table = file.schema_arrow.empty_table()
+    return _apply_types(piece.path, table, _numbers(0), [], dict(source.types)).table.schema
 
 
 def read_piece(piece: Piece, source: Source) -> Rows:

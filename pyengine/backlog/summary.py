@@ -43,7 +43,8 @@ class DaySummary(TypedDict):
 
 class DestinationSummary(TypedDict):
     """One queue. policy: name of the policy entry that applies, "" for none. days: in order, days without messages left
-    out. rejected: messages of this queue that could not be made or evaluated."""
+    out. rejected: messages of this queue that could not be made or evaluated. groups: message groups that were handed
+    out. group_skew, consumer_skew: the largest group, or consumer, over the mean; 1 is even, 0 there is none."""
 
     description: str
     policy: str
@@ -54,6 +55,9 @@ class DestinationSummary(TypedDict):
     rejected: int
     first_timestamp: int | None
     last_timestamp: int | None
+    groups: int
+    group_skew: float
+    consumer_skew: float
     consumers: list[ConsumerSummary]
     held_by_reason: list[HeldSummary]
     days: list[DaySummary]

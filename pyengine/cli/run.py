@@ -63,6 +63,7 @@ def stdout_to_stderr() -> Iterator[None]:
 STAGES = {
     "read": "reading the source",
     "start": "starting Spark",
+    "ingest": "reading and sorting",
     "dispatch": "dispatching",
     "measure": "counting",
     "done": "done",

@@ -10,32 +10,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine.backlog.explanation import explain
-from pyengine.backlog.summary import (
-    ConsumerSummary,
-    DaySummary,
-    DestinationSummary,
-    HeldSummary,
-    RejectSummary,
-    Summary,
-)
-from pyengine.errors import OutputExistsError
-from pyengine.spark.failure import raised_on_driver
+from pyengine.backlog.measures import EXAMPLES
+from pyengine.backlog.summary import RejectSummary, Summary
+from pyengine.errors import OutputExistsError, PyengineError
 from pyengine.spark.session import require_spark, start_session
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyengine.backlog.shards import Run
+    from pyengine.backlog.sources import Piece
+
 MARKER = "summary.json"  # a folder with this file is one of ours
-_FILE_ROWS = 100_000
-_EXAMPLES = 5
+PLAN = "plan.json"
+_RUN_ROWS = 500_000
+_SHARD_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Progress:
     """How far a run is. stage: in the order given here. done, total: tasks of the stage. rows: messages of the run, 0
     until the source is read."""
 
-    stage: Literal["read", "start", "dispatch", "measure", "done"]
+    stage: Literal["read", "start", "ingest", "dispatch", "measure", "done"]
     done: int
     total: int
     rows: int
@@ -70,10 +66,13 @@ def run(
 
     out gets messages/ (Parquet: properties with their types, headers, ``__row``), deliveries/ and held/ (Parquet,
     columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason of rows that are no message) and
-    summary.json. It appears when the run is complete; until then an earlier result stays. Its file system must be one
-    that every worker sees. spark: a session to use as it is; None starts one with ``master`` and stops it afterwards.
-    partitions: tasks that dispatch; None: two for each core, on the caller's session its shuffle partitions. progress:
-    called now and then, from this thread or another one, never from two at a time.
+    summary.json. It appears when the run is complete; until then an earlier result stays, and a run that was
+    interrupted goes on where it was when it is started again with the same topology over the same Parquet files.
+    Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
+    with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is; None
+    starts one with ``master`` and stops it afterwards. partitions: tasks that dispatch; None: two for each core, on the
+    caller's session its shuffle partitions. progress: called now and then, from this thread or another one, never from
+    two at a time.
 
     Raises OutputExistsError when ``out`` holds what no run wrote, InvalidSourceError, MissingColumnError,
     UnsupportedColumnError for the source, MissingExtraError, MissingJavaError.
@@ -85,23 +84,35 @@ def run(
     _refuse_foreign(folder)
     with _aside(folder) as partial:
         tell("read")
-        rows, messages = _ingest(topology, partial)
-        tell.rows = messages
-        ingested = time.monotonic()
+        plan = _plan(topology, partial, partitions)
+        runs: list[Run] = []
+        if not plan.pieces:
+            plan = _fresh(partial, replace(plan, shards=plan.shards or 2 * (os.cpu_count() or 1)))
+            runs = _ingest_here(topology, partial, plan.shards)
+            tell.rows = sum(run.messages for run in runs)
         tell("start")
         session = spark if spark is not None else start_session(master)
         try:
-            with tell.watching(session), raised_on_driver():
-                used = _dispatch(session, topology, partial, partitions, own=spark is None)
+            if not plan.shards:
+                plan = replace(plan, shards=_shards(session, plan, own=spark is None))
+            (partial / PLAN).write_text(plan.to_text(), "utf-8")
+            if plan.pieces:
+                with tell.watching(session, "ingest"):
+                    runs = _ingest_there(session, plan, partial)
+                tell.rows = sum(run.messages for run in runs)
+            ingested = time.monotonic()
+            with tell.watching(session, "dispatch"):
+                tallies = _dispatch(session, plan, runs, partial)
             spark_version = session.version
         finally:
             if spark is None:
                 session.stop()
         dispatched = time.monotonic()
         tell("measure")
-        summary = _measure(topology, partial, rows)
+        _complete(partial)
+        summary = _summary(topology, partial, runs, tallies)
         summary["master"] = master if spark is None else "the caller's session"
-        summary["partitions"] = used
+        summary["partitions"] = plan.shards
         summary["versions"] = _versions(spark_version)
         name: Literal["messages", "deliveries", "held", "rejects"]
         for name in ("messages", "deliveries", "held", "rejects"):
@@ -114,8 +125,32 @@ def run(
             "total": round(time.monotonic() - begun, 3),
         }
         (partial / MARKER).write_text(json.dumps(summary, indent=1, ensure_ascii=False), "utf-8")
+        for done in ("runs", "done"):
+            shutil.rmtree(partial / done)
+        (partial / PLAN).unlink()
     tell("done")
     return RunResult(folder, summary)
+
+
+def _shards(session: SparkSession, plan: _Plan, *, own: bool) -> int:
+    """Tasks that dispatch: two for each core or the caller's shuffle partitions, more where a shard would be large."""
+    cores = session.sparkContext.defaultParallelism if own else 0
+    usual = 2 * cores if own else int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(usual, sum(piece.rows for piece in plan.pieces) // _SHARD_ROWS)
+
+
+def _complete(work: Path) -> None:
+    """Folders that got no file get an empty one, so that everything can be read the same way."""
+    import pyarrow.parquet as pq
+
+    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+    from pyengine.backlog.messages import REJECT_SCHEMA
+
+    for name, schema in (("deliveries", ASSIGNMENT_SCHEMA), ("held", ASSIGNMENT_SCHEMA), ("rejects", REJECT_SCHEMA)):
+        for left in (work / name).glob(".*.partial"):
+            left.unlink()
+        if not any((work / name).iterdir()):
+            pq.write_table(schema.empty_table(), work / name / "part-000000.parquet")
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -132,87 +167,181 @@ def _refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def _aside(folder: Path) -> Iterator[Path]:
-    """A folder beside ``folder`` that takes its place when the block ends well, and is removed when it does not."""
+    """A folder beside ``folder`` that takes its place when the block ends well.
+
+    It stays when the block is interrupted (by a kill, KeyboardInterrupt or an error of Spark), and the next run of the
+    same topology goes on in it; an error of ours removes it, because the same run would fail again.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
-    for left in (partial, old):
-        shutil.rmtree(left, ignore_errors=True)
-    partial.mkdir()
+    partial = folder.with_name(f".{folder.name}.partial")
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
     try:
         yield partial
-        if folder.exists():
-            folder.rename(old)
-        partial.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
+    except PyengineError:
         shutil.rmtree(partial, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.rename(old)
+    partial.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
-def _ingest(topology: Topology, out: Path) -> tuple[int, int]:
-    """Write messages/ and rejects/; return the number of rows and of messages."""
-    import pyarrow.parquet as pq
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """topology: as text. pieces: of a Parquet source. seen: its files, to tell a changed one. shards: 0 not chosen."""
 
+    topology: str
+    pieces: tuple[Piece, ...]
+    seen: str
+    shards: int
+
+    def to_text(self) -> str:
+        from pyengine.backlog.shards import pieces_to_text
+
+        return json.dumps([self.topology, pieces_to_text(self.pieces), self.seen, self.shards])
+
+    @classmethod
+    def from_text(cls, text: str) -> _Plan:
+        from pyengine.backlog.shards import piece_from_text
+
+        topology, pieces, seen, shards = json.loads(text)
+        return cls(topology, tuple(piece_from_text(each) for each in pieces), seen, shards)
+
+
+def _plan(topology: Topology, work: Path, shards: int | None) -> _Plan:
+    """What is to be done, or what an interrupted run of the same topology over the same files left to do."""
     from pyengine.activemq.dispatch import columns_read
-    from pyengine.backlog.messages import rejects_table, to_messages
-    from pyengine.backlog.sources import read_source
+    from pyengine.backlog.messages import message_schema
+    from pyengine.backlog.sources import parquet_pieces, read_schema
+
+    pieces = parquet_pieces(topology.source)
+    if pieces:
+        # What cannot be right is told before Spark starts.
+        made = message_schema(read_schema(pieces[0], topology.source), topology.source)
+        columns_read(topology, made.names)
+    wanted = _Plan(topology.to_text(), tuple(pieces or ()), _seen(topology), shards or 0)
+    try:
+        kept = _Plan.from_text((work / PLAN).read_text("utf-8"))
+    except (OSError, ValueError, KeyError):
+        kept = None
+    if kept is not None and wanted.shards in (0, kept.shards) and replace(wanted, shards=kept.shards) == kept:
+        return kept
+    return _fresh(work, wanted)
+
+
+def _fresh(work: Path, plan: _Plan) -> _Plan:
+    shutil.rmtree(work, ignore_errors=True)
+    for name in ("messages", "rejects", "deliveries", "held", "runs", "done"):
+        (work / name).mkdir(parents=True)
+    return plan
+
+
+def _seen(topology: Topology) -> str:
+    """What tells whether the source's files are still the same."""
+    from pyengine.backlog.sources import source_files
+
+    return json.dumps(
+        [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in source_files(topology.source)]
+    )
+
+
+def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
+    """Messages, rejects and runs of a source that is not Parquet, read in this process."""
+    from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog import shards as files
+    from pyengine.backlog.messages import message_schema
+    from pyengine.backlog.sources import Rows, read_source
 
     rows = read_source(topology.source)
-    messages, rejects = to_messages(rows.table, rows.numbers, topology.source)
-    columns_read(topology, messages.column_names)  # a selector that reads what is not there is told before Spark starts
-    for name in ("messages", "rejects"):
-        (out / name).mkdir()
-    for index in range(0, max(1, messages.num_rows), _FILE_ROWS):
-        pq.write_table(messages.slice(index, _FILE_ROWS), out / "messages" / f"part-{index // _FILE_ROWS:05}.parquet")
-    every = [*rows.rejects, *rejects]
-    pq.write_table(rejects_table(every), out / "rejects" / "part-00000.parquet")
-    return messages.num_rows + len({reject.row for reject in every}), messages.num_rows
+    columns_read(topology, message_schema(rows.table.schema, topology.source).names)
+    runs: list[Run] = []
+    for number, start in enumerate(range(0, max(1, rows.table.num_rows), _RUN_ROWS)):
+        part = Rows(
+            rows.table.slice(start, _RUN_ROWS), rows.numbers.slice(start, _RUN_ROWS), () if number else rows.rejects
+        )
+        run, rejects = files.write_run(
+            part, topology, work / "runs", number, shards, only_needed=True, messages=work / "messages"
+        )
+        files.write_rejects(work / "rejects", number, rejects)
+        runs.append(run)
+    return runs
 
 
-def _dispatch(session: SparkSession, topology: Topology, out: Path, partitions: int | None, *, own: bool) -> int:
-    """Write deliveries/ and held/ from messages/; return the number of tasks that dispatched."""
-    from pyspark.sql import functions as F  # noqa: N812
+def _ingest_there(session: SparkSession, plan: _Plan, work: Path) -> list[Run]:
+    """The same of Parquet files, read by the workers; what an earlier attempt finished is not done again."""
+    from pyengine.backlog import shards as files
 
-    from pyengine.spark.transforms import assign
+    text, pieces, shards = plan.topology, plan.pieces, plan.shards
 
-    if partitions is None and own:
-        partitions = 2 * session.sparkContext.defaultParallelism
-    messages = session.read.parquet((out / "messages").as_uri())
-    assigned = assign(messages, topology, partitions)
-    outcome = F.when(F.col("reason").isNull(), "delivered").otherwise("held").alias("outcome")
-    both = out / "assignments"
-    assigned.select("*", outcome).write.partitionBy("outcome").parquet(both.as_uri())
-    for value, name in (("delivered", "deliveries"), ("held", "held")):
-        found = both / f"outcome={value}"
-        if found.is_dir():
-            found.rename(out / name)
-        else:
-            _write_nothing(out / name)
-    shutil.rmtree(both)
-    return partitions or int(session.conf.get("spark.sql.shuffle.partitions") or 0)
+    def ingest(number: int) -> str:
+        from pyengine.backlog import shards as files
+        from pyengine.backlog.sources import read_piece
+
+        topology = Topology.from_text(text)
+        rows = read_piece(pieces[number], topology.source)
+        run, rejects = files.write_run(
+            rows, topology, work / "runs", number, shards, only_needed=True, messages=work / "messages"
+        )
+        files.write_rejects(work / "rejects", number, rejects)
+        return files.run_to_text(run)
+
+    return [files.run_from_text(each) for each in _each(session, len(pieces), ingest, work, "run")]
 
 
-def _write_nothing(folder: Path) -> None:
-    import pyarrow.parquet as pq
+def _dispatch(session: SparkSession, plan: _Plan, runs: list[Run], work: Path) -> list[str]:
+    """Write deliveries/ and held/, a task for each shard; the measures of each, pickled."""
+    text, needed = plan.topology, [each for each in range(plan.shards) if any(each in run.groups for run in runs)]
 
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+    def assign(number: int) -> str:
+        import base64
+        import pickle
 
-    folder.mkdir()
-    pq.write_table(ASSIGNMENT_SCHEMA.empty_table(), folder / "part-00000.parquet")
+        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.backlog import shards as files
+        from pyengine.backlog.measures import Measures
+
+        topology, shard = Topology.from_text(text), needed[number]
+        measures = Measures(topology)
+        ordered = files.ordered(work / "runs", runs, shard, topology)
+        files.write_assignments(work, shard, dispatch_batches(topology, ordered), measures.add)
+        return base64.b64encode(pickle.dumps(measures.tallies)).decode("ascii")
+
+    return _each(session, len(needed), assign, work, "shard")
 
 
-def _measure(topology: Topology, out: Path, rows: int) -> Summary:
+def _each(session: SparkSession, tasks: int, do: Callable[[int], str], work: Path, name: str) -> list[str]:
+    """Answers of tasks, kept in work/done so that a run that was interrupted goes on where it was."""
+    from pyengine.backlog.shards import replace_file
+    from pyengine.spark.shards import scheduled
+
+    def kept(number: int) -> Path:
+        return work / "done" / f"{name}-{number:06}"
+
+    def once(place: int) -> str:
+        answer = do(left[place])
+        replace_file(kept(left[place]), lambda path: path.write_text(answer, "utf-8"))
+        return ""
+
+    left = [number for number in range(tasks) if not kept(number).is_file()]
+    scheduled(session, len(left), once)
+    return [kept(number).read_text("utf-8") for number in range(tasks)]
+
+
+def _summary(topology: Topology, work: Path, runs: list[Run], tallies: list[str]) -> Summary:
     """Counts and samples of what was written."""
+    import base64
+    import pickle
+
     import pyarrow.parquet as pq
 
-    names = ["row", "message_id", "destination", "consumer", "reason", "blocked_by", "group", "timestamp", "bytes"]
-    given = pq.read_table(out / "deliveries", columns=names, partitioning=None)
-    held = pq.read_table(out / "held", columns=names, partitioning=None)
-    destinations = {
-        name: _destination(topology, name, given, held)
-        for name in sorted({*_distinct(given), *_distinct(held), *(entry.name for entry in topology.destinations)})
-    }
-    rejects = pq.read_table(out / "rejects", partitioning=None)
+    from pyengine.backlog.measures import Measures
+
+    measures = Measures(topology)
+    for each in tallies:
+        measures.tallies.update(pickle.loads(base64.b64decode(each)))
+    destinations = measures.destinations()
+    rows, messages = sum(run.rows for run in runs), sum(run.messages for run in runs)
     source = topology.source
     return {
         "title": topology.title,
@@ -220,12 +349,12 @@ def _measure(topology: Topology, out: Path, rows: int) -> Summary:
         "topology": topology.file,
         "source": source.path or f"{source.package}:{source.table}",
         "rows": rows,
-        "messages": given.num_rows + held.num_rows,
-        "delivered": given.num_rows,
-        "held": held.num_rows,
-        "rejected": rows - given.num_rows - held.num_rows,
+        "messages": messages,
+        "delivered": sum(each["delivered"] for each in destinations.values()),
+        "held": sum(each["held"] for each in destinations.values()),
+        "rejected": rows - messages,
         "destinations": destinations,
-        "rejects": _rejects(rejects),
+        "rejects": _rejects(pq.read_table(work / "rejects", partitioning=None)),
         "times": {"ingest": 0.0, "dispatch": 0.0, "total": 0.0},
         "versions": {},
         "paths": {"out": "", "messages": "", "deliveries": "", "held": "", "rejects": "", "summary": "", "report": ""},
@@ -234,127 +363,12 @@ def _measure(topology: Topology, out: Path, rows: int) -> Summary:
     }
 
 
-def _distinct(table: Any) -> list[str]:
-    found: list[str] = table.column("destination").unique().to_pylist()
-    return found
-
-
-def _destination(topology: Topology, name: str, given: Any, held: Any) -> DestinationSummary:
-    import pyarrow.compute as pc
-
-    given = given.filter(pc.equal(given.column("destination"), name))
-    held = held.filter(pc.equal(held.column("destination"), name))
-    timed = topology.source.timestamp is not None
-    policy = topology.policy_of(name)
-    low = [pc.min(table.column("timestamp")).as_py() for table in (given, held)] if timed else []
-    high = [pc.max(table.column("timestamp")).as_py() for table in (given, held)] if timed else []
-    return {
-        "description": topology.description_of(name),
-        "policy": policy.destination,
-        "messages": given.num_rows + held.num_rows,
-        "bytes": sum(pc.sum(table.column("bytes")).as_py() or 0 for table in (given, held)),
-        "delivered": given.num_rows,
-        "held": held.num_rows,
-        "rejected": pc.sum(pc.equal(held.column("reason"), "evaluation_error")).as_py() or 0,
-        "first_timestamp": min((value for value in low if value is not None), default=None),
-        "last_timestamp": max((value for value in high if value is not None), default=None),
-        "consumers": _consumers(topology, name, given),
-        "held_by_reason": _held(topology, name, held),
-        "days": _days(given, held) if timed else [],
-    }
-
-
-def _consumers(topology: Topology, destination: str, given: Any) -> list[ConsumerSummary]:
-    found = (
-        given.group_by("consumer")
-        .aggregate(
-            [
-                ("row", "count"),
-                ("bytes", "sum"),
-                ("group", "count_distinct"),
-                ("timestamp", "min"),
-                ("timestamp", "max"),
-            ]
-        )
-        .to_pylist()
-    )
-    counts = {line["consumer"]: line for line in found}
-    nothing = {"row_count": 0, "bytes_sum": 0, "group_count_distinct": 0, "timestamp_min": None, "timestamp_max": None}
-    lines: list[ConsumerSummary] = []
-    for consumer in topology.consumers_of(destination):
-        line = counts.get(consumer.name, nothing)
-        timed = topology.source.timestamp is not None
-        lines.append(
-            {
-                "name": consumer.name,
-                "delivered": line["row_count"],
-                "bytes": line["bytes_sum"],
-                "groups": line["group_count_distinct"],
-                "first_timestamp": line["timestamp_min"] if timed else None,
-                "last_timestamp": line["timestamp_max"] if timed else None,
-                "selector": consumer.selector,
-                "exclusive": consumer.exclusive,
-                "priority": consumer.priority,
-            }
-        )
-    return lines
-
-
-def _held(topology: Topology, destination: str, held: Any) -> list[HeldSummary]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    found: list[HeldSummary] = []
-    pairs = held.group_by(["reason", "blocked_by"]).aggregate([("row", "count")]).to_pylist()
-    for pair in sorted(pairs, key=lambda line: (-line["row_count"], line["reason"], line["blocked_by"] or "")):
-        consumer = pair["blocked_by"]
-        same = (
-            pc.is_null(held.column("blocked_by")) if consumer is None else pc.equal(held.column("blocked_by"), consumer)
-        )
-        mine = held.filter(pc.and_(pc.equal(held.column("reason"), pair["reason"]), pc.fill_null(same, False)))
-        first = mine.take(pc.select_k_unstable(mine, _EXAMPLES, [("row", "ascending")]))
-        names = pc.coalesce(first.column("message_id"), first.column("row").cast(pa.string()))
-        found.append(
-            {
-                "reason": pair["reason"],
-                "consumer": consumer or "",
-                "count": pair["row_count"],
-                "examples": names.to_pylist(),
-                "explanation": explain(pair["reason"], topology, destination, consumer or ""),
-            }
-        )
-    return found
-
-
-def _days(given: Any, held: Any) -> list[DaySummary]:
-    import numpy as np
-
-    days: dict[int, list[int]] = {}
-    for index, table in enumerate((given, held)):
-        stamps = table.column("timestamp").to_numpy()
-        numbers, counts = np.unique(stamps // 86_400_000, return_counts=True)
-        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-            days.setdefault(int(number), [0, 0])[index] = count
-    found: list[DaySummary] = []
-    for number in sorted(days):
-        delivered, waits = days[number]
-        found.append({"day": _day(number), "delivered": delivered, "held": waits})
-    return found
-
-
-def _day(number: int) -> str:
-    try:
-        return (date(1970, 1, 1) + timedelta(days=number)).isoformat()
-    except OverflowError:
-        return f"day {number}"  # a timestamp that no calendar holds
-
-
 def _rejects(table: Any) -> list[RejectSummary]:
     found: dict[tuple[str, str], list[int]] = {}
-    for line in table.to_pylist():
+    for line in table.sort_by("row").to_pylist():
         found.setdefault((line["column"], line["reason"]), []).append(line["row"])
     return [
-        {"column": column, "reason": reason, "count": len(rows), "examples": rows[:_EXAMPLES]}
+        {"column": column, "reason": reason, "count": len(rows), "examples": rows[:EXAMPLES]}
         for (column, reason), rows in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
 
@@ -379,23 +393,25 @@ class _Teller:
         self.lock = threading.Lock()
 
     def __call__(
-        self, stage: Literal["read", "start", "dispatch", "measure", "done"], done: int = 0, total: int = 0
+        self, stage: Literal["read", "start", "ingest", "dispatch", "measure", "done"], done: int = 0, total: int = 0
     ) -> None:
         if self.progress is not None:
             with self.lock:
                 self.progress(Progress(stage, done, total, self.rows))
 
     @contextmanager
-    def watching(self, session: SparkSession) -> Iterator[None]:
+    def watching(self, session: SparkSession, stage: Literal["ingest", "dispatch"]) -> Iterator[None]:
         """Tasks of the running jobs, a few times a second; on Spark Connect, which has no tracker, only the stage."""
-        self("dispatch")
+        self(stage)
         context = getattr(session, "sparkContext", None) if _is_classic(session) else None
         if self.progress is None or context is None:
             yield
             return
         over = threading.Event()
         tracker = context.statusTracker()
-        watcher = threading.Thread(target=self._poll, args=(tracker, over), name="pyengine-progress", daemon=True)
+        watcher = threading.Thread(
+            target=self._poll, args=(tracker, over, stage), name="pyengine-progress", daemon=True
+        )
         watcher.start()
         try:
             yield
@@ -403,7 +419,7 @@ class _Teller:
             over.set()
             watcher.join()
 
-    def _poll(self, tracker: Any, over: threading.Event) -> None:
+    def _poll(self, tracker: Any, over: threading.Event, name: Literal["ingest", "dispatch"]) -> None:
         stages: dict[int, tuple[int, int]] = {}
         last = (0, 0)
         while not over.wait(0.2):
@@ -415,7 +431,7 @@ class _Teller:
                         stages[stage] = (info.numCompletedTasks, info.numTasks)
             now = (sum(done for done, _ in stages.values()), sum(total for _, total in stages.values()))
             if now != last:
-                self("dispatch", *now)
+                self(name, *now)
                 last = now
 
 

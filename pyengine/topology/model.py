@@ -241,6 +241,17 @@ class Topology:
 
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""
+        if destination in self._pattern_names or destination.startswith(TOPIC):
+            return self._covered_by(destination)
+        # Patterns see an element only as one of their own or as any other, so there are few kinds of names.
+        known = self._pattern_elements
+        kind = tuple(element if element in known else None for element in destination.split("."))
+        found = self._coverings.get(kind)
+        if found is None:
+            found = self._coverings[kind] = self._covered_by(destination)
+        return found
+
+    def _covered_by(self, destination: str) -> tuple[Destination | str, ...]:
         queue = _named(destination)
         own = destination if destination in self._pattern_names else ""
         composites = (pattern for pattern in self._composites if most_specific((pattern,), queue))
@@ -267,6 +278,15 @@ class Topology:
     def _wildcards(self) -> tuple[Destination, ...]:
         every = (*self._policies, *(part for parts in self._patterns for part in parts))
         return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern and "," not in pattern.name))
+
+    @cached_property
+    def _coverings(self) -> dict[tuple[str | None, ...], tuple[Destination | str, ...]]:
+        return {}
+
+    @cached_property
+    def _pattern_elements(self) -> frozenset[str]:
+        parts = (part for each in self._composites for part in parse_destination(each.name, each.kind))
+        return frozenset(element for pattern in (*self._wildcards, *parts) for element in pattern.elements) | {"*"}
 
     @cached_property
     def _composites(self) -> tuple[Destination, ...]:

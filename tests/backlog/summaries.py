@@ -34,6 +34,9 @@ def destination(
         rejected=0,
         first_timestamp=JANUARY,
         last_timestamp=DECEMBER,
+        groups=3,
+        group_skew=1.0,
+        consumer_skew=1.0,
         consumers=[
             ConsumerSummary(
                 name=each.name,

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
 from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog.messages import to_messages
+from pyengine.backlog.sources import read_source
 from pyengine.errors import (
     InvalidSourceError,
     InvalidTopologyError,
@@ -181,3 +184,86 @@ def test_an_error_in_a_worker_is_raised_as_itself(spark: Any) -> None:
     with pytest.raises(InvalidTopologyError) as caught, raised_on_driver():
         broken.collect()
     assert "Traceback" not in str(caught.value)
+
+
+PARQUET = TOML.replace('id = "id"', 'id = "id"\ntimestamp = "at"')
+
+
+def parquet_orders(folder: Path, count: int = 3_000) -> Topology:
+    table = pa.table(
+        {
+            "id": [f"m{n}" for n in range(count)],
+            "region": pa.array([None if n % 500 == 7 else ("eu", "us", "\U0001f600")[n % 3] for n in range(count)]),
+            "customer": [f"c{n % 97}" if n % 4 else None for n in range(count)],
+            "price": pa.array([float(n % 211) for n in range(count)]),
+            "at": pa.array([n * 3_600_000 for n in range(count)]),
+        }
+    )
+    folder.mkdir()
+    for number in range(3):
+        part = table.slice(number * 1_000, 1_000)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=400)
+    return topology_for(folder, PARQUET)
+
+
+def test_parquet_is_read_by_the_workers_with_the_same_answer(spark: Any, tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    result = run(topology, tmp_path / "out", spark=spark, partitions=5)
+    rows = read_source(topology.source)
+    messages, rejects = to_messages(rows.table, rows.numbers, topology.source)
+    expected = dispatch_table(topology, messages).sort_by("row")
+    parts = [pq.read_table(tmp_path / "out" / name, partitioning=None) for name in ("deliveries", "held")]
+    assert pa.concat_tables(parts).sort_by("row").equals(expected)
+    assert pq.read_table(tmp_path / "out" / "messages").sort_by("__row").equals(messages)
+    summary = result.summary
+    assert (summary["rows"], summary["rejected"], summary["partitions"]) == (3_000, len(rejects), 5)
+    eu = summary["destinations"]["orders.eu"]
+    mine = expected.filter(pa.compute.equal(expected.column("destination"), "orders.eu"))
+    assert (eu["messages"], sum(day["delivered"] + day["held"] for day in eu["days"])) == (mine.num_rows, mine.num_rows)
+    assert eu["groups"] == len(set(mine.filter(pa.compute.is_null(mine["reason"]))["group"].drop_null().to_pylist()))
+    assert eu["group_skew"] >= 1 <= eu["consumer_skew"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "deliveries", "held", "messages", "rejects", "summary.json"
+    ]  # fmt: skip
+
+
+def test_an_interrupted_run_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    whole = run(topology, tmp_path / "whole", spark=spark, partitions=4).summary
+
+    def interrupt(progress: Progress) -> None:
+        if progress.stage == "measure":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(topology, tmp_path / "out", spark=spark, partitions=4, progress=interrupt)
+    work = tmp_path / ".out.partial"
+    done = sorted(work.joinpath("done").iterdir())
+    runs = {path: path.stat().st_mtime_ns for path in work.joinpath("runs").iterdir()}
+    done[-1].unlink()  # as if it had been killed before its last shard
+    (work / "deliveries" / ".part-9.parquet.1.partial").write_text("half a file")
+    stamps: list[int] = []
+
+    def look(progress: Progress) -> None:
+        if progress.stage == "measure":
+            stamps.extend(path.stat().st_mtime_ns for path in runs)
+
+    resumed = run(topology, tmp_path / "out", spark=spark, progress=look).summary
+    assert stamps == list(runs.values())  # what was read and sorted was not read again
+    assert not list((tmp_path / "out").rglob("*.partial"))
+    assert {**resumed, "times": 0, "versions": 0, "paths": 0} == {**whole, "times": 0, "versions": 0, "paths": 0}
+    assert not work.exists()
+
+
+def test_a_changed_source_is_not_gone_on_with(spark: Any, tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+
+    def interrupt(progress: Progress) -> None:
+        if progress.stage == "measure":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(topology, tmp_path / "out", spark=spark, partitions=2, progress=interrupt)
+    extra = pq.read_table(tmp_path / "orders" / "0.parquet").slice(0, 10)
+    pq.write_table(extra, tmp_path / "orders" / "3.parquet")
+    assert run(topology, tmp_path / "out", spark=spark).summary["rows"] == 3_010
