@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.consumer_parameters import check_given, check_group, check_ranges, suggested
-from pyengine.errors import MQClientError, NullArgumentError
+from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.allocation import AllocateMessageQueueAveragely, Strategy
 from pyengine.rocketmq.listener import (
     MessageListener,
@@ -129,8 +129,13 @@ class ConsumerParameters(ClientConfig):
     def check_config(self, consumer_group: str | None) -> None:
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
-        NullArgumentError where it throws NullPointerException: a consume_timestamp of None.
+        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for a
+        number that is none, which Java's compiler refuses.
         """
+        for parameter in fields(self):
+            value = getattr(self, parameter.name)
+            if parameter.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+                raise ConfigurationError(parameter.name, repr(value), "a whole number is needed")
         check_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)

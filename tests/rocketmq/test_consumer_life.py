@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, MessageQueue, MQClientError
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -45,6 +47,15 @@ def test_start_refuses_an_expression_that_the_broker_cannot_read() -> None:
             consumer.start()
         assert "'T'" in refused.value.__notes__[0]
         with pytest.raises(MQClientError, match="SHUTDOWN_ALREADY"):
+            consumer.start()
+
+
+@pytest.mark.parametrize("given", [{"consume_thread_min": "20"}, {"pull_batch_size": None}, {"pull_interval": 1.5}])
+def test_start_refuses_a_number_that_is_none(given: dict[str, Any]) -> None:
+    with broker_with(0, clock=ManualClock()) as broker:
+        name, value = given.popitem()
+        consumer = consumer_of(broker, lambda messages, context: DONE, **{name: value})
+        with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r}: a whole number is needed")):
             consumer.start()
 
 
