@@ -39,9 +39,11 @@ def rows(module: str) -> Iterator[Row]:
             yield from contest.rows()
 
 
-def seconds(value: float | None) -> str:
+def amount(value: float | None, row: Row) -> str:
     if value is None:
         return "not available"
+    if row.bytes:
+        return f"{value:.3g} B"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -53,10 +55,10 @@ def cells(row: Row) -> tuple[str, ...]:
     median = "" if row.rival_median is None else f"{row.rival_median / row.ours_median:.2f}x"
     goal = f">= {row.goal:g}x" if row.goal is not None else ""
     if row.at_most is not None:
-        goal = f"<= {seconds(row.at_most)}"
+        goal = f"<= {amount(row.at_most, row)}"
     reached = {True: "yes", False: "NO", None: ""}[row.reached]
-    theirs = seconds(row.rival_best) if row.rival else ""
-    return (row.question, row.rival, seconds(row.ours_best), theirs, row.unit, ratio, median, goal, reached)
+    theirs = amount(row.rival_best, row) if row.rival else ""
+    return (row.question, row.rival, amount(row.ours_best, row), theirs, row.unit, ratio, median, goal, reached)
 
 
 def processor() -> str:

@@ -1,7 +1,8 @@
 """process_queue: put 32 messages, finish them in random order, ask for the offset to commit after each.
 
-One call a message from Python, so the calls cost more than the work: a queue that does nothing is measured in the same
-run, and its time taken off both sides.
+From Python one call a message, so the calls cost more than the work: a queue that does nothing is measured in the same
+run, and its time taken off: off ours that of empty compiled methods, off the rivals' that of empty Python methods. In
+C the same loop through the rooms' .pxd, against RocketMQ's class and a ring and bitmap by hand.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from bench import jvm
+import numpy as np
+
+from bench import jvm, memory, native
 from bench.contest import ROUNDS, RivalMissingError, Row
 from pyengine.rocketmq import MessageExt, ProcessQueue
 
@@ -29,6 +32,9 @@ class Nothing:
         return False
 
     def remove_messages(self, messages: list[Any]) -> int:
+        return 0
+
+    def finish(self, offset: int) -> int:
         return 0
 
 
@@ -54,31 +60,47 @@ class Sorted:
         return self.smallest(self.tree) if self.tree else self.last + 1
 
 
-def sorted_dict() -> Sorted:
+class SortedOffsets(Sorted):
+    """The same over offsets alone."""
+
+    __slots__ = ()
+
+    def put_messages(self, messages: list[int]) -> bool:
+        for offset in messages:
+            self.tree[offset] = None
+        self.last = messages[-1]
+        return True
+
+    def finish(self, offset: int) -> int:
+        self.tree.pop(offset, None)
+        return self.smallest(self.tree) if self.tree else self.last + 1
+
+
+def sorted_dict(queue: type[Sorted] = Sorted) -> Sorted:
     from sortedcontainers import SortedDict
 
-    return Sorted(SortedDict(), lambda tree: int(tree.keys()[0]))
+    return queue(SortedDict(), lambda tree: int(tree.keys()[0]))
 
 
-def b_tree() -> Sorted:
+def b_tree(queue: type[Sorted] = Sorted) -> Sorted:
     try:
         from BTrees.LOBTree import LOBTree
     except ImportError as missing:
         raise RivalMissingError("the package BTrees is not installed") from missing
-    return Sorted(LOBTree(), lambda tree: int(tree.minKey()))
+    return queue(LOBTree(), lambda tree: int(tree.minKey()))
 
 
 @functools.cache
-def order(depth: int) -> list[int]:
+def order(depth: int, messages: int = MESSAGES) -> list[int]:
     """Offsets in the order of completion: always a random one of those that are in the queue."""
     random = Random(5)
     cached: list[int] = []
     done: list[int] = []
     put = 0
-    while len(done) < MESSAGES:
-        while put < MESSAGES and len(cached) <= depth:
-            cached.extend(range(put, min(put + 32, MESSAGES)))
-            put = min(put + 32, MESSAGES)
+    while len(done) < messages:
+        while put < messages and len(cached) <= depth:
+            cached.extend(range(put, min(put + 32, messages)))
+            put = min(put + 32, messages)
         place = random.randrange(len(cached))
         cached[place], cached[-1] = cached[-1], cached[place]
         done.append(cached.pop())
@@ -95,63 +117,134 @@ def batches() -> list[list[MessageExt]]:
 
 
 def run(queue: Any, depth: int) -> tuple[float, int]:
-    """CPU seconds a message, and the sum of the offsets to commit."""
+    """CPU seconds a message, and the sum of the offsets to commit; with message objects."""
     singles = [[message] for batch in batches() for message in batch]
-    done = order(depth)
-    waiting = iter(batches())
-    cached = put = total = 0
+    return timed(
+        queue.put_messages, queue.remove_messages, batches(), [singles[place] for place in order(depth)], depth
+    )
+
+
+def run_offsets(queue: Any, depth: int) -> tuple[float, int]:
+    """The same with offsets alone."""
+    batches = [list(range(start, min(start + 32, MESSAGES))) for start in range(0, MESSAGES, 32)]
+    return timed(queue.put_messages, queue.finish, batches, order(depth), depth)
+
+
+def timed(
+    put: Callable[[Any], object], finish: Callable[[Any], int], batches: list[Any], order: list[Any], depth: int
+) -> tuple[float, int]:
+    waiting = iter(batches)
+    cached = total = 0
+    left = len(batches)
     start = time.process_time()
-    for offset in done:
-        while put < MESSAGES and cached <= depth:
+    for one in order:
+        while left and cached <= depth:
             batch = next(waiting)
-            queue.put_messages(batch)
-            put += len(batch)
+            put(batch)
             cached += len(batch)
-        total += queue.remove_messages(singles[offset])
+            left -= 1
+        total += finish(one)
         cached -= 1
     return (time.process_time() - start) / MESSAGES, total
 
 
 def rows() -> Iterator[Row]:
-    makers: dict[str, Callable[[], Any]] = {
-        "nothing": Nothing, "pyengine": ProcessQueue, "SortedDict": sorted_dict, "BTrees": b_tree,
-    }  # fmt: skip
-    goals = {"SortedDict": 50.0, "BTrees": 10.0}
+    for depth, messages in ((1_000, MESSAGES), (100_000, 400_000)):
+        yield from in_c("", depth, [None] * messages, goal=12.0)
+        yield from in_c(", with message objects", depth, [MessageExt("T", b"") for _ in range(messages)])
     for depth in (1_000, 10_000):
-        answer = run(ProcessQueue(), depth)[1]
-        missing: dict[str, str] = {}
-        for name in ("SortedDict", "BTrees"):
-            try:
-                assert run(makers[name](), depth)[1] == answer, f"{name} commits other offsets"
-            except RivalMissingError as reason:
-                missing[name] = str(reason)
-        times: dict[str, list[float]] = {name: [] for name in makers if name not in missing}
-        for _ in range(ROUNDS):
-            for name, spent in times.items():
-                spent.append(run(makers[name](), depth)[0])
-        nothing = min(times["nothing"])
-        best = {name: min(spent) - nothing for name, spent in times.items()}
-        median = {name: statistics.median(spent) - nothing for name, spent in times.items()}
-        question = f"process queue, window {depth:,}, finished in random order, one call each, less an empty call"
-        for name, goal in goals.items():
-            yield Row(
-                question, "message", name, best["pyengine"], median["pyengine"], best.get(name), median.get(name),
-                goal if depth == 1_000 else None, note=missing.get(name, ""),
-            )  # fmt: skip
-        yield java_row(question, depth, answer, best["pyengine"], median["pyengine"])
+        goals = {"SortedDict": 50.0, "BTrees": 10.0} if depth == 1_000 else {}
+        yield from from_python("one call each", run_offsets, SortedOffsets, depth, goals)
+        yield from from_python("one call each with its message object", run, Sorted, depth, {})
+    yield from memory.rows()
 
 
-def java_row(question: str, depth: int, answer: int, best: float, median: float) -> Row:
-    """RocketMQ's ProcessQueue in a warm JVM, the loop there."""
+def from_python(
+    how: str, run: Callable[[Any, int], tuple[float, int]], queue: type[Sorted], depth: int, goals: dict[str, float]
+) -> Iterator[Row]:
+    """One call a message, against sorted mappings, RocketMQ's class, and the call alone."""
+    makers: dict[str, Callable[[], Any]] = {
+        "pyengine": ProcessQueue, "an empty Python method": Nothing, "SortedDict": lambda: sorted_dict(queue),
+        "BTrees": lambda: b_tree(queue), "an empty compiled method": lambda: native.loops().Nothing(),
+    }  # fmt: skip
+    answer = run(ProcessQueue(), depth)[1]
+    missing: dict[str, str] = {}
+    for name, maker in makers.items():
+        try:
+            assert run(maker(), depth)[1] in (answer, 0), f"{name} commits other offsets"
+        except RivalMissingError as reason:
+            missing[name] = str(reason)
+    times: dict[str, list[float]] = {name: [] for name in makers if name not in missing}
+    for _ in range(ROUNDS):
+        for name, spent in times.items():
+            spent.append(run(makers[name](), depth)[0])
+    best = {name: min(spent) for name, spent in times.items()}
+    median = {name: statistics.median(spent) for name, spent in times.items()}
+    python = "an empty Python method"
+    compiled = python if "an empty compiled method" in missing else "an empty compiled method"
+    question = f"process queue, window {depth:,}, finished in random order, {how}"
+    less = f"{question}, less an empty call"
+    ours_best, ours_median = best["pyengine"] - best[compiled], median["pyengine"] - median[compiled]
+    for name in ("SortedDict", "BTrees"):
+        there = name not in missing
+        yield Row(
+            less, "message", name, ours_best, ours_median, best[name] - best[python] if there else None,
+            median[name] - median[python] if there else None, goals.get(name), note=missing.get(name, ""),
+        )  # fmt: skip
+    yield java_row(less, order(depth), depth, answer, ours_best, ours_median)
+    yield Row(
+        f"{question}, the loop and the call with it", "message", compiled, best["pyengine"], median["pyengine"],
+        best[compiled], median[compiled], note=missing.get(compiled, ""),
+    )  # fmt: skip
+
+
+def in_c(what: str, depth: int, objects: list[MessageExt] | list[None], goal: float | None = None) -> Iterator[Row]:
+    """The loop in C: no Python call but the one that starts it. objects: what is kept for each offset."""
+    question = f"process queue in C, window {depth:,}, 32 put at a time, finished in random order{what}"
+    messages = len(objects)
+    by_hand = "ring and bitmap by hand in C, of fixed size"
+    done = order(depth, messages)
     try:
-        machine = jvm.Jvm("Clients", path=jvm.rocketmq_class_path())
-        done = order(depth)
-        machine.ask("finish", order=done, depth=depth, repeat=20)
-        times = []
+        loops = native.loops()
+    except RivalMissingError as reason:
+        yield Row(question, "message", by_hand, float("nan"), float("nan"), None, None, note=str(reason))
+        return
+    places = np.array(done, np.int64)
+    sides: dict[str, Callable[[], int]] = {
+        "pyengine": lambda: loops.through_the_pxd(places, depth, objects),
+        by_hand: lambda: loops.by_hand(places, depth, 1 << messages.bit_length(), objects),
+    }
+    answer = sides["pyengine"]()
+    assert sides[by_hand]() == answer
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(ROUNDS):
+        for name, call in sides.items():
+            start = time.process_time()
+            call()
+            times[name].append((time.process_time() - start) / messages)
+    ours = times["pyengine"]
+    yield java_row(question, done, depth, answer, min(ours), statistics.median(ours), goal)
+    theirs = times[by_hand]
+    yield Row(
+        question, "message", by_hand, min(ours), statistics.median(ours), min(theirs), statistics.median(theirs)
+    )  # fmt: skip
+
+
+def java_row(
+    question: str, done: list[int], depth: int, answer: int, best: float, median: float, goal: float | None = None
+) -> Row:
+    """RocketMQ's ProcessQueue in a warm JVM, the loop there."""
+    name = "RocketMQ in the JVM"
+    times = []
+    try:
+        machine = jvm.Jvm("Clients", heap="512m", path=jvm.rocketmq_class_path())
+        warm = max(2, 20 * MESSAGES // len(done))
+        machine.ask("finish", order=done, depth=depth, repeat=warm)
         for _ in range(ROUNDS):
-            reply = machine.ask("finish", order=done, depth=depth, repeat=3)
+            reply = machine.ask("finish", order=done, depth=depth, repeat=1 if warm == 2 else 3)
             assert reply["sum"] == answer, "RocketMQ commits other offsets"
             times.append(float(str(reply["nanoseconds"])) * 1e-9)
+        machine.close()
     except RivalMissingError as reason:
-        return Row(question, "message", "RocketMQ in the JVM", best, median, None, None, note=str(reason))
-    return Row(question, "message", "RocketMQ in the JVM", best, median, min(times), statistics.median(times))
+        return Row(question, "message", name, best, median, None, None, goal, note=str(reason))
+    return Row(question, "message", name, best, median, min(times), statistics.median(times), goal)

@@ -21,6 +21,7 @@ class Row:
     """One line of the table. Times are CPU seconds a unit of work, the minimum (and median) over the repetitions.
 
     goal: the ratio rival / ours to reach. at_most: seconds a unit that ours may take. rival_best None: not available.
+    bytes: everything here is bytes instead of seconds.
     """
 
     question: str
@@ -33,6 +34,7 @@ class Row:
     goal: float | None = None
     at_most: float | None = None
     note: str = ""
+    bytes: bool = False
 
     @property
     def ratio(self) -> float | None:

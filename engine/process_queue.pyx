@@ -185,7 +185,7 @@ cdef class ProcessQueue:
             if self.cached.count == 0:
                 return -1
             for i in range(len(batch)):
-                if self.cached.pop(offsets[i]) is not None:
+                if self.cached.drop(offsets[i]):
                     self.message_count -= 1
                     self.message_size -= body_size(batch[i])
         finally:
@@ -208,7 +208,7 @@ cdef class ProcessQueue:
         self.last_consume_timestamp = now
         if self.cached.count == 0:
             return -1
-        if self.cached.pop(offset) is not None:
+        if self.cached.drop(offset):
             # The body of the one given counts, not of the one that was cached.
             self.message_count -= 1
             self.message_size -= body_size(message)
@@ -225,7 +225,7 @@ cdef class ProcessQueue:
 
     cdef bint take_out(self, int64_t offset, int64_t size) except -1:
         """Let go of one message of this size, if it is cached; see remove_messages."""
-        if self.cached.pop(offset) is None:
+        if not self.cached.drop(offset):
             return False
         self.message_count -= 1
         self.message_size -= size

@@ -35,6 +35,7 @@ cdef class Window:
 
     cdef int64_t place(self, int64_t base) noexcept nogil
     cdef Chunk* find(self, int64_t base) noexcept nogil
+    cdef Chunk* search(self, int64_t base) noexcept nogil
     cdef Chunk* make(self, int64_t base) except NULL
     cdef int64_t room(self, int64_t index, int64_t count) except -1
     cdef int leave(self, Chunk* chunk) noexcept
@@ -42,6 +43,7 @@ cdef class Window:
     cdef object get(self, int64_t offset)                             # None where absent
     cdef bint has(self, int64_t offset) noexcept nogil
     cdef object pop(self, int64_t offset)                             # None where absent
+    cdef bint drop(self, int64_t offset) except -1                    # True: it was there
     cdef int64_t smallest(self) noexcept nogil                        # of a window that is not empty
     cdef int64_t largest(self) noexcept nogil
     cdef int clear(self) except -1

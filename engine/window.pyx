@@ -78,19 +78,21 @@ cdef class Window:
 
     cdef inline Chunk* find(self, int64_t base) noexcept nogil:
         """The chunk with this base, NULL for none."""
-        cdef int64_t index
         cdef uint64_t step
+        cdef Chunk* chunk
         if self.head == self.tail:
             return NULL
-        step = steps(self.chunks[self.head].base, base)
-        if step < <uint64_t>(self.tail - self.head) and self.chunks[self.head + <int64_t>step].base == base:
-            return &self.chunks[self.head + <int64_t>step]
-        if self.gaps == 0:
-            return NULL
-        index = self.place(base)
-        if index < self.tail and self.chunks[index].base == base:
-            return &self.chunks[index]
-        return NULL
+        chunk = self.chunks + self.head
+        step = steps(chunk.base, base)
+        chunk += step
+        if step < <uint64_t>(self.tail - self.head) and chunk.base == base:
+            return chunk
+        return NULL if self.gaps == 0 else self.search(base)
+
+    cdef Chunk* search(self, int64_t base) noexcept nogil:
+        """What find finds, where gaps lie before it."""
+        cdef int64_t index = self.place(base)
+        return self.chunks + index if index < self.tail and self.chunks[index].base == base else NULL
 
     cdef inline bint put(self, int64_t offset, object message) except -1:
         cdef Chunk* chunk = self.find(offset & BASE)
@@ -192,6 +194,20 @@ cdef class Window:
         if not chunk.present:
             self.leave(chunk)
         return message
+
+    cdef bint drop(self, int64_t offset) except -1:
+        cdef Chunk* chunk = self.find(offset & BASE)
+        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
+        cdef PyObject* message
+        if chunk == NULL or not chunk.present & bit:
+            return False
+        message = chunk.messages[offset & 63]
+        chunk.present ^= bit
+        self.count -= 1
+        if not chunk.present:
+            self.leave(chunk)
+        Py_DECREF(<object>message)
+        return True
 
     cdef int leave(self, Chunk* chunk) noexcept:
         """The chunk is empty now."""

@@ -1,0 +1,79 @@
+# cython: binding=False, always_allow_keywords=False, boundscheck=False, wraparound=False, initializedcheck=False
+"""The loops that bench compiles for itself: the process queue asked from C, and what no program can be faster than."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from pyengine._engine.process_queue cimport ProcessQueue
+
+cdef extern from *:
+    int lowest_bit "__builtin_ctzll"(uint64_t word) noexcept nogil
+
+
+cdef class Nothing:
+    """The empty methods: what a call costs that does nothing."""
+
+    def put_messages(self, messages):
+        return False
+
+    def finish(self, message, /):
+        return 0
+
+    def remove_messages(self, messages, *, int64_t now=0):
+        return 0
+
+
+def through_the_pxd(const int64_t[::1] order, int64_t depth, list messages):
+    """Put 32, finish in this order, smallest offset each time. Returns the sum of the offsets to commit."""
+    cdef ProcessQueue queue = ProcessQueue()
+    cdef int64_t put = 0, cached = 0, total = 0, i, place, count = order.shape[0]
+    for place in range(count):
+        while put < count and cached <= depth:
+            for i in range(put, min(put + 32, count)):
+                queue.put_one(i, messages[i], 0)
+                cached += 1
+            put = min(put + 32, count)
+        queue.take_out(order[place], 0)
+        cached -= 1
+        total += queue.safe()
+    return total
+
+
+def by_hand(const int64_t[::1] order, int64_t depth, int64_t span, list messages):
+    """The same over a ring of slots and a bitmap that never grow. span: a power of two that no distance reaches."""
+    cdef int64_t put = 0, cached = 0, total = 0, i, place, count = order.shape[0], first = 0
+    cdef PyObject** slots = <PyObject**>calloc(span, sizeof(PyObject*))
+    cdef uint64_t* words = <uint64_t*>calloc(span // 64, sizeof(uint64_t))
+    cdef int64_t mask = span - 1
+    cdef uint64_t word
+    if slots == NULL or words == NULL:
+        free(slots)
+        free(words)
+        raise MemoryError
+    for place in range(count):
+        while put < count and cached <= depth:
+            for i in range(put, min(put + 32, count)):
+                message = messages[i]
+                Py_INCREF(message)
+                slots[i & mask] = <PyObject*>message
+                words[(i & mask) >> 6] |= <uint64_t>1 << (i & 63)
+                cached += 1
+            put = min(put + 32, count)
+        i = order[place]
+        words[(i & mask) >> 6] &= ~(<uint64_t>1 << (i & 63))
+        Py_DECREF(<object>slots[i & mask])
+        cached -= 1
+        if i == first:
+            while first < put:
+                word = words[(first & mask) >> 6] >> (first & 63)
+                if word:
+                    first += lowest_bit(word)
+                    break
+                first = (first | 63) + 1
+            first = min(first, put)
+        total += first
+    free(slots)
+    free(words)
+    return total
