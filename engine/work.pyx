@@ -1,4 +1,4 @@
-# cython: freethreading_compatible=True
+# cython: freethreading_compatible=True, binding=False, always_allow_keywords=False
 """Out-of-order work on ordered queues, over RocketMQ's ProcessQueue: for clients of any broker."""
 
 from collections import deque

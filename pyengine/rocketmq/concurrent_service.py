@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyengine._engine.consume_concurrently import RESUBMIT_DELAY, ConsumeRequest, rejected, return_type, slices
@@ -89,16 +90,13 @@ class ConsumeMessageConcurrentlyService:
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
         batches = slices(messages, self._member.consumer.consume_message_batch_max_size)
-        for position, batch in enumerate(batches):
-            request = ConsumeRequest(batch, process_queue, queue)
-            try:
-                self._submit(request)
-            except IllegalStateError:
-                self._submit_later(ConsumeRequest(rejected(batches, position), process_queue, queue))
-                break
+        try:
+            self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
+        except IllegalStateError:
+            self._submit_later(ConsumeRequest(rejected(batches, 0), process_queue, queue))
 
-    def _submit(self, request: ConsumeRequest) -> None:
-        self._pool.submit(lambda: self.run(request))
+    def _submit(self, requests: list[ConsumeRequest]) -> None:
+        self._pool.submit([partial(self.run, request) for request in requests])
 
     def _submit_later(self, request: ConsumeRequest, *, sliced: bool = False) -> None:
         """After five seconds, as it is; sliced: in batches again."""
@@ -110,7 +108,7 @@ class ConsumeMessageConcurrentlyService:
                 if sliced:
                     self.submit(request.messages, request.process_queue, request.queue, True)
                 else:
-                    self._submit(request)
+                    self._submit([request])
             except IllegalStateError:
                 log.info("the pool of %s is closed, %s", self._member.group, request.queue)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyengine._engine.consumer_parameters import allowed_core_pool_size
 from pyengine.clock import Clock, Worker
@@ -47,22 +48,26 @@ class ConsumePool:
             with self._changed:
                 self._core = size
 
-    def submit(self, task: Task) -> None:
-        """Run it on a thread of the pool. Raises IllegalStateError once the pool is closed."""
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Run each on a thread of the pool. Raises IllegalStateError, and takes none, once the pool is closed."""
+        called = []
         with self._changed:
             if self._closed:
                 raise IllegalStateError(f"pool {self._name!r} is closed")
-            self._tasks.append(task)
-            if len(self._workers) < self._core:
-                self._started += 1
-                worker = self._clock.worker(f"{self._name}{self._started}")
-                self._workers.append(worker)
-            elif self._idle:
-                worker = self._idle.pop()
-            else:
-                return
-            self._busy += 1
-        worker.submit(lambda: self._drain(worker))
+            self._tasks.extend(tasks)
+            for _ in tasks:
+                if len(self._workers) < self._core:
+                    self._started += 1
+                    worker = self._clock.worker(f"{self._name}{self._started}")
+                    self._workers.append(worker)
+                elif self._idle:
+                    worker = self._idle.pop()
+                else:
+                    break
+                self._busy += 1
+                called.append(worker)
+        for worker in called:
+            worker.submit(partial(self._drain, worker))
 
     def close(self, wait: int) -> bool:
         """Take no more tasks and wait up to ``wait`` ms for the rest; what has not begun then never does.
@@ -78,6 +83,13 @@ class ConsumePool:
             worker.close()
         return done
 
+    def _run(self, task: Task) -> None:
+        try:
+            task()
+        except Exception:
+            # The real pool keeps this in a Future that nobody reads; the batch stays as it is in both.
+            log.exception("a consume task of %s failed", self._name)
+
     def _drain(self, worker: Worker) -> None:
         """Run tasks until none is left, or this thread is one too many."""
         while True:
@@ -92,10 +104,13 @@ class ConsumePool:
                     self._changed.notify_all()
                     break
                 task = self._tasks.popleft()
-            try:
-                task()
-            except Exception:
-                # The real pool keeps this in a Future that nobody reads; the batch stays as it is in both.
-                log.exception("a consume task of %s failed", self._name)
+            self._run(task)
+            # Without the lock: whether to end is asked under it once no task is left, or a thread is one too many.
+            while len(self._workers) <= self._core:
+                try:
+                    task = self._tasks.popleft()
+                except IndexError:
+                    break
+                self._run(task)
         if retires:
             worker.close()

@@ -92,4 +92,7 @@ class ConsumeStatistics:
             )
 
     def _of(self, topic: str, group: str) -> _Rates:
-        return self._rates.setdefault((topic, group), _Rates())
+        rates = self._rates.get((topic, group))
+        if rates is None:
+            rates = self._rates[topic, group] = _Rates()
+        return rates

@@ -34,6 +34,8 @@ class ListenerCall:
     def __call__(self, *arguments: Any) -> Any:
         """The listener's status or None. Raises what the listener raises, TypeError for any other answer."""
         answer = self._listener(*arguments)
+        if isinstance(answer, self._kind):
+            return answer
         if inspect.iscoroutine(answer):
             answer = self._finish(answer)
         if answer is not None and not isinstance(answer, self._kind):

@@ -339,9 +339,10 @@ class GroupMember:
 
     def restore_topic(self, messages: list[MessageExt]) -> None:
         """A retried message has the topic it was sent to again."""
-        group_topic = retry_topic(self.group)
         for message in messages:
-            message.topic = restored_topic(message.topic, message.properties.get(PROPERTY_RETRY_TOPIC), group_topic)
+            sent_to = message.properties.get(PROPERTY_RETRY_TOPIC)
+            if sent_to is not None:
+                message.topic = restored_topic(message.topic, sent_to, retry_topic(self.group))
 
     def send_message_back(self, message: MessageExt, delay_level: int, queue: MessageQueue | None = None) -> None:
         """Give a message back to the broker, as a message to the retry topic if that fails. Raises what that raises.

@@ -90,7 +90,7 @@ class ConsumeMessageOrderlyService:
         """Have a queue drained, if ``go``: otherwise a run is under way already."""
         if go:
             try:
-                self._pool.submit(lambda: self.run(process_queue, queue))
+                self._pool.submit([lambda: self.run(process_queue, queue)])
             except IllegalStateError:
                 log.info("the pool of %s is closed, %s", self._member.group, queue)
 

@@ -25,23 +25,22 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-class _Shape(NamedTuple):
-    queue: Hashable
-    offset: int
-    key: Hashable
-    body: Any
-
-
-def _shape(record: Any) -> _Shape:
-    """Where a record is from: confluent-kafka's methods, aiokafka's and kafka-python's attributes, RocketMQ's."""
+def _shape(record: Any) -> tuple[tuple[Any, ...], int, Hashable, Any]:
+    """Where a record is from, its offset, key and body: confluent-kafka's methods, aiokafka's and kafka-python's
+    attributes, RocketMQ's.
+    """
     if hasattr(record, "queue_offset"):
-        queue = MessageQueue(record.topic, record.broker_name, record.queue_id)
-        return _Shape(queue, record.queue_offset, record.keys or None, record.body)
+        return (
+            (record.topic, record.broker_name, record.queue_id),
+            record.queue_offset,
+            record.keys or None,
+            record.body,
+        )
     try:
-        if callable(record.offset):
-            place = TopicPartition(record.topic(), record.partition())
-            return _Shape(place, record.offset(), record.key(), record.value())
-        return _Shape(TopicPartition(record.topic, record.partition), record.offset, record.key, record.value)
+        offset = record.offset
+        if callable(offset):
+            return (record.topic(), record.partition()), offset(), record.key(), record.value()
+        return (record.topic, record.partition), offset, record.key, record.value
     except AttributeError as error:
         raise InvalidMessageError(
             "record", record, f"this is no record of a queue: {error}",
@@ -95,11 +94,15 @@ class RecordWorker:
 
         Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned.
         """
-        shapes = [(_shape(record), record) for record in records]
+        shapes = [(*_shape(record), record) for record in records]
         with self._changed:
             new = 0
-            for shape, record in shapes:
-                new += self._table.put(shape.queue, shape.offset, shape.key, record, shape.body)
+            named: dict[tuple[Any, ...], Hashable] = {}
+            for place, offset, key, body, record in shapes:
+                queue = named.get(place)
+                if queue is None:
+                    queue = named[place] = TopicPartition(*place) if len(place) == 2 else MessageQueue(*place)
+                new += self._table.put(queue, offset, key, record, body)
             self._changed.notify(new)
         return new
 

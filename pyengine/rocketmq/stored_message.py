@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from pyengine._engine import record
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import MessageExt
@@ -36,5 +38,7 @@ def host_bytes(text: str) -> bytes:
     return bytes(int(part) for part in address.split(".")) + int(port).to_bytes(4, "big")
 
 
+@functools.lru_cache(maxsize=4096)
 def host_text(packed: bytes) -> str:
+    """Eight bytes as ``ip:port``; producers and brokers are few."""
     return f"{'.'.join(map(str, packed[:4]))}:{int.from_bytes(packed[4:], 'big')}"

@@ -491,19 +491,19 @@ def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
         go.wait(30)
 
     for _ in range(6):
-        pool.submit(task)
+        pool.submit([task])
     for _ in range(3):
         assert began.acquire(timeout=30)
     assert names == {"pool_1", "pool_2", "pool_3"}
     assert not pool.close(1)
     go.set()
     with pytest.raises(IllegalStateError, match="closed"):
-        pool.submit(task)
+        pool.submit([task])
     clock.close()
     second = ConsumePool(clock, "other_", 3, 5)
     second.update_core_pool_size(1)
     for _ in range(10):
-        second.submit(lambda: names.add(threading.current_thread().name))
+        second.submit([lambda: names.add(threading.current_thread().name)])
     assert second.close(30_000)
     assert {name for name in names if name.startswith("other_")} == {"other_1"}
 
