@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def class_path() -> str:
     if shutil.which("java") is None or shutil.which("javac") is None:
         raise RivalMissingError("no java and javac on PATH (Debian: apt-get install default-jdk-headless)")
     jars = BUILD / "jars"
-    if not list(jars.glob("activemq-broker-*.jar")):
+    if not all(list(jars.glob(f"{jar}-*.jar")) for jar in ("activemq-broker", "activemq-kahadb-store")):
         debian = [jar for jar in DEBIAN.glob("*.jar") if re.match(r"activemq|jackson|slf4j|geronimo|hawtbuf", jar.name)]
         if shutil.which("mvn") is not None:
             pom = SOURCES / "pom.xml"
@@ -94,9 +95,20 @@ def description() -> str:
 
 
 class Jvm:
-    """One JVM that runs one class of bench/java; ask() sends a request and returns its reply."""
+    """One JVM that runs one class of bench/java; ask() sends a request and returns its reply.
 
-    def __init__(self, main: str, heap: str = "256m", path: str | None = None, options: Sequence[str] = ()) -> None:
+    folder: one that it uses; kept as long as it runs.
+    """
+
+    def __init__(
+        self,
+        main: str,
+        heap: str = "256m",
+        path: str | None = None,
+        options: Sequence[str] = (),
+        folder: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self._folder = folder
         self._process = subprocess.Popen(
             ["java", "-XX:+UseSerialGC", f"-Xms{heap}", f"-Xmx{heap}", *options, "-cp", path or class_path(), main],
             stdin=subprocess.PIPE,

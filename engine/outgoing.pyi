@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Self
 
 from typing_extensions import disjoint_base
@@ -17,6 +18,9 @@ class Outgoing:
     def set_priority(self, priority: int) -> None: ...
     def set_time_to_live(self, seconds: float) -> None: ...
     def set_delivery_mode(self, mode: str) -> None: ...
+    def prepare_all(
+        self, given: Iterable[Message | str | bytes], destination: str, now: int, prepared: list[Message]
+    ) -> None: ...
     def prepare(
         self,
         given: Message | str | bytes,

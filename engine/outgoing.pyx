@@ -75,6 +75,11 @@ cdef class Outgoing:
         message.copy_into(sent)
         return sent
 
+    def prepare_all(self, given, str destination, int64_t now, list prepared not None):
+        """``prepare`` for many, appended to ``prepared``: what comes before one that raises is there."""
+        for one in given:
+            prepared.append(self.prepare(one, destination, now))
+
     def __reduce__(self):
         raise TypeError("the settings of a producer belong to its session and cannot be pickled")
 

@@ -72,6 +72,24 @@ cdef class RegionQueue(Queue):
         self.run_wakeups(now, -1)
         return self.take_out(now) if self.out_size else None
 
+    def offer_all(self, list messages not None, destination, connection_id, int64_t sequence, int64_t now):
+        """``received`` and ``offer`` for one message after the other: the dispatches of all of them.
+
+        None, and nothing is done, if one of them may expire. sequence: broker_sequence of the first.
+        """
+        cdef Message message
+        for message in messages:
+            if message._expiration:
+                return None
+        self.out_size = 0
+        for message in messages:
+            message._connection_id = connection_id
+            message.received(destination, sequence, now)
+            sequence += 1
+            self.put(message)
+            self.run_wakeups(now, -1)
+        return self.take_out(now)
+
     cdef list take_out(self, int64_t now):
         cdef int64_t index
         cdef list posted = []

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.BufferedReader;
+import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
@@ -20,9 +21,11 @@ import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.policy.PolicyEntry;
 import org.apache.activemq.broker.region.policy.PolicyMap;
 import org.apache.activemq.command.ActiveMQQueue;
+import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
 
 /**
- * The real broker in this JVM, without store, JMX and advisories, over the vm transport: messages in, who got which out.
+ * The real broker in this JVM, without JMX and advisories, over the vm transport: messages in, who got which out. With the
+ * system property pyengine.store it has a KahaDB store in that folder and the messages are persistent; else neither.
  *
  * <p>run: {selectors: one a consumer (empty: none), groups (null: none) and kinds: one a message, prefetch} on a queue of its own; replies with the
  * consumer of each message and the CPU nanoseconds of the whole process from the first send until all are consumed.
@@ -39,7 +42,14 @@ public final class Dispatch {
         PolicyMap policies = new PolicyMap();
         policies.setDefaultEntry(policy);
         BrokerService broker = new BrokerService();
-        broker.setPersistent(false);
+        String store = System.getProperty("pyengine.store");
+        broker.setPersistent(store != null);
+        if (store != null) {
+            KahaDBPersistenceAdapter kahadb = new KahaDBPersistenceAdapter();
+            kahadb.setDirectory(new File(store));
+            kahadb.setJournalDiskSyncStrategy("periodic");
+            broker.setPersistenceAdapter(kahadb);
+        }
         broker.setUseJmx(false);
         broker.setAdvisorySupport(false);
         broker.setDestinationPolicy(policies);
@@ -87,7 +97,8 @@ public final class Dispatch {
         }
         Session sending = producing.createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageProducer producer = sending.createProducer(queue);
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        producer.setDeliveryMode(
+                System.getProperty("pyengine.store") == null ? DeliveryMode.NON_PERSISTENT : DeliveryMode.PERSISTENT);
         Message[] messages = new Message[got.length];
         for (int i = 0; i < messages.length; i++) {
             messages[i] = sending.createMessage();

@@ -339,6 +339,12 @@ class Broker(Administration):
         finally:
             outbox.leave()
 
+    def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            self.router.route_all(destination, messages, connection_id, self.clock.now())
+
     def resend(self, message: Message, destination: Destination) -> None:
         """Send a message of the broker itself that comes from another destination."""
         message.original_destination = message.destination

@@ -135,6 +135,9 @@ class Transport(Protocol):
     ) -> None:
         """The broker keeps ``message`` as it is: the client hands over a copy."""
 
+    def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
+        """``send`` for one message after the other, as one change of the broker, outside a transaction."""
+
     def acknowledge(self, ack: MessageAck) -> None:
         """Raises JMSError if the ack does not fit what was dispatched."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +15,7 @@ from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
 if TYPE_CHECKING:
     from pyengine.activemq.session import Session
 
+BATCH = 1000
 PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
 
 
@@ -129,11 +131,38 @@ class MessageProducer:
     def send_batch(
         self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
     ) -> int:
-        """Send many messages with the producer's settings, in order; returns how many."""
-        before = self._outgoing.sent
-        for message in messages:
-            self.send(message, destination)
-        return self._outgoing.sent - before
+        """Send many messages with the producer's settings, in order; returns how many.
+
+        To a queue, outside a transaction, the broker takes up to 1000 of them at once, which is what makes it faster
+        than single sends: it hands out what each of them allows when it has them all. Raises as ``send``; what came
+        before the message that is wrong is sent.
+        """
+        before, session = self._outgoing.sent, self._session
+        where = self._where(destination)
+        if where.kind != "queue" or session.transacted:
+            for message in messages:
+                self.send(message, destination)
+            return self._outgoing.sent - before
+        text, left = str(where), iter(messages)
+        while True:
+            prepared: list[Message] = []
+            try:
+                self._outgoing.prepare_all(islice(left, BATCH), text, session.clock.now(), prepared)
+            finally:
+                if prepared:
+                    self._send_all(where, prepared)
+            if len(prepared) < BATCH:
+                return self._outgoing.sent - before
+
+    def _send_all(self, where: Destination, messages: list[Message]) -> None:
+        session = self._session
+        try:
+            session.transport.send_all(session.connection.connection_id, where, messages)
+        except JMSError as error:
+            if not (self._reports and (not self._outgoing.persistent or self._reports_all)):
+                raise
+            session.connection.report(error)
+        session.clock.settle()
 
     def _where(self, destination: Destination | str | None) -> Destination:
         if self._closed or self._session.closed:

@@ -157,6 +157,21 @@ class QueueDestination:
             self.broker.report(NoConsumer(self.destination, message))
         self.run(now)
 
+    def put_all(self, messages: list[Message], text: str, connection_id: str, sequence: int, now: int) -> bool:
+        """``put`` for many at once; False, and nothing is done, where each must be looked at by itself.
+
+        text: what their destination becomes. sequence: the broker's number of the first.
+        """
+        if not self._plain or not self.subscriptions or self._spread:
+            return False
+        posted = self.core.offer_all(messages, text, connection_id, sequence, now)
+        if posted is None:
+            return False
+        self._posted.extend(posted)
+        if self.core.news:
+            self._heard()
+        return True
+
     def _keep(self, message: Message) -> bool:
         """Put a message into the store; True if the core takes it too, now."""
         assert self._store is not None

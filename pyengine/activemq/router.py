@@ -123,6 +123,18 @@ class Router:
             own.received(str(part), self._sent, now)
             self._send(self.find(part), own, now)
 
+    def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
+        """``route`` for many messages of one connection, in order."""
+        direct = self._direct.get(id(destination))
+        if direct is not None and isinstance(direct[1], QueueDestination):
+            first = self._sent + 1
+            if direct[1].put_all(messages, direct[2], connection_id, first, now):
+                self._sent += len(messages)
+                return
+        for message in messages:
+            message.connection_id = connection_id
+            self.route(destination, message, now)
+
     def _interceptors_of(self, target: AnyDestination) -> tuple[VirtualTopic | _Composite, ...]:
         interceptors = self._interceptors.get(target.destination)
         if interceptors is None:

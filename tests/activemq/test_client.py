@@ -121,6 +121,39 @@ def test_a_producer_of_one_destination_sends_nowhere_else(connect):
         anonymous.send("x", "q")
 
 
+@pytest.mark.parametrize("options", ["jms.dispatchAsync=false&jms.alwaysSessionAsync=false", "jms.dispatchAsync=true"])
+@pytest.mark.parametrize("time_to_live", [0, 60])
+def test_a_batch_goes_where_single_messages_go(connect, broker, options, time_to_live):
+    got = {"one": [], "many": []}
+    session = connect(options).create_session()
+    for queue, heard in got.items():
+        for consumer, selector in enumerate(["n < 1500", None, "n >= 1500"]):
+
+            def on_message(message, heard=heard, consumer=consumer):
+                heard.append((message.get_int_property("n"), consumer, message.group_id, message.expiration))
+
+            session.create_consumer(queue, selector, listener=on_message)
+    messages = [Message({"n": n}, body=str(n), group_id=f"g{n % 7}" if n % 3 else None) for n in range(2100)]
+    one, many = (connect().create_session().create_producer(queue) for queue in got)
+    one.time_to_live = many.time_to_live = time_to_live
+    for message in messages:
+        one.send(message)
+    assert many.send_batch(iter(messages)) == 2100
+    assert sorted(got["one"]) == sorted(got["many"])
+    assert 1500 < len(got["one"]) < 2100  # a group whose owner's selector says no waits
+    views = [broker.view(queue) for queue in got]
+    counts = [(view.enqueue_count, view.dequeue_count, view.memory_usage_byte_count) for view in views]
+    assert counts[0] == counts[1]
+    assert counts[0][1] == len(got["one"])
+
+
+def test_of_a_batch_with_a_wrong_message_what_comes_before_it_is_sent(connect):
+    session = connect().create_session()
+    with pytest.raises(InvalidMessageError):
+        session.create_producer("q").send_batch(["a", "b", 3, "c"])
+    assert [message.body for message in session.create_consumer("q").receive_batch(5, 1)] == ["a", "b"]
+
+
 @pytest.mark.parametrize("mode", list(activemq.AcknowledgeMode))
 def test_what_was_not_acknowledged_comes_again(connect, broker, mode):
     connection = connect("jms.prefetchPolicy.all=10")
