@@ -199,11 +199,9 @@ def _many(case: dict[str, Any]) -> Verdict:
     with log_lines() as lines, started(cluster) as consumer:
         member = consumer.default_mq_push_consumer_impl
         member.running.pull_service = PullService()  # type: ignore[assignment]
+        wide, full, large = prepared(2, 10, 0, 2001), prepared(1001, 100, 50, 60), prepared(10, 105906176, 50, 60)
         for turn in range(2500):
-            if spans:
-                queue = prepared(2, 10, 0, 2001)
-            else:
-                queue = prepared(1001, 100, 50, 60) if turn <= 1500 else prepared(10, 105906176, 50, 60)
+            queue = wide if spans else full if turn <= 1500 else large
             before = len(lines.lines)
             member.pull_message(PullRequest(GROUP, QUEUE, queue, 61))
             if len(lines.lines) > before:
