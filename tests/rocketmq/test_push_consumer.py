@@ -619,5 +619,8 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
         assert all(name.startswith("ConsumeMessageThread_plain_") for name in names)
         assert sum(broker.consumer_offsets("async", "T").values()) == 500
     clock.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("ConsumeMessageLoop_"):
+            thread.join(30)  # it was told to end
     left = {thread.name for thread in threading.enumerate()} - before
     assert not {name for name in left if "Consume" in name or "Rebalance" in name or "MQClient" in name}
