@@ -1,28 +1,20 @@
 """See plan.pxd."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN
-from libc.stdint cimport INT64_MAX, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from pyengine._engine.arithmetic cimport (
-    COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep,
-)
-from pyengine._engine.arrow cimport (
-    BOOLEAN_BITS, CODES, DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES,
-    INT64_VALUES, NO_VALUES, UINT8_VALUES, UINT16_VALUES, UINT32_VALUES, Column,
-)
-from pyengine._engine.kernels cimport (
-    kernel_double_of_key, kernel_float_of_key, kernel_key32, kernel_key64, kernel_range,
-)
+from pyengine._engine.arithmetic cimport COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep
+from pyengine._engine.arrow cimport BOOLEAN_BITS, CODES, DOUBLE_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES, Column
+from pyengine._engine.key_range cimport Comparison, highest_key, key_range, lowest_key, set_bounds, typed_value
 from pyengine._engine.like cimport Pattern
 from pyengine._engine.program cimport (
-    BOOLEAN_CAST, BOTH, CONSTANT, EITHER, EQUAL_TO, GREATER_OR_EQUAL, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST,
-    QUOTIENT, SLOT, STARTS_WITH_TEXT, SUM, Node, Program, node_truth,
+    BOOLEAN_CAST, BOTH, CONSTANT, EITHER, EQUAL_TO, GREATER_OR_EQUAL, LIKE_MATCH, MEMBER, MINUS, NEGATION,
+    NULL_TEST, QUOTIENT, SLOT, STARTS_WITH_TEXT, SUM, Node, Program, node_truth,
 )
 from pyengine._engine.value cimport (
-    BOOLEAN, DOUBLE, EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, LONG, NULL_VALUE,
-    RAISED, STRING, TRUE, UNKNOWN, UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
+    BOOLEAN, DOUBLE, EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, LONG, NULL_VALUE, RAISED, STRING, TRUE, UNKNOWN,
+    UTF8, Scratch, Value, compare, free_scratch, negate, text_of,
 )
 
 
@@ -299,7 +291,7 @@ cdef class Layout:
         self, int node, int java_type, const Value* constant, bint left, int64_t* low, int64_t* high
     ) except -1:
         cdef int storage = DOUBLE_VALUES if java_type == DOUBLE else INT64_VALUES
-        return self.interval(node, storage, java_type, constant, left, low, high)
+        return self.interval(node, storage, java_type, constant[0], left, low, high)
 
     # Asking the row rules
 
@@ -531,84 +523,8 @@ cdef class Layout:
 
     # Numbers: the interval of a comparison, found by asking it
 
-    cdef int64_t lowest_key(self, int storage) noexcept:
-        if storage == INT8_VALUES:
-            return INT8_MIN
-        if storage == INT16_VALUES:
-            return INT16_MIN
-        if storage == INT32_VALUES:
-            return INT32_MIN
-        if storage == INT64_VALUES:
-            return INT64_MIN
-        if storage == FLOAT_VALUES or storage == HALF_VALUES:
-            return kernel_key32(-1e300 * 1e300)
-        if storage == DOUBLE_VALUES:
-            return kernel_key64(-1e300 * 1e300)
-        return 0
-
-    cdef int64_t highest_key(self, int storage) noexcept:
-        """The largest value; of floats, the key of NaN, which Double.compareTo puts above Infinity."""
-        if storage == INT8_VALUES:
-            return INT8_MAX
-        if storage == INT16_VALUES:
-            return INT16_MAX
-        if storage == INT32_VALUES:
-            return INT32_MAX
-        if storage == UINT8_VALUES:
-            return UINT8_MAX
-        if storage == UINT16_VALUES:
-            return UINT16_MAX
-        if storage == UINT32_VALUES:
-            return UINT32_MAX
-        if storage == FLOAT_VALUES or storage == HALF_VALUES:
-            return kernel_key32(1e300 * 1e300) + 1
-        if storage == DOUBLE_VALUES:
-            return kernel_key64(1e300 * 1e300) + 1
-        return INT64_MAX
-
     cdef Value value_of_key(self, int slot, int64_t key) noexcept:
         return typed_value(self.storage_of(slot) - 1, self.signature[SIGNATURE_SIZE * slot + 1], key)
-
-    cdef int compare_key(
-        self, int node, int relation, int storage, int java_type, int64_t key, const Value* constant, bint left
-    ) except -1:
-        """Truth of ``value relation constant`` (or of ``constant relation value``)."""
-        cdef Value value = typed_value(storage, java_type, key), fixed = constant[0]
-        cdef Scratch scratch
-        memset(&scratch, 0, sizeof(Scratch))
-        cdef int truth = compare(
-            relation, &value if left else &fixed, &fixed if left else &value, self.nodes[node].rules, &scratch
-        )
-        free_scratch(&scratch)
-        return truth
-
-    cdef bint monotone_range(
-        self, int node, int relation, int storage, int java_type, const Value* constant, bint left, int64_t* low,
-        int64_t* high
-    ) except -1:
-        """The keys for which an ordering holds; False if it raises. Widening and rounding never reverse an order, so
-        the answer changes at most once between the lowest and the highest key."""
-        cdef int64_t below = self.lowest_key(storage), above = self.highest_key(storage), middle
-        cdef int first = self.compare_key(node, relation, storage, java_type, below, constant, left)
-        cdef int last = self.compare_key(node, relation, storage, java_type, above, constant, left)
-        if first > TRUE or last > TRUE:
-            return False
-        low[0], high[0] = below, above
-        if first == last:
-            if first == FALSE:
-                low[0], high[0] = 1, 0
-            return True
-        while above - 1 > below:
-            middle = (below & above) + ((below ^ above) >> 1)
-            if self.compare_key(node, relation, storage, java_type, middle, constant, left) == first:
-                below = middle
-            else:
-                above = middle
-        if first == TRUE:
-            high[0] = below
-        else:
-            low[0] = above
-        return True
 
     cdef bint range_of(self, int node, int64_t* low, int64_t* high) except -1:
         """The keys for which a comparison of a number column with a constant holds; False if they are no interval."""
@@ -623,43 +539,20 @@ cdef class Layout:
         if not self.constant_side(self.child(node, 1 if left else 0), &constant):
             return False
         storage = self.storage_of(slot) - 1
-        return self.interval(
-            node, storage, self.signature[SIGNATURE_SIZE * slot + 1], &constant, left, low, high
-        )
+        return self.interval(node, storage, self.signature[SIGNATURE_SIZE * slot + 1], constant, left, low, high)
 
     cdef bint interval(
-        self, int node, int storage, int java_type, const Value* constant, bint left, int64_t* low, int64_t* high
-    ) except -1:
-        """The keys of a number type for which a comparison with a constant holds; False if they are no interval."""
-        cdef int relation = self.nodes[node].operation - EQUAL_TO
-        cdef int64_t low_of_order, high_of_order, key
-        if relation != IS_EQUAL:
-            return self.monotone_range(node, relation, storage, java_type, constant, left, low, high)
-        if not self.monotone_range(node, IS_GREATER_OR_EQUAL, storage, java_type, constant, left, low, high):
-            return False
-        if not self.monotone_range(
-            node, IS_LESS_OR_EQUAL, storage, java_type, constant, left, &low_of_order, &high_of_order
-        ):
-            return False
-        low[0] = max(low[0], low_of_order)
-        high[0] = min(high[0], high_of_order)
-        if low[0] > high[0]:
-            low[0], high[0] = 1, 0
-        # Equality must be the meeting of both orders, at its borders and at the ends of the type.
-        for key in (self.lowest_key(storage), self.highest_key(storage)):
-            if self.compare_key(node, IS_EQUAL, storage, java_type, key, constant, left) != (low[0] <= key <= high[0]):
-                return False
-        if low[0] <= high[0]:
-            for key in (low[0], high[0]):
-                if self.compare_key(node, IS_EQUAL, storage, java_type, key, constant, left) != TRUE:
-                    return False
-            if low[0] > self.lowest_key(storage):
-                if self.compare_key(node, IS_EQUAL, storage, java_type, low[0] - 1, constant, left) != FALSE:
-                    return False
-            if high[0] < self.highest_key(storage):
-                if self.compare_key(node, IS_EQUAL, storage, java_type, high[0] + 1, constant, left) != FALSE:
-                    return False
-        return True
+        self, int node, int storage, int java_type, Value constant, bint left, int64_t* low, int64_t* high
+    ) noexcept:
+        """The keys of a number type for which a node holds, a comparison; False if they are no interval."""
+        cdef Comparison comparison
+        comparison.relation = self.nodes[node].operation - EQUAL_TO
+        comparison.rules = self.nodes[node].rules
+        comparison.storage = storage
+        comparison.java_type = java_type
+        comparison.left = left
+        comparison.constant = constant
+        return key_range(&comparison, low, high)
 
     cdef bint add_within(self, int node, int slot, uint8_t when_null) except -1:
         """A WITHIN test, or PRESENCE where the types alone decide (or raise); False if the comparison is neither."""
@@ -667,41 +560,28 @@ cdef class Layout:
         cdef int storage = self.storage_of(slot) - 1
         cdef uint8_t[2] truths
         if self.range_of(node, &low, &high):
-            self.set_bounds(self.add_test(WITHIN, node, slot), slot, low, high, when_null)
+            self.bound_slot(self.add_test(WITHIN, node, slot), slot, low, high, when_null)
             return True
-        truths[0] = <uint8_t> self.ask_about(node, slot, self.value_of_key(slot, self.lowest_key(storage)))
+        truths[0] = <uint8_t> self.ask_about(node, slot, self.value_of_key(slot, lowest_key(storage)))
         truths[1] = when_null
         if truths[0] != RAISED:
             return False
-        for key in (0, self.highest_key(storage)):
+        for key in (0, highest_key(storage)):
             if self.ask_about(node, slot, self.value_of_key(slot, key)) != RAISED:
                 return False
         self.add_known(PRESENCE, node, slot, 2, truths)
         return True
 
-    cdef int set_bounds(self, Test* test, int slot, int64_t low, int64_t high, uint8_t when_null) except -1:
+    cdef int bound_slot(self, Test* test, int slot, int64_t low, int64_t high, uint8_t when_null) except -1:
         cdef int java_type = self.signature[SIGNATURE_SIZE * slot + 1]
         return self.bound(test, self.storage_of(slot) - 1, java_type, low, high, when_null)
 
     cdef int bound(
         self, Test* test, int storage, int java_type, int64_t low, int64_t high, uint8_t when_null
     ) except -1:
-        cdef kernel_range* bounds = &test.bounds
-        cdef int64_t nan = self.highest_key(storage), infinite = nan - 1
-        cdef bint single = storage == FLOAT_VALUES or storage == HALF_VALUES
         test.truths[1] = when_null
         test.can_raise = when_null == RAISED
-        bounds.low, bounds.high = low, high
-        if not single and storage != DOUBLE_VALUES:
-            return 0
-        if low > high or low == nan:
-            bounds.real_low, bounds.real_high = 1.0, 0.0
-        else:
-            bounds.real_low = typed_value(storage, java_type, low).payload.real
-            bounds.real_high = typed_value(storage, java_type, min(high, infinite)).payload.real
-        bounds.nan = low <= nan <= high
-        # Keys 0 and -1 are 0.0 and -0.0, which IEEE comparison does not tell apart.
-        bounds.keyed = low <= high and (low == 0 or high == -1)
+        set_bounds(&test.bounds, storage, java_type, low, high)
         return 0
 
     cdef int add_pair(self, int node) except -1:
@@ -852,7 +732,7 @@ cdef class Layout:
             if merged > 1:
                 if low > high:
                     low, high = 1, 0
-                self.set_bounds(
+                self.bound_slot(
                     self.add_test(WITHIN, self.child(node, i), self.only[self.child(node, i)]),
                     self.only[self.child(node, i)], low, high, UNKNOWN,
                 )
@@ -882,20 +762,6 @@ cdef class Layout:
         if storage < 0 or storage > HALF_VALUES or self.program.every_text or not self.is_comparison(node):
             return False
         return self.range_of(node, low, high) and self.ask_null(node, slot) == UNKNOWN
-
-
-cdef Value typed_value(int storage, int java_type, int64_t key) noexcept:
-    """The number of a key: the integer itself; of a float its place in the order of Double.compareTo."""
-    cdef Value value
-    memset(&value, 0, sizeof(Value))
-    value.type = <uint8_t> java_type
-    if storage == FLOAT_VALUES or storage == HALF_VALUES:
-        value.payload.real = kernel_float_of_key(<int32_t> key)
-    elif storage == DOUBLE_VALUES:
-        value.payload.real = kernel_double_of_key(key)
-    else:
-        value.payload.integer = key
-    return value
 
 
 cdef Plan lay_out(Program program, bytes signature, bint matching):
