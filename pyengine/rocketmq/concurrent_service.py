@@ -90,13 +90,12 @@ class ConsumeMessageConcurrentlyService:
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
         batches = slices(messages, self._member.consumer.consume_message_batch_max_size)
-        try:
-            self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
-        except IllegalStateError:
-            self._submit_later(ConsumeRequest(rejected(batches, 0), process_queue, queue))
+        taken = self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
+        if taken < len(batches):
+            self._submit_later(ConsumeRequest(rejected(batches, taken), process_queue, queue))
 
-    def _submit(self, requests: list[ConsumeRequest]) -> None:
-        self._pool.submit([partial(self.run, request) for request in requests])
+    def _submit(self, requests: list[ConsumeRequest]) -> int:
+        return self._pool.submit([partial(self.run, request) for request in requests])
 
     def _submit_later(self, request: ConsumeRequest, *, sliced: bool = False) -> None:
         """After five seconds, as it is; sliced: in batches again."""
@@ -104,12 +103,9 @@ class ConsumeMessageConcurrentlyService:
             return
 
         def submit() -> None:
-            try:
-                if sliced:
-                    self.submit(request.messages, request.process_queue, request.queue, True)
-                else:
-                    self._submit([request])
-            except IllegalStateError:
+            if sliced:
+                self.submit(request.messages, request.process_queue, request.queue, True)
+            elif not self._submit([request]):
                 log.info("the pool of %s is closed, %s", self._member.group, request.queue)
 
         clock = self._member.clock

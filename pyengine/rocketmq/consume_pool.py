@@ -10,7 +10,6 @@ from functools import partial
 
 from pyengine._engine.consumer_parameters import allowed_core_pool_size
 from pyengine.clock import Clock, Worker
-from pyengine.errors import IllegalStateError
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -48,12 +47,12 @@ class ConsumePool:
             with self._changed:
                 self._core = size
 
-    def submit(self, tasks: Sequence[Task]) -> None:
-        """Run each on a thread of the pool. Raises IllegalStateError, and takes none, once the pool is closed."""
+    def submit(self, tasks: Sequence[Task]) -> int:
+        """Run each on a thread of the pool. Returns how many it took, from the first on: none once it is closed."""
         called = []
         with self._changed:
             if self._closed:
-                raise IllegalStateError(f"pool {self._name!r} is closed")
+                return 0
             self._tasks.extend(tasks)
             for _ in tasks:
                 if len(self._workers) < self._core:
@@ -68,6 +67,7 @@ class ConsumePool:
                 called.append(worker)
         for worker in called:
             worker.submit(partial(self._drain, worker))
+        return len(tasks)
 
     def close(self, wait: int) -> bool:
         """Take no more tasks and wait up to ``wait`` ms for the rest; what has not begun then never does.

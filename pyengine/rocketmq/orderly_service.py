@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyengine._engine.consume_concurrently import return_type
@@ -18,7 +19,7 @@ from pyengine._engine.consume_orderly import (
 )
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
-from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.errors import PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -88,11 +89,8 @@ class ConsumeMessageOrderlyService:
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have a queue drained, if ``go``: otherwise a run is under way already."""
-        if go:
-            try:
-                self._pool.submit([lambda: self.run(process_queue, queue)])
-            except IllegalStateError:
-                log.info("the pool of %s is closed, %s", self._member.group, queue)
+        if go and not self._pool.submit([partial(self.run, process_queue, queue)]):
+            log.info("the pool of %s is closed, %s", self._member.group, queue)
 
     def run(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """One run over a queue; a second one waits until the first has ended."""

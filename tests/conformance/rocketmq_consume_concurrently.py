@@ -7,7 +7,7 @@ from typing import Any
 
 from pyengine import rocketmq
 from pyengine._engine.consume_concurrently import ConsumeRequest
-from pyengine.errors import IllegalStateError, MQClientError
+from pyengine.errors import MQClientError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started
 from tests.conformance.rocketmq_flow_control import plain
@@ -133,11 +133,13 @@ def _cut(case: dict[str, Any]) -> Verdict:
     batches: list[list[int]] = []
 
     class Pool:
-        def submit(self, task: Any) -> None:
-            if len(batches) == case["poolRejectsAfter"]:
-                raise IllegalStateError("full")
-            batches.append([])
-            task()
+        def submit(self, tasks: Any) -> int:
+            for taken, task in enumerate(tasks):
+                if len(batches) == case["poolRejectsAfter"]:
+                    return taken
+                batches.append([])
+                task()
+            return len(tasks)
 
     def run(request: ConsumeRequest) -> None:
         batches[-1] = [item.queue_offset for item in request.messages]

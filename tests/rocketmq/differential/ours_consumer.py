@@ -10,7 +10,7 @@ from typing import Any
 from pyengine import rocketmq
 from pyengine._engine.pull import PullRequest
 from pyengine.clock import ManualClock, Timer
-from pyengine.errors import IllegalStateError, MQBrokerError, MQClientError, OffsetNotFoundError
+from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.remoting import ClientEvents, HeartbeatData, PullCallback
 from tests.rocketmq.differential.traces import Operation
@@ -91,11 +91,11 @@ class Pool:
         self.room = -1
         self.core_pool_size = 20
 
-    def submit(self, task: Any) -> None:
-        if self.room == 0:
-            raise IllegalStateError("full")
-        self.room -= self.room > 0
-        self.tasks.append(task)
+    def submit(self, tasks: Any) -> int:
+        taken = len(tasks) if self.room < 0 else min(self.room, len(tasks))
+        self.room -= taken if self.room > 0 else 0
+        self.tasks += tasks[:taken]
+        return taken
 
     def close(self, wait: int) -> bool:
         return True
@@ -569,15 +569,14 @@ class Consumer:
 
     @staticmethod
     def _task(task: Any) -> list[Any]:
-        """What a submitted task is about, from the variables that it closes over."""
-        found = dict(zip(task.__code__.co_freevars, task.__closure__ or (), strict=True))
-        if "request" in found:
-            request = found["request"].cell_contents
+        """What a submitted task is about: a batch, or a queue to be drained."""
+        request, *queue = task.args
+        if not queue:
             return [
                 name_of(request.queue),
                 [[message.queue_offset, message.reconsume_times] for message in request.messages],
             ]
-        return [name_of(found["queue"].cell_contents), None]
+        return [name_of(queue[0]), None]
 
 
 def _properties(message: rocketmq.Message) -> dict[str, str]:
