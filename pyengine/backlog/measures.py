@@ -5,7 +5,6 @@ The assignments of a destination may come in any number of batches and in any or
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -21,6 +20,8 @@ from pyengine.topology import Topology
 
 EXAMPLES = 5
 _DAY = 86_400_000
+_GROUPED = ["destination", "consumer", "group"]
+_COMPACT = 2_000_000
 _GIVEN = ["row", "destination", "consumer", "reason", "blocked_by", "bytes", "timestamp", "group", "message_id"]
 
 
@@ -41,12 +42,14 @@ class _Total:
 
 @dataclass(slots=True)
 class _Tally:
-    """What is known of one destination. held: (reason, blocked_by). groups: of each consumer, messages by group."""
+    """What is known of one destination. held: (reason, blocked_by). groups: of each consumer, how many.
+    sizes: groups in all, messages of the largest, messages of all."""
 
     given: dict[str, _Total] = field(default_factory=dict)
     held: dict[tuple[str, str], _Total] = field(default_factory=dict)
     examples: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
-    groups: dict[str, Counter[str | None]] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+    sizes: tuple[int, int, int] = (0, 0, 0)
     days: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -56,6 +59,8 @@ class Measures:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self.tallies: dict[str, _Tally] = {}
+        self._grouped: list[pa.Table] = []  # destination, consumer, group, n
+        self._lines = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count a batch of assignments."""
@@ -73,11 +78,31 @@ class Measures:
     def _add_given(self, table: pa.Table) -> None:
         for line in _totals(table, ["destination", "consumer"]):
             self._tally(line["destination"]).given.setdefault(line["consumer"], _Total()).add(line)
-        groups = table.filter(pc.is_valid(table.column("group")))
-        for line in groups.group_by(["destination", "consumer", "group"]).aggregate([("row", "count")]).to_pylist():
-            counts = self._tally(line["destination"]).groups.setdefault(line["consumer"], Counter())
-            counts[line["group"]] += line["row_count"]
+        grouped = table.filter(pc.is_valid(table.column("group"))).group_by(_GROUPED).aggregate([("row", "count")])
+        if grouped.num_rows:
+            self._grouped.append(grouped.select([*_GROUPED, "row_count"]).rename_columns([*_GROUPED, "n"]))
+            self._lines += grouped.num_rows
+            if self._lines > _COMPACT:
+                self._compact()
         self._add_days(table, 0)
+
+    def _compact(self) -> None:
+        whole = pa.concat_tables(self._grouped).group_by(_GROUPED).aggregate([("n", "sum")])
+        self._grouped = [whole.select([*_GROUPED, "n_sum"]).rename_columns([*_GROUPED, "n"])]
+        self._lines = 0
+
+    def close(self) -> None:
+        """Count the groups of what was added; every assignment of its destinations was."""
+        if not self._grouped:
+            return
+        self._compact()
+        (table,) = self._grouped
+        for line in table.group_by(["destination", "consumer"]).aggregate([("n", "count")]).to_pylist():
+            self._tally(line["destination"]).groups[line["consumer"]] = line["n_count"]
+        sizes = table.group_by(["destination", "group"]).aggregate([("n", "sum")]).group_by("destination")
+        for line in sizes.aggregate([("n_sum", "count"), ("n_sum", "max"), ("n_sum", "sum")]).to_pylist():
+            self._tally(line["destination"]).sizes = line["n_sum_count"], line["n_sum_max"], line["n_sum_sum"]
+        self._grouped = []
 
     def _add_held(self, table: pa.Table) -> None:
         if not table.num_rows:
@@ -109,6 +134,7 @@ class Measures:
 
     def destinations(self) -> dict[str, DestinationSummary]:
         """The summary of every destination that was seen or has an entry, by name."""
+        self.close()
         names = {*self.tallies, *(entry.name for entry in self.topology.destinations)}
         return {name: self._summary(name, self.tallies.get(name, _Tally())) for name in sorted(names)}
 
@@ -117,9 +143,7 @@ class Measures:
         every = [*tally.given.values(), *tally.held.values()]
         delivered = sum(total.count for total in tally.given.values())
         held = sum(total.count for total in tally.held.values())
-        groups: Counter[str | None] = Counter()
-        for counts in tally.groups.values():
-            groups.update(counts)
+        groups, largest, grouped = tally.sizes
         return {
             "description": self.topology.description_of(name),
             "policy": self.topology.policy_of(name).destination,
@@ -130,8 +154,8 @@ class Measures:
             "rejected": sum(total.count for (reason, _), total in tally.held.items() if reason == "evaluation_error"),
             "first_timestamp": _least(total.first for total in every) if timed else None,
             "last_timestamp": _most(total.last for total in every) if timed else None,
-            "groups": len(groups),
-            "group_skew": _skew(groups.values()),
+            "groups": groups,
+            "group_skew": round(largest * groups / grouped, 3) if grouped else 0.0,
             "consumer_skew": _skew(
                 tally.given[each.name].count if each.name in tally.given else 0
                 for each in self.topology.consumers_of(name)
@@ -152,7 +176,7 @@ class Measures:
             "name": name,
             "delivered": total.count,
             "bytes": total.bytes,
-            "groups": len(tally.groups.get(name, ())),
+            "groups": tally.groups.get(name, 0),
             "first_timestamp": total.first if timed else None,
             "last_timestamp": total.last if timed else None,
             "selector": consumer.selector,

@@ -305,6 +305,7 @@ def _dispatch(session: SparkSession, plan: _Plan, runs: list[Run], work: Path) -
         measures = Measures(topology)
         ordered = files.ordered(work / "runs", runs, shard, topology)
         files.write_assignments(work, shard, dispatch_batches(topology, ordered), measures.add)
+        measures.close()
         return base64.b64encode(pickle.dumps(measures.tallies)).decode("ascii")
 
     return _each(session, len(needed), assign, work, "shard")
