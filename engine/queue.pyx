@@ -187,7 +187,12 @@ cdef class Queue(Rounds):
             expiration = envelope._expiration if expiration is ABSENT else expiration
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target
-        elif isinstance(message, (dict, Mapping)):
+        elif type(message) is dict:
+            group = (<dict> message).get("JMSXGroupID") if group is ABSENT else group
+            group_sequence = (<dict> message).get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
+            priority = (<dict> message).get("JMSPriority") if priority is ABSENT else priority
+            expiration = (<dict> message).get("JMSExpiration") if expiration is ABSENT else expiration
+        elif isinstance(message, Mapping):
             group = message.get("JMSXGroupID") if group is ABSENT else group
             group_sequence = message.get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
             priority = message.get("JMSPriority") if priority is ABSENT else priority
@@ -281,6 +286,15 @@ cdef class Queue(Rounds):
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
         return self.settle(slot, end, -1 if first is None else self.message_of(first), kind, count, transaction)
+
+    def acknowledge_each(self, deliveries):
+        """``acknowledge`` every delivery by itself, in order, in one call; what was handed out before does not change.
+
+        Raises IllegalStateError at the first that its consumer does not hold; those before it are acknowledged.
+        """
+        cdef Delivery delivery
+        for delivery in deliveries:
+            self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
 
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction):
         # ``acknowledge``, from slot to slot; start -1: the oldest it holds.

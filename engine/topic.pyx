@@ -9,9 +9,9 @@ from pyengine._engine.durable_subscription cimport DurableSubscription
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic
-from pyengine._engine.queue cimport AckKind
+from pyengine._engine.queue cimport STANDARD, AckKind
 from pyengine._engine.recovery cimport Recovery
-from pyengine._engine.topic_ledger cimport EventKind
+from pyengine._engine.topic_ledger cimport EventKind, TopicDelivery
 from pyengine._engine.topic_region cimport ABSENT, Region
 from pyengine._engine.topic_subscription cimport Subscription
 
@@ -425,6 +425,20 @@ cdef class TopicRegion(Region):
         it.acknowledge(kind, -1 if first is None else first, last, size, transaction, deferred, now)
         if deferred:
             self.transactions.setdefault(transaction, []).extend(deferred)
+        return self.take()
+
+    def acknowledge_each(self, deliveries, *, int64_t now=0):
+        """``acknowledge`` (STANDARD) every TopicDelivery among ``deliveries`` by itself, in order, in one call; return
+        what is handed out for the room it makes. ``settled`` tells what all of them gave up."""
+        cdef TopicDelivery delivery
+        cdef Subscription it
+        self.open()
+        self.given_up.clear()
+        for each in deliveries:
+            if type(each) is TopicDelivery and (<TopicDelivery> each).message is not None:
+                delivery = each
+                it = self.subscription_at(delivery.consumer)
+                it.acknowledge(STANDARD, -1, delivery.message, -1, None, None, now)
         return self.take()
 
     def mark_slow(self, subscription):

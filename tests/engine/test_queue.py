@@ -236,3 +236,27 @@ def ODD(message: dict[str, int]) -> bool:  # noqa: N802
 
 def BIG(message: dict[str, int]) -> bool:  # noqa: N802
     return message["bits"] > 2
+
+
+def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
+    queues = [Queue(), Queue()]
+    for queue in queues:
+        for selector in (None, pyengine.Selector("n < 5")):
+            queue.add_consumer(selector=selector, prefetch=4)
+        for n in range(20):
+            queue.send({"n": n, "JMSXGroupID": f"g{n % 3}" if n % 2 else None})
+    one, many = queues
+    for _ in range(4):
+        deliveries = one.run()
+        for delivery in deliveries:
+            one.acknowledge(delivery.consumer, delivery.message)
+        found = many.run()
+        many.acknowledge_each(found)
+        assert [(each.consumer, each.message) for each in found] == [(e.consumer, e.message) for e in deliveries]
+        assert one.statistics == many.statistics
+        many._check()
+    last = many.send({"n": 20})
+    twice = many.run() * 2
+    with pytest.raises(IllegalStateError):
+        many.acknowledge_each(twice)
+    assert last not in many.handles()

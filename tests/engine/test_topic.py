@@ -66,3 +66,27 @@ def test_nobody_there_is_reported() -> None:
 def test_event_kinds_are_numbers_that_stay() -> None:
     assert EventKind.SLOW == 1
     assert EventKind.NOT_EVICTED == 12
+
+
+def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
+    regions = [TopicRegion(), TopicRegion()]
+    counts = []
+    for region in regions:
+        topic = region.add_topic("t")
+        consumers = [subscribed(region, topic, prefetch=2) for _ in range(3)]
+        heard = []
+        for n in range(6):
+            outcome = region.send(topic, {"n": n})
+            while outcome:
+                heard.append(given(outcome))
+                if region is regions[0]:
+                    outcome = region.acknowledge_each(outcome)
+                    continue
+                rest: list[TopicDelivery | Event] = []
+                for item in outcome:
+                    if isinstance(item, TopicDelivery):
+                        rest += region.acknowledge(item.consumer, item.message or 0, kind=AckKind.STANDARD)
+                outcome = rest
+        region._check()
+        counts.append((heard, region.statistics(topic), [region.subscription_statistics(each) for each in consumers]))
+    assert counts[0] == counts[1]
