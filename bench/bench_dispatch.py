@@ -31,7 +31,7 @@ def messages() -> list[dict[str, object]]:
 
 
 def dispatched() -> list[int]:
-    """The consumer of each message: everything is sent, handed out and acknowledged by itself, a round's in one call."""
+    """The consumer of each message: sent, handed out, and acknowledged by itself, a round's in one call."""
     queue = Queue(message_group_map_factory_type="simple")
     for selector in SELECTORS:
         queue.add_consumer(selector=pyengine.Selector(selector), prefetch=PREFETCH)
