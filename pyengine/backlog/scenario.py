@@ -9,7 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
 from pyengine.backlog.simulate import Distribution, SimulatedConsumer, Variant, Workload
+from pyengine.errors import AllocationError
+from pyengine.rocketmq.allocation import named_strategy
 from pyengine.topology import Policy
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
@@ -25,9 +28,14 @@ WORKLOAD = (
     "groups",
     "priorities",
     "lifetime",
+    "failing",
+    "failures",
+    "size",
     "property",
 )
 CONSUMER = tuple(each.name for each in fields(SimulatedConsumer) if each.name != "slows")
+CLIENT = tuple(each.name for each in fields(SimulatedClient) if each.name != "slows")
+CLIENT_NUMBERS = tuple(each.name for each in fields(SimulatedClient) if type(each.default) is int)
 TIMES = ("joins_at", "leaves_at", "dies_at", "breaks_at")
 
 
@@ -37,7 +45,7 @@ class Scenario:
 
     title: str
     workload: Workload
-    variants: tuple[Variant, ...]
+    variants: tuple[Variant | GroupVariant, ...]
     until: float | None = None
 
 
@@ -87,6 +95,10 @@ def _workload(table: Table) -> Workload:
         columns["priorities"] = rng.integers(0, 10, messages).astype(np.int32)
     if lifetime := table.number("lifetime", 0.0):
         columns["lifetimes"] = np.full(messages, int(lifetime * 1000), np.int64)
+    if failing := table.number("failing", 0.0):
+        columns["failures"] = (rng.random(messages) < failing) * np.int32(table.integer("failures", 1, 1))
+    if size := table.integer("size", 0, 0):
+        columns["sizes"] = np.full(messages, size, np.int64)
     return Workload.from_rate(
         _positive(table, "rate"),
         _positive(table, "service"),
@@ -117,15 +129,52 @@ def _properties(table: Table, rng: np.random.Generator, messages: int) -> Iterat
         yield name, np.array(values)[rng.choice(len(values), messages, p=share / share.sum())]
 
 
-def _variant(table: Table) -> Variant:
+def _variant(table: Table) -> Variant | GroupVariant:
+    if "client" in table.values:
+        return _group_variant(table)
     table.only(("name", "consumer", "policy"))
     name = table.text("name", required=True)
     policy = read_policy(table.table("policy"), default=True) if "policy" in table.values else Policy("")
     consumers = tuple(consumer for inner in table.tables("consumer") for consumer in _consumers(inner))
     if not consumers:
-        table.refuse("", "has no consumers", "add a [[variant.consumer]] with a name")
+        table.refuse(
+            "", "has no consumers", "add a [[variant.consumer]] or, of RocketMQ, a [[variant.client]] with a name"
+        )
     refuse_twice(table, "consumer", [consumer.name for consumer in consumers[: len(table.tables("consumer"))]], "name")
     return Variant(name, consumers, policy)
+
+
+def _group_variant(table: Table) -> GroupVariant:
+    table.only(("name", "client", "queues", "strategy", "round_trip"))
+    clients = tuple(client for inner in table.tables("client") for client in _clients(inner))
+    refuse_twice(table, "client", [client.name for client in clients[: len(table.tables("client"))]], "name")
+    strategy = table.text("strategy") or "AVG"
+    try:
+        named_strategy(strategy)
+    except AllocationError as error:
+        table.refuse("strategy", "is no allocation strategy", str(error))
+    return GroupVariant(
+        table.text("name", required=True),
+        clients,
+        table.integer("queues", 4, 1, 100_000),
+        strategy,
+        table.number("round_trip", 0.001),
+    )
+
+
+def _clients(table: Table) -> Iterator[SimulatedClient]:
+    table.only((*CLIENT, "copies", "slows_at"))
+    whole = {key: table.integer(key, 0, -1) for key in CLIENT_NUMBERS if key in table.values}
+    times = {key: _seconds(table, key) for key in TIMES if key in table.values}
+    client = SimulatedClient(
+        table.text("name", required=True),
+        factor=table.number("factor", 1.0),
+        slows=tuple((float(at), factor) for at, factor in _slows(table)),
+        **whole,
+        **times,  # type: ignore[arg-type]
+    )
+    for number in range(copies := table.integer("copies", 1, 1, 100_000)):
+        yield client if copies == 1 else replace(client, name=f"{client.name}-{number + 1}")
 
 
 def _consumers(table: Table) -> Iterator[SimulatedConsumer]:

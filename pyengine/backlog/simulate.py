@@ -6,10 +6,10 @@ at this door, nanoseconds inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,8 @@ class Workload:
     """Messages to come. arrivals: int64 ns since the start, rising. services: int64 ns of work each.
 
     properties: what selectors are asked about, anything Selector.mask takes (a dict of numpy arrays, an Arrow table).
-    groups: a group (or None) each. priorities 0-9, lifetimes in ms (0: ever).
+    groups: a group (or None) each. priorities 0-9, lifetimes in ms (0: ever). Of a RocketMQ topic: queues, the number
+    of each one's message queue (None: in turn); failures, how many of its first deliveries fail; sizes in bytes.
     """
 
     arrivals: NDArray[np.int64]
@@ -49,6 +50,9 @@ class Workload:
     groups: Sequence[str | None] | None = None
     priorities: NDArray[np.int32] | None = None
     lifetimes: NDArray[np.int64] | None = None
+    queues: NDArray[np.int32] | None = None
+    failures: NDArray[np.int32] | None = None
+    sizes: NDArray[np.int64] | None = None
 
     @classmethod
     def from_rate(
@@ -189,6 +193,35 @@ class Simulation:
         }
 
 
+class Run(Protocol):
+    """A run of the core."""
+
+    @property
+    def now(self) -> int: ...
+    def run(self, until: int | None = None) -> int: ...
+
+
+class Script:
+    """What happens to a run from outside, and when."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[float, int, Callable[[], object]]] = []
+
+    def at(self, second: float | None, action: Callable[[], object]) -> None:
+        """Do this at a second; None: never. What is due at one moment is done in the order of these calls."""
+        if second is not None:
+            self._entries.append((second, len(self._entries), action))
+
+    def play(self, run: Run, until: float | None) -> int:
+        """Run with everything in between, to the end; the time (ns) it is then."""
+        for second, _, action in sorted(self._entries, key=lambda entry: entry[:2]):
+            if until is not None and second > until:
+                break
+            run.run(max(run.now, int(second * NS)))
+            action()
+        return run.run(None if until is None else max(run.now, int(until * NS)))
+
+
 def simulate(
     workload: Workload,
     consumers: Sequence[SimulatedConsumer],
@@ -228,30 +261,27 @@ def simulate(
         )
         names[ids[each.name]] = each.name
 
-    number = count()
-    # What happens when: (second, order, action)
-    script: list[tuple[float, int, Any]] = []
+    def slow(name: str, factor: float) -> None:
+        run.set_factor(ids[name], factor)
+
+    def kill(name: str) -> None:
+        run.kill(ids[name])
+
+    def remove(name: str, *, lost: bool = False) -> None:
+        run.remove_consumer(ids[name], lost=lost)
+
+    script = Script()
     for each in consumers:
         if each.joins_at <= 0:
             join(each)
         else:
-            script.append((each.joins_at, next(number), lambda each=each: join(each)))
+            script.at(each.joins_at, partial(join, each))
         for at, factor in each.slows:
-            script.append((at, next(number), lambda each=each, factor=factor: run.set_factor(ids[each.name], factor)))
-        if each.dies_at is not None:
-            script.append((each.dies_at, next(number), lambda each=each: run.kill(ids[each.name])))
-        if each.leaves_at is not None:
-            script.append((each.leaves_at, next(number), lambda each=each: run.remove_consumer(ids[each.name])))
-        if each.breaks_at is not None:
-            script.append(
-                (each.breaks_at, next(number), lambda each=each: run.remove_consumer(ids[each.name], lost=True))
-            )
-    for at, _, action in sorted(script, key=lambda entry: entry[:2]):
-        if until is not None and at > until:
-            break
-        run.run(max(run.now, int(at * NS)))
-        action()
-    end = run.run(None if until is None else max(run.now, int(until * NS)))
+            script.at(at, partial(slow, each.name, factor))
+        script.at(each.dies_at, partial(kill, each.name))
+        script.at(each.leaves_at, partial(remove, each.name))
+        script.at(each.breaks_at, partial(remove, each.name, lost=True))
+    end = script.play(run, until)
     expired = sum(1 for entry in queue.take_removed() if entry[1] == "expired")
     work = {names[each]: (busy / NS, finished) for each, (busy, finished) in run.utilisation().items()}
     return Simulation(
@@ -274,15 +304,24 @@ class Variant:
         more = tuple(replace(first, name=f"{first.name}-{n + 1}") for n in range(copies))
         return replace(self, consumers=more + self.consumers[1:])
 
+    def play(self, workload: Workload, until: float | None = None) -> Simulation:
+        """The workload under this variant."""
+        return simulate(workload, self.consumers, self.policy, until=until)
+
+
+class Playable(Protocol):
+    """A variant: of a queue, or of a group (GroupVariant)."""
+
+    @property
+    def name(self) -> str: ...
+    def play(self, workload: Workload, until: float | None = None) -> Simulation: ...
+
 
 def compare(
-    workload: Workload, variants: Sequence[Variant], *, until: float | None = None
+    workload: Workload, variants: Sequence[Playable], *, until: float | None = None
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` of the same messages under each variant."""
-    return {
-        variant.name: simulate(workload, variant.consumers, variant.policy, until=until).summary()
-        for variant in variants
-    }
+    return {variant.name: variant.play(workload, until).summary() for variant in variants}
 
 
 __all__ = ["SimulatedConsumer", "Simulation", "Variant", "Workload", "compare", "draw", "simulate"]

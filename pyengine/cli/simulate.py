@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import scenario
+from pyengine.backlog.group_simulation import GroupSimulation
 from pyengine.backlog.scenario import Scenario
-from pyengine.backlog.simulate import Simulation, simulate
+from pyengine.backlog.simulate import Simulation
 
 POINTS = 200
 
@@ -27,7 +28,7 @@ def ask(file: str) -> tuple[Scenario, dict[str, Simulation]]:
     played: dict[str, Simulation] = {}
     with _progress(len(asked.variants)) as advance:
         for variant in asked.variants:
-            played[variant.name] = simulate(asked.workload, variant.consumers, variant.policy, until=asked.until)
+            played[variant.name] = variant.play(asked.workload, asked.until)
             advance()
     return asked, played
 
@@ -82,9 +83,23 @@ def show(asked: Scenario, played: dict[str, Simulation], console: Console) -> No
         if found.held:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())
             console.print(Text(f"{name}: held at the end: {reasons}", "red"))
+        if isinstance(found, GroupSimulation):
+            for line in _group_lines(found):
+                console.print(Text(f"{name}: {line}", "yellow"))
         idle = [each for each, (work, _) in found.work.items() if not work]
         if idle:
             console.print(Text(f"{name}: never worked: {', '.join(idle[:8])}", "yellow"))
+
+
+def _group_lines(found: GroupSimulation) -> Iterator[str]:
+    """Pulls that were held back and by which limit; what was delivered again or given up."""
+    for client, holds in found.flow_control.items():
+        said = ", ".join(f"{times:,} by {limit}" for limit, times in holds.items() if times)
+        if said:
+            yield f"flow control of {client}: pulls held back {said}"
+    again = int(np.maximum(found.deliveries - 1, 0).sum())
+    if again or found.dead_letters:
+        yield f"{again:,} deliveries again, {len(found.dead_letters):,} dead letters"
 
 
 def _seconds(value: float | None) -> str:

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.simulate import Variant, Workload, simulate
+from pyengine.backlog.simulate import Playable, Workload
 from pyengine.errors import InvalidTopologyError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    session: SparkSession, workload: Workload, variants: Sequence[Variant], *, until: float | None = None
+    session: SparkSession, workload: Workload, variants: Sequence[Playable], *, until: float | None = None
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` as ``pyengine.backlog.simulate.compare`` gives it, the variants spread over the cluster.
 
@@ -37,7 +37,7 @@ def sweep(
             messages, every, end = pickle.loads(shipped)
             for batch in batches:
                 numbers = batch.column(0).to_pylist()
-                found = (simulate(messages, every[n].consumers, every[n].policy, until=end).summary() for n in numbers)
+                found = (every[n].play(messages, end).summary() for n in numbers)
                 yield pyarrow.RecordBatch.from_pydict(
                     {"number": pyarrow.array(numbers, pyarrow.int64()), "summary": [json.dumps(each) for each in found]}
                 )

@@ -1,0 +1,173 @@
+"""What if, for a RocketMQ consumer group: pulling, flow control, threads, retries and rebalances under virtual time.
+
+Nothing here decides: the rules are the push consumer's own (engine rooms process_queue, pull, consume_concurrently,
+rebalance, delay) and its allocation strategies. Times are seconds at this door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pyengine._engine.consume_lag import delay
+from pyengine._engine.pull_run import PullRun
+from pyengine.backlog.simulate import NS, Script, Simulation, Workload
+from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
+
+BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedClient:
+    """A push consumer that consumes concurrently, in clustering. Times are seconds from the start.
+
+    threads: consumeThreadMin. The parameters have RocketMQ's names, defaults and units. factor: its work takes so many
+    times as long. joins_at 0: it was there before. leaves_at (shuts down), dies_at (stays connected, its listeners
+    return no more), breaks_at (killed: offsets not yet written are lost). slows: (at, factor).
+    """
+
+    name: str
+    threads: int = 20
+    pull_batch_size: int = 32
+    pull_interval: int = 0
+    consume_message_batch_max_size: int = 1
+    pull_threshold_for_queue: int = 1000
+    pull_threshold_size_for_queue: int = 100
+    consume_concurrently_max_span: int = 2000
+    pull_threshold_for_topic: int = -1
+    pull_threshold_size_for_topic: int = -1
+    max_reconsume_times: int = -1
+    consume_timeout: int = 15
+    factor: float = 1.0
+    joins_at: float = 0.0
+    leaves_at: float | None = None
+    dies_at: float | None = None
+    breaks_at: float | None = None
+    slows: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the core's client takes."""
+        names = ("threads", "pull_batch_size", "pull_interval", "consume_message_batch_max_size",
+                 "pull_threshold_for_queue", "pull_threshold_size_for_queue", "consume_concurrently_max_span",
+                 "pull_threshold_for_topic", "pull_threshold_size_for_topic", "max_reconsume_times", "consume_timeout",
+                 "factor")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSimulation(Simulation):
+    """What happened. flow_control: client -> how many pulls each limit held back. queues: label -> (end offset,
+    committed offset). dead_letters: rows. rebalances: (second, client, queues it has then) where that changed."""
+
+    flow_control: dict[str, dict[str, int]] = field(default_factory=dict)
+    queues: dict[str, tuple[int, int]] = field(default_factory=dict)
+    dead_letters: tuple[int, ...] = ()
+    rebalances: tuple[tuple[float, str, int], ...] = ()
+
+    def summary(self) -> dict[str, Any]:
+        """As of a queue, and flow control, the Delay of each queue at the end, dead letters and rebalances."""
+        return super().summary() | {
+            "flow_control": self.flow_control,
+            "queues": {name: {"end": end, "committed": at, "delay": delay(end, at)}
+                       for name, (end, at) in self.queues.items()},
+            "dead_letters": len(self.dead_letters),
+            "rebalances": len(self.rebalances),
+        }  # fmt: skip
+
+
+def simulate_group(
+    workload: Workload,
+    clients: Sequence[SimulatedClient],
+    *,
+    queues: int = 4,
+    strategy: str | Strategy = "AVG",
+    round_trip: float = 0.001,
+    until: float | None = None,
+) -> GroupSimulation:
+    """Run one group on one topic. queues: of the topic. round_trip: seconds from a pull to its answer.
+
+    The messages' queues are ``workload.queues``, or taken in turn. until: seconds; None: until every message is
+    finished or a dead letter, or nobody is left to finish one. Raises AllocationError, InvalidMessageError.
+    """
+    chosen = named_strategy(strategy)
+    topic = [MessageQueue("topic", BROKER, number) for number in range(queues)]
+    retry = [MessageQueue("%RETRY%group", BROKER, 0)]
+    plans: dict[tuple[str, tuple[str, ...], bool], list[MessageQueue]] = {}
+
+    def allocate(name: str, names: list[str], of_retry: bool) -> list[MessageQueue]:
+        key = (name, tuple(names), of_retry)
+        if key not in plans:
+            every = sort_queues(retry if of_retry else topic)
+            plans[key] = chosen.allocate("group", name, every, sort_client_ids(names))
+        return plans[key]
+
+    rows = len(workload)
+    run = PullRun(
+        "group",
+        topic + retry,
+        allocate,
+        workload.arrivals,
+        workload.services,
+        np.arange(rows, dtype=np.int32) % queues if workload.queues is None else workload.queues,
+        failures=workload.failures,
+        sizes=workload.sizes,
+        round_trip=int(round_trip * NS),
+    )
+    script = Script()
+    for each in clients:
+        if each.joins_at <= 0:
+            run.join(each.name, at_once=True, **each.parameters)
+        else:
+            script.at(each.joins_at, partial(run.join, each.name, **each.parameters))
+        for at, factor in each.slows:
+            script.at(at, partial(run.set_factor, each.name, factor))
+        script.at(each.dies_at, partial(run.kill, each.name))
+        script.at(each.leaves_at, partial(run.leave, each.name))
+        script.at(each.breaks_at, partial(run.leave, each.name, lost=True))
+    run.settle()
+    end = script.play(run, until)
+    left = rows - int((run.finished >= 0).sum()) - len(run.dead)
+    seen = run.members_seen()
+    nobody = np.full(rows, -1, np.int64)
+    return GroupSimulation(
+        workload, dict(enumerate(name for name, *_ in seen)), end, nobody, nobody, run.started, run.finished,
+        run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in seen},
+        {"not_consumed": left} if left else {}, 0,
+        flow_control={name: {"count": count, "size": size, "span": span} for name, _, _, count, size, span in seen},
+        queues={f"{queue.topic}/{queue.queue_id}": (last, at) for queue, last, at in run.offsets()},
+        dead_letters=tuple(run.dead),
+        rebalances=tuple((at / NS, name, count) for at, name, count in run.moments),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVariant:
+    """One answer to "what if" for a group: clients, queues and an allocation strategy, under a name."""
+
+    name: str
+    clients: tuple[SimulatedClient, ...]
+    queues: int = 4
+    strategy: str | Strategy = "AVG"
+    round_trip: float = 0.001
+
+    def with_clients(self, copies: int) -> GroupVariant:
+        """The first client so many times, the others as they are."""
+        first = self.clients[0]
+        more = tuple(replace(first, name=f"{first.name}-{number + 1}") for number in range(copies))
+        return replace(self, clients=more + self.clients[1:])
+
+    def play(self, workload: Workload, until: float | None = None) -> GroupSimulation:
+        """The workload under this variant."""
+        return simulate_group(
+            workload,
+            self.clients,
+            queues=self.queues,
+            strategy=self.strategy,
+            round_trip=self.round_trip,
+            until=until,
+        )

@@ -1,0 +1,204 @@
+"""A RocketMQ group under virtual time: queueing theory, allocation, flow control, retries, and the pinned offset."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pyengine._engine.pull_run import PullRun
+from pyengine.backlog import scenario
+from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
+from pyengine.backlog.simulate import NS, Workload, compare
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.rocketmq.allocation import MessageQueue
+
+MINUTE = 60 * NS
+
+
+def erlang_c(servers: int, load: float) -> float:
+    """The share of messages that wait in M/M/c; load: arrivals x service."""
+    terms = [load**k / math.factorial(k) for k in range(servers)]
+    last = load**servers / math.factorial(servers) * servers / (servers - load)
+    return last / (sum(terms) + last)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_mean_delay_is_that_of_theory(threads: int) -> None:
+    """One client whose threads are shared by all its queues is M/M/c if pulling takes no time and nothing is held."""
+    service, load = 0.01, 0.7
+    rate = load * threads / service
+    want = erlang_c(threads, load * threads) / (threads / service - rate)
+    client = SimulatedClient("c", threads=threads, pull_threshold_for_queue=65535, consume_concurrently_max_span=65535)
+    means = [
+        simulate_group(Workload.from_rate(rate, service, 6000, seed=seed), (client,), round_trip=0).delays[500:].mean()
+        for seed in range(8)
+    ]
+    error = np.std(means, ddof=1) / math.sqrt(len(means))
+    assert abs(np.mean(means) - want) < 3.5 * error
+
+
+@pytest.mark.parametrize(("clients", "owned"), [(2, {2}), (3, {1, 2}), (5, {0, 1})])
+def test_four_queues_and_two_three_five_clients(clients: int, owned: set[int]) -> None:
+    one = SimulatedClient("c", threads=1, pull_threshold_for_queue=10)
+    workload = Workload.from_rate(300, 0.01, 1500, seed=1)
+    found = GroupVariant("v", (one,)).with_clients(clients).play(workload)
+    assert {count - (name == "c-1") for _, name, count in found.rebalances} | (
+        {0} if len(found.rebalances) < clients else set()
+    ) == owned
+    working = [name for name, (_, finished) in found.work.items() if finished]
+    assert len(working) == min(clients, 4)
+    summary = found.summary()
+    assert summary["finished"] == 1500
+    assert summary["load_max"] <= min(clients, 4)
+    assert {name: each["committed"] for name, each in summary["queues"].items()} == {
+        **{f"topic/{number}": 375 for number in range(4)}, "%RETRY%group/0": -1,
+    }  # fmt: skip
+
+
+def test_a_client_that_comes_or_goes_is_noticed_after_the_real_delays() -> None:
+    """A joining client is told at once; no rebalance within a second of its start; its first pull is 500 ms later."""
+    workload = Workload.from_rate(100, 0.001, 3000, arrivals="constant", services="constant")
+    clients = (SimulatedClient("a"), SimulatedClient("b", joins_at=10.0, leaves_at=20.0))
+    found = simulate_group(workload, clients, queues=2)
+    assert [(round(at, 3), name, count) for at, name, count in found.rebalances] == [
+        (0.0, "a", 3), (10.0, "a", 2), (11.0, "b", 1), (20.0, "a", 3),
+    ]  # fmt: skip
+    waits = found.delays[(workload.arrivals > 10 * NS) & (workload.arrivals < 12 * NS)]
+    assert 1.4 < waits.max() < 1.51
+
+
+def pinned(minutes: float, rate: float = 200, **parameters: int) -> tuple[Workload, SimulatedClient]:
+    """One message of queue 0 whose listener returns after so many minutes, among fast ones."""
+    workload = Workload.from_rate(rate, 0.001, 12_000, arrivals="constant", services="constant", seed=1)
+    services = workload.services.copy()
+    services[100] = int(minutes * MINUTE)
+    return replace(workload, services=services), SimulatedClient("c", **parameters)  # type: ignore[arg-type]
+
+
+def test_a_call_without_timeout_pins_the_offset_and_the_span_holds_pulls_back() -> None:
+    """The span counts what is cached: the pull goes on whenever all but the pinned message are done."""
+    workload, client = pinned(60)
+    found = simulate_group(workload, (client,), queues=1, until=60.0)
+    summary = found.summary()
+    at = summary["queues"]["topic/0"]
+    assert at["committed"] == 100
+    assert summary["flow_control"]["c"] == {"count": 0, "size": 0, "span": summary["flow_control"]["c"]["span"]}
+    assert summary["flow_control"]["c"]["span"] > 100
+    assert 11_900 < summary["finished"] < 12_000
+    assert at["delay"] == 12_000 - 100
+
+
+def test_a_message_that_times_out_goes_back_and_the_offset_moves() -> None:
+    workload, client = pinned(60, 50, consume_timeout=1)
+    early = simulate_group(workload, (client,), queues=1, until=119.0)
+    assert early.summary()["queues"]["topic/0"]["committed"] == 100  # cleaned at 60 s, 120 s ...
+    found = simulate_group(workload, (client,), queues=1, until=300.0)
+    assert found.summary()["queues"]["topic/0"]["committed"] == 12_000
+    assert found.deliveries[100] == 3  # it stands in the retry queue as well, and times out there again
+    assert found.summary()["finished"] == 11_999
+
+
+def test_failures_come_back_after_their_levels_and_end_as_dead_letters() -> None:
+    workload = Workload.from_rate(10, 0.001, 10, arrivals="constant", services="constant")
+    failing = replace(workload, failures=np.array([2, 99] + [0] * 8, np.int32))
+    found = simulate_group(failing, (SimulatedClient("c", max_reconsume_times=3),), round_trip=0)
+    assert found.deliveries.tolist() == [3, 4] + [1] * 8
+    assert found.dead_letters == (1,)
+    assert (found.finished[0] - found.workload.arrivals[0]) / NS == pytest.approx(10 + 30, abs=0.1)
+    assert found.summary()["dead_letters"] == 1
+    assert found.held == {}
+
+
+def test_size_and_topic_thresholds_hold_pulls_back() -> None:
+    workload = replace(Workload.from_rate(1000, 0.02, 2000, seed=1), sizes=np.full(2000, 1 << 20, np.int64))
+    client = SimulatedClient("c", threads=2, pull_threshold_size_for_queue=10)
+    found = simulate_group(workload, (client,), queues=1, until=2.0)
+    assert found.flow_control["c"]["size"] > 0
+    assert found.flow_control["c"]["count"] == 0
+    shared = simulate_group(
+        workload, (SimulatedClient("c", threads=2, pull_threshold_for_topic=20),), queues=1, until=2
+    )
+    assert shared.flow_control["c"]["count"] > 0
+
+
+def test_a_killed_client_s_unwritten_offsets_are_consumed_again_a_closed_one_s_are_not() -> None:
+    workload = Workload.from_rate(500, 0.001, 5000, seed=3)
+    stays = SimulatedClient("a")
+    closed = simulate_group(workload, (stays, SimulatedClient("b", leaves_at=4.0)), queues=2)
+    killed = simulate_group(workload, (stays, SimulatedClient("b", breaks_at=4.0)), queues=2)
+    dead = simulate_group(workload, (stays, SimulatedClient("b", dies_at=4.0)), queues=2)
+    assert closed.summary()["finished"] == killed.summary()["finished"] == 5000
+    assert closed.summary()["redelivered"] <= killed.summary()["redelivered"] < 100
+    assert dead.held["not_consumed"] > 1000
+
+
+def test_invariants_hold_at_every_moment() -> None:
+    workload = Workload.from_rate(400, 0.02, 1200, services="lognormal", seed=5)
+    topic = [MessageQueue("t", "b", number) for number in range(3)]
+    retry = MessageQueue("%RETRY%g", "b", 0)
+
+    def allocate(name: str, names: list[str], of_retry: bool) -> list[MessageQueue]:
+        mine = sorted(names).index(name)
+        return ([retry] if mine == 0 else []) if of_retry else topic[mine :: len(names)]
+
+    run = PullRun("g", [*topic, retry], allocate, workload.arrivals, workload.services,
+                  np.arange(1200, dtype=np.int32) % 3, failures=np.arange(1200, dtype=np.int32) % 7 // 6)  # fmt: skip
+    run.join("a", at_once=True, threads=3, pull_threshold_for_queue=20)
+    run.settle()
+    for step in range(1, 400):
+        if step == 50:
+            run.join("b", threads=4)
+        if step == 150:
+            run.set_factor("a", 3.0)
+        if step == 200:
+            run.leave("a", lost=True)
+        run.run(step * NS // 10)
+        run._check()
+    assert (run.finished >= 0).all()
+    with pytest.raises(IllegalStateError, match="'a' is not here"):
+        run.kill("a")
+    with pytest.raises(ValueError, match="time does not go back"):
+        run.run(0)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(run)
+    with pytest.raises(InvalidMessageError, match="there are 3 queues"):
+        PullRun("g", [*topic, retry], allocate, [1], [1], [3])
+
+
+SCENARIO = """
+[workload]
+rate = 200
+service = 0.01
+messages = 2000
+failing = 0.01
+size = 100
+[[variant]]
+name = "two"
+queues = 4
+[[variant.client]]
+name = "c"
+copies = 2
+threads = 2
+slows_at = { 5 = 2.0 }
+[[variant]]
+name = "circle"
+strategy = "AVG_BY_CIRCLE"
+[[variant.client]]
+name = "c"
+threads = 4
+pull_threshold_for_queue = 10
+"""
+
+
+def test_a_scenario_of_groups() -> None:
+    asked = scenario.parse(SCENARIO)
+    found = compare(asked.workload, asked.variants)
+    assert found["two"]["consumers"].keys() == {"c-1", "c-2"}
+    assert found["two"]["finished"] == 2000
+    assert found["circle"]["redelivered"] > 0
+    with pytest.raises(InvalidTopologyError, match="strategy"):
+        scenario.parse(SCENARIO.replace("AVG_BY_CIRCLE", "AVG_BY_CIRCEL"))
