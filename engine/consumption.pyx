@@ -404,14 +404,16 @@ cdef class Consumption:
         for dispatch in reversed(dispatches):
             self.waiting.enqueue_first(dispatch)
         if self.listening:
-            self.redispatch()
+            self.redispatch(not self.session.asynchronous)
         if self.started:
             self.waiting.start()
 
-    cdef int redispatch(self) except -1:
-        """Hand what waits to the session again, in front of everything."""
+    cdef int redispatch(self, bint at_once) except -1:
+        """Hand what waits to the session again, in front of everything: the last one first. at_once: a session without
+        a thread delivers each before it is handed the next one, so that the last one comes first."""
         cdef MessageDispatch dispatch
-        for dispatch in reversed(self.waiting.remove_all()):
+        cdef list waiting = self.waiting.remove_all()
+        for dispatch in waiting if at_once else reversed(waiting):
             self.session.queue.enqueue_first(dispatch)
         return 0
 
@@ -425,7 +427,7 @@ cdef class Consumption:
         self.session.listeners += <int>listening - <int>self.listening
         self.listening = listening
         if listening:
-            self.redispatch()
+            self.redispatch(False)
 
     def start(self):
         """Messages may be taken."""

@@ -72,14 +72,27 @@ cdef class DurableSubscription(Subscription):
         return -1
 
     cdef Cursor choose_cursor(self):
-        cdef Cursor cursor, found = None
-        for cursor in self.cursors:
-            if self.next_of(cursor) >= 0:
-                found = cursor
-                break
-        if len(self.cursors) > 1:
-            self.cursors.append(self.cursors.pop(0))
-        return found
+        # The one that is served is served until it is empty; each look for another one turns the list.
+        cdef Cursor cursor
+        self.forget_drained()
+        if self.current is None:
+            for cursor in self.cursors:
+                if self.next_of(cursor) >= 0:
+                    self.current = cursor
+                    break
+            if len(self.cursors) > 1:
+                self.cursors.append(self.cursors.pop(0))
+        return self.current
+
+    cdef int serve_null(self) except -1:
+        # The null dispatch is looked for as a message is.
+        self.choose_cursor()
+        return 0
+
+    cdef int forget_drained(self) except -1:
+        if self.current is not None and self.next_of(self.current) < 0:
+            self.current = None
+        return 0
 
     cdef bint full(self) noexcept:
         return not self.active or Subscription.full(self)
@@ -176,7 +189,7 @@ cdef class DurableSubscription(Subscription):
     cdef int dispatch_waiting(self, int64_t now) except -1:
         cdef int64_t room, count = 0
         cdef int32_t reference, message
-        cdef Cursor cursor = None
+        cdef Cursor cursor
         if not self.active:
             return 0
         room = self.extension if self.prefetch == 0 else self.prefetch + self.extension - self.in_flight
@@ -186,8 +199,7 @@ cdef class DurableSubscription(Subscription):
             return 0
         self.slow = False
         while count < room and not self.full():
-            if cursor is None or self.next_of(cursor) < 0:
-                cursor = self.choose_cursor()
+            cursor = self.choose_cursor()
             reference = -1 if cursor is None else self.next_of(cursor)
             if reference < 0:
                 break
@@ -201,7 +213,7 @@ cdef class DurableSubscription(Subscription):
             else:
                 self.hand_out(reference)
                 count += 1
-        return 0
+        return self.forget_drained()
 
     cdef int expire(self, int32_t message) except -1:
         if not self.ledger.at[message].persistent:
@@ -363,6 +375,8 @@ cdef class DurableSubscription(Subscription):
             if cursor.topic == topic:
                 self.empty(cursor)
                 self.cursors.remove(cursor)
+                if cursor is self.current:
+                    self.current = None
         return 0
 
     cdef int give_up(self) except -1:

@@ -5,7 +5,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
 from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
-from pyengine._engine.queue cimport INDIVIDUAL, POISON, STANDARD, Queue
+from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
 from pyengine._engine.pending cimport IN_FLIGHT
 from pyengine._engine.rounds cimport Handout
 
@@ -138,9 +138,11 @@ cdef class RegionQueue(Queue):
         cdef object last = subscription.held.get(ack.last_message_id)
         cdef object first = None
         cdef list messages, gone = []
-        if ack.first_message_id is not None:
+        # Where the last message alone counts, the first may be acknowledged already.
+        cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
+        if ranged:
             first = subscription.held.get(ack.first_message_id)
-        if last is None or (first is None and ack.first_message_id is not None):
+        if last is None or (ranged and first is None):
             missing = ack.last_message_id if last is None else ack.first_message_id
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
                            f"(kind {ack.kind})")

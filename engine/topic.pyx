@@ -489,6 +489,7 @@ cdef class TopicRegion(Region):
             it.extension = quantity
             it.dispatch_waiting(now)
             if timeout == -1 and it.handed_out == it.pull_mark:
+                it.serve_null()
                 self.deliver_nothing(it.id)
                 it.extension = 0
         return self.take()
@@ -502,6 +503,7 @@ cdef class TopicRegion(Region):
         cdef Subscription it = self.subscription_at(subscription)
         self.open()
         if it.prefetch == 0 and it.handed_out == mark:
+            it.serve_null()
             self.deliver_nothing(it.id)
             it.extension = 0
         return self.take()

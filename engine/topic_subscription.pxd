@@ -63,6 +63,7 @@ cdef class Subscription:
                          list deferred, int64_t now) except -1
     cdef int commit(self, tuple deferred, int64_t now) except -1
     cdef int roll_back(self, tuple deferred, int64_t now) except -1
+    cdef int serve_null(self) except -1
     cdef int leave(self, int32_t topic) except -1        # give up what came through a topic
     cdef int give_up(self) except -1                     # everything
     cdef int evict(self, int64_t now) except -1

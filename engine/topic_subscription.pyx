@@ -260,6 +260,9 @@ cdef class Subscription:
         self.contract(deferred[4])
         return 0
 
+    cdef int serve_null(self) except -1:
+        return 0
+
     cdef int leave(self, int32_t topic) except -1:
         # What was dispatched from the topic is no longer in flight; what waits stays until the subscription closes.
         cdef int32_t reference = self.dispatched.first, after, message

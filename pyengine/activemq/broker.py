@@ -393,8 +393,31 @@ class Broker(Administration):
                 raise JMSError(f"pull: there is no subscription {pull.consumer_id!r}")
             if subscription.topic is not None:
                 self.topics.pull(subscription, pull)
-            for queue in list(subscription.queues):
+            elif subscription.spread:
+                self._pull_several(subscription, pull)
+            for queue in () if subscription.spread else list(subscription.queues):
                 queue.pull(subscription, pull)
+
+    def _pull_several(self, subscription: Subscription, pull: MessagePull) -> None:
+        """One message of any of its queues, or the null dispatch when the time is over."""
+        if subscription.prefetch:
+            return
+        before = subscription.handed_out
+        subscription.extend(1)
+        for queue in list(subscription.queues):
+            queue.offer(subscription)
+            if subscription.handed_out != before:
+                return
+
+        def end() -> None:
+            if subscription.info.consumer_id in self._subscriptions and subscription.handed_out == before:
+                subscription.extend(0)
+                subscription.dispatch(self.outbox, None, None, 0)
+
+        if pull.timeout < 0:
+            end()
+        elif pull.timeout > 0:
+            self.call_at(self.clock.now() + pull.timeout, end)
 
     # Transactions
 

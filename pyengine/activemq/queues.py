@@ -114,6 +114,7 @@ class QueueDestination:
         self.subscriptions[number] = subscription
         if subscription.spread:
             self._spread.append(subscription)
+            self.core.share_credit(number, 0, subscription.extension)
         self.run()
         if self.watch is not None:
             self.watch.plan()
@@ -293,6 +294,14 @@ class QueueDestination:
             self._pulls[consumer] = self.broker.call_at(now + pull.timeout, lambda: self._pull_timeout(subscription))
         self.run(now)
 
+    def offer(self, subscription: Subscription) -> None:
+        """A consumer of several queues with prefetch 0 asks each of them in turn: one round, at once."""
+        now = self.broker.clock.now()
+        self._top_up(self._pages)
+        self._share()
+        self._post(self.core.pull(subscription.queues[self], now=now))
+        self._share()
+
     def _pull_timeout(self, subscription: Subscription) -> None:
         number = subscription.queues.get(self)
         if number is None:
@@ -347,16 +356,7 @@ class QueueDestination:
     def _share(self) -> None:
         """Tell the core what subscriptions of several queues hold in the others."""
         for subscription in self._spread:
-            own_number = subscription.queues.get(self)
-            if own_number is None:
-                continue
-            held = extension = 0
-            for queue, number in subscription.queues.items():
-                credit = queue.core.credit(number)
-                held += credit[0]
-                extension = max(extension, credit[2])
-            own = self.core.credit(own_number)
-            self.core.share_credit(own_number, held - own[0], extension)
+            subscription.share()
 
     def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""

@@ -436,6 +436,7 @@ class Session:
                 self.changed.notify_all()
         if offer is LISTEN:
             self._deliver(dispatch)
+            self.wake_up()
         elif offer is QUEUED:
             self.wake_up()
         else:

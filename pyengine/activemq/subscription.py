@@ -37,7 +37,8 @@ class Subscription(PrefetchSubscription):
 
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
     queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it may
-    consume several destinations, with one prefetch for all.
+    consume several destinations, with one prefetch for all, and one prefetch extension: every
+    queue has the same, and where one differs, it changed last.
     """
 
     info: ConsumerInfo
@@ -49,6 +50,7 @@ class Subscription(PrefetchSubscription):
     queues: dict[QueueDestination, int] = field(default_factory=dict)
     topic: int | None = None
     acknowledged: dict[str, int] = field(default_factory=dict)
+    extension: int = 0
     spread: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +62,25 @@ class Subscription(PrefetchSubscription):
     def covers(self, destination: Destination) -> bool:
         """True if it consumes ``destination``."""
         return any(pattern.matches(destination) for pattern in self.patterns)
+
+    def share(self) -> None:
+        """Tell every queue what the others hold, and the prefetch extension."""
+        credit = [(queue, number, *queue.core.credit(number)) for queue, number in self.queues.items()]
+        total = sum(held for _, _, held, _, _ in credit)
+        self.extension = next((changed for *_, changed in credit if changed != self.extension), self.extension)
+        for queue, number, held, _, _ in credit:
+            queue.core.share_credit(number, total - held, self.extension)
+
+    def extend(self, extension: int) -> None:
+        """Set the prefetch extension of every queue."""
+        self.extension = extension
+        for queue, number in self.queues.items():
+            queue.core.share_credit(number, queue.core.credit(number)[1], extension)
+
+    @property
+    def handed_out(self) -> int:
+        """How many messages its queues gave it."""
+        return sum(queue.core.counters_of(number)["dispatched"] for queue, number in self.queues.items())
 
     def dispatch(
         self, outbox: Outbox, destination: Destination | None, message: Message | None, redeliveries: int

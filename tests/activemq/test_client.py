@@ -465,6 +465,60 @@ def test_consumers_that_leave_together_get_nothing_while_they_go(connect, broker
     assert (view.dispatch_count - before, view.queue_size, view.in_flight_count) == (0, 1, 0)
 
 
+def test_a_consumer_of_several_queues_without_prefetch_asks_once(connect, broker):
+    session = connect("jms.dispatchAsync=false").create_session()
+    consumer = session.create_consumer("q.*?consumer.prefetchSize=0")
+    assert consumer.receive(0.1) is None
+    producer = session.create_producer()
+    for name in ("q.1", "q.2"):
+        session.create_consumer(name).close()
+    assert consumer.receive(0.1) is None
+    producer.send(Message(body="x"), "q.2")
+    producer.send(Message(body="y"), "q.1")
+    assert [broker.view(parse_destination(name)[0]).dispatch_count for name in ("q.1", "q.2")] == [0, 0]
+    assert sorted(bodies(consumer)) == ["x", "y"]
+
+
+def test_the_window_widens_though_the_first_message_is_acknowledged(connect, broker):
+    session = connect("jms.dispatchAsync=false").create_session(activemq.INDIVIDUAL_ACKNOWLEDGE)
+    consumer = session.create_consumer("q?consumer.prefetchSize=5")
+    producer = session.create_producer("q")
+    for number in range(8):
+        producer.send(Message(body=str(number)))
+    first, _ = consumer.receive(0.1), consumer.receive(0.1)
+    first.acknowledge()
+    assert consumer.receive(0.1).body == "2"
+    assert broker.subscriptions()[0].dispatched_queue_size == 7
+
+
+def test_a_session_without_a_thread_gives_a_failing_listener_its_message_again(connect):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
+    session = connect(f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}").create_session()
+    seen = []
+
+    def on_message(message):
+        seen.append(message.delivery_count)
+        if len(seen) < 3:
+            raise RuntimeError("as the test says")
+
+    session.create_consumer("q", listener=on_message)
+    session.create_producer("q").send(Message(body="x"))
+    assert seen == [1, 2, 3]
+
+
+def test_a_session_without_a_thread_redelivers_the_last_message_first(connect):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
+    options = f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}"
+    session = connect(options).create_session(activemq.CLIENT_ACKNOWLEDGE)
+    seen = []
+    session.create_consumer("q", listener=lambda message: seen.append(message.body))
+    producer = session.create_producer("q")
+    for body in "ab":
+        producer.send(Message(body=body))
+    session.recover()
+    assert seen == ["a", "b", "b", "a"]
+
+
 def test_the_producers_are_counted(connect, broker):
     session = connect().create_session()
     session.create_consumer("q")

@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 from pyengine import Message, activemq
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, MessageDispatch
 from pyengine.activemq.events import ConsumerAborted, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
+from pyengine.activemq.session import destination_of
 from pyengine.clock import ManualClock
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,
@@ -156,6 +157,7 @@ class Replay:
     def __init__(self, case: dict[str, Any]) -> None:
         self.topic = case.get("dest") == "topic"
         self.kind = "topic" if self.topic else "queue"
+        self.quiet = case.get("quiet", QUIET)
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
         policies = [policy_of(case.get("policy") or {}, self.topic)]
@@ -210,6 +212,8 @@ class Replay:
             redelivery = {"initialRedeliveryDelay": 20, "redeliveryDelay": 20, **options.pop("redelivery", {})}
             texts = {f"jms.redeliveryPolicy.{key}": value for key, value in redelivery.items()}
             texts |= {f"jms.{key}": value for key, value in options.items()} | {"jms.dispatchAsync": False}
+            if self.quiet == 0:
+                texts["jms.alwaysSessionAsync"] = False
             factory = activemq.ConnectionFactory(
                 f"vm://localhost?{urlencode({key: str(value).lower() for key, value in texts.items()})}",
                 broker=self.watched,
@@ -263,7 +267,7 @@ class Replay:
         producer = self.producers.get(name)
         if producer is None or self.connections[name].closed:
             producer = self.producers[name] = self.connection(name, {}, None).create_session().create_producer()
-        (where,) = parse_destination(step.get("to", self.main), self.kind)
+        where = destination_of(step.get("to", self.main), self.kind)
         for n in range(step["n"], step["n"] + step.get("count", 1)):
             message = Message({"n": n}, body=step.get("text"), group_id=step.get("group"))
             message.group_sequence = step.get("seq", 0)
@@ -331,6 +335,9 @@ class Replay:
             return self.connections[step["conn"]]
         return self.clients[step["name"]].session.connection
 
+    def step_unsubscribe(self, step: Step) -> None:
+        self.connection(step["conn"], {}, step["conn"]).create_session().unsubscribe(step["durable"])
+
     def step_browse(self, step: Step) -> list[int]:
         return self.browse(step.get("dest", self.main), step.get("selector"))
 
@@ -345,7 +352,7 @@ class Replay:
     def settle(self) -> None:
         """Let the time pass in which the recording waited for the step's events."""
         quiet = 0
-        while quiet < QUIET:
+        while quiet < self.quiet:
             before = self.events
             self.clock.advance(TICK)
             quiet = quiet + TICK if self.events == before else 0
@@ -378,7 +385,11 @@ class Replay:
         """What is left, in the form and for the parts that were recorded."""
         found: dict[str, Any] = {"totals": {name: list(numbers) for name, numbers in self.totals.items()}}
         live = {client.consumer.consumer_id: name for name, client in self.clients.items()}
-        views = {live[view.consumer_id]: view for view in self.broker.subscriptions() if view.consumer_id in live}
+        views = {
+            live[view.consumer_id]: view
+            for view in self.broker.subscriptions()
+            if view.consumer_id in live and view.active
+        }
         if "queueSize" in wanted:
             queue = Destination(self.main)
             view = self.broker.view(queue) if queue in self.broker.destinations() else None

@@ -22,7 +22,7 @@ JVM_LIFE = 500
 class Campaign:
     """counts: played, agree, differ, unstable (the real broker itself answered otherwise when asked again)."""
 
-    topic: bool
+    kind: str
     counts: Counter[str] = field(default_factory=Counter)
     found: list[Difference] = field(default_factory=list)
 
@@ -37,7 +37,7 @@ class Campaign:
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(scripts(topic=self.topic))
+        @given(scripts(kind=self.kind))
         def one(script: Script) -> None:
             self.counts["played"] += 1
             if not differences(ask(real, script)):
@@ -57,9 +57,9 @@ class Campaign:
         return [shrunk(real, each) for each in sorted(self.found, key=lambda each: len(each.case["steps"]))[:number]]
 
 
-def run(*, topic: bool, seconds: float | None = None, number: int | None = None, first_seed: int = 0) -> Campaign:
+def run(kind: str, *, seconds: float | None = None, number: int | None = None, first_seed: int = 0) -> Campaign:
     """Play scripts until the time is over, or ``number`` of them. Stops at the first batch with ten differences."""
-    campaign = Campaign(topic)
+    campaign = Campaign(kind)
     end = None if seconds is None else time.monotonic() + seconds
     real = RealBroker()
     try:

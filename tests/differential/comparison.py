@@ -29,7 +29,7 @@ class Difference:
 def questions(case: Script) -> Script:
     """A case without its answers."""
     steps = [{key: value for key, value in step.items() if key not in (*ANSWERS, ORDER)} for step in case["steps"]]
-    return {key: case[key] for key in ("dest", "policy") if key in case} | {"steps": steps}
+    return {key: case[key] for key in ("dest", "destName", "quiet", "policy") if key in case} | {"steps": steps}
 
 
 def differences(case: Script) -> list[Any]:
@@ -56,6 +56,12 @@ def _comparable(case: Script) -> Callable[[Script], Script]:
     def strip(step: Script) -> Script:
         kept = [entry for entry in step.get("other", ()) if "slow" not in entry or case.get("dest") == "topic"]
         rest = {key: value for key, value in step.items() if key != "other"}
+        if "destName" in case and "dispatched" in rest:
+            # Each queue has a thread of its own: what one consumer gets has an order, what several get has none.
+            rest["dispatched"] = sorted(rest["dispatched"], key=lambda entry: entry["to"])
+        # A listener of ours is called once the change of the broker is over, after what the broker tells; that a
+        # message has expired is told before or after where it went.
+        kept.sort(key=lambda entry: ("onMessage" in entry, "expired" in entry))
         return rest | {"other": kept} if kept else rest
 
     return strip
@@ -103,7 +109,19 @@ def _smaller(script: Script) -> list[Script]:
     found += [script | {"policy": {k: v for k, v in script["policy"].items() if k != key}}
               for key in script["policy"] if key != "maxPageSize"]  # fmt: skip
     for number, step in enumerate(steps):
-        for key in step.keys() - {"op", "name", "n", "conn", "ack", "timeout", "redelivery", "persistent"}:
+        for key in step.keys() - {
+            "op",
+            "name",
+            "n",
+            "conn",
+            "ack",
+            "timeout",
+            "redelivery",
+            "persistent",
+            "clientId",
+            "durable",
+            "ms",
+        }:
             smaller = {name: value for name, value in step.items() if name != key}
             found.append(script | {"steps": [*steps[:number], smaller, *steps[number + 1 :]]})
     return found
@@ -113,8 +131,14 @@ def _sound(steps: list[Script]) -> bool:
     """True if every step is about a consumer or connection that is there."""
     alive: dict[str, str] = {}
     got: set[tuple[str, int]] = set()
+    durable: dict[str, tuple[str, str]] = {}
     for step in steps:
         if step["op"] == "consumer":
+            durable = {name: key for name, key in durable.items() if name in alive}
+            if "durable" in step:
+                if (step["conn"], step["durable"]) in durable.values():
+                    return False
+                durable[step["name"]] = step["conn"], step["durable"]
             alive[step["name"]] = step["conn"]
         elif "name" in step and step["name"] not in alive:
             return False

@@ -18,23 +18,36 @@ GROUPS = (None, None, "a", "b", "c", "a")
 SEQUENCES = (None, None, None, None, 1, 2, -1)
 PRIORITIES = (0, 0, 0, 0, 1, 5, 127)
 AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
+# Times that a step of the real broker, and a few waiting receives, stay well below or above.
+LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
+TIME_TO_LIVE, PAUSES = 500, (200, 700)
+KINDS = ("queue", "topic", "durable", "several", "listeners")
+# Where a script of the kind "several" sends and listens; a virtual topic feeds the last two.
+TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T")
+SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
 
 
 @dataclass
 class Living:
     """What a script has made so far."""
 
-    topic: bool
+    kind: str
     persistent: bool
+    timed: bool
     steps: list[Step] = field(default_factory=list)
     consumers: dict[str, Step] = field(default_factory=dict)
     sent: int = 0
+    pauses: int = 0
     made: int = 0
+
+    @property
+    def topic(self) -> bool:
+        return self.kind in ("topic", "durable")
 
     def add(self, numbers: Numbers) -> None:
         """Read four numbers as a step and append it, if there is somebody it can be about."""
         kind, *_ = numbers
-        table = TOPIC_STEPS if self.topic else QUEUE_STEPS
+        table = DURABLE_STEPS if self.kind == "durable" else TOPIC_STEPS if self.topic else QUEUE_STEPS
         step = table[kind % len(table)](self, numbers)
         if step is not None:
             self.steps.append(step)
@@ -53,8 +66,13 @@ def _send(living: Living, numbers: Numbers) -> Step:
     step: Step = {"op": "send", "n": living.sent}
     if first % 3:
         step["props"] = {"k": {"t": "int", "v": first % 3}}
-    if living.persistent:
+    # A queue that has both kinds of messages serves each from a cursor of its own (docs/differences.md).
+    if first % 2 if living.topic else living.persistent:
         step["persistent"] = True
+    if living.timed and third % 7 == 0:
+        step["ttl"] = TIME_TO_LIVE
+    if living.kind == "several":
+        step["to"] = TARGETS[third % len(TARGETS)]
     if second % 7 == 6:
         step["priority"] = second % 10
     if second % 11 == 10:
@@ -73,9 +91,17 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
     if living.made == len(NAMES):
         return None
     name = NAMES[living.made]
-    living.made += 1
     shared = first % 4 == 3
     step: Step = {"op": "consumer", "name": name, "conn": f"c{first % 2}" if shared else f"own {name}"}
+    if living.kind == "durable" and third % 3:
+        durable = {"conn": f"d{first % 2}", "clientId": f"d{first % 2}", "durable": "st"[second % 2]}
+        if any(durable.items() <= each.items() for each in living.consumers.values()):
+            return None
+        step |= durable
+        shared = True
+    living.made += 1
+    if living.kind == "several":
+        step["dest"] = SOURCES[second % len(SOURCES)]
     step["ack"] = MODES[second % len(MODES)]
     if first % 6:
         step["prefetch"] = (1, 2, 3, 5, 0)[first % 6 - 1]
@@ -88,18 +114,28 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
         step["priority"] = PRIORITIES[third % len(PRIORITIES)]
     if not living.topic and third % 5 == 4:
         step["exclusive"] = True
-    if living.topic and third % 4 == 3:
+    # Retroactive durable subscriptions are listed in docs/differences.md.
+    if living.topic and third % 4 == 3 and "durable" not in step:
         step["retroactive"] = True
     if living.topic and second % 6 == 5:
         step["maximumPendingMessageLimit"] = 1 + third % 3
-    step["redelivery"] = AT_ONCE if shared or second % 4 else {**AT_ONCE, "maximumRedeliveries": second % 3}
+    delays = LATER if living.timed and not shared and third % 2 else AT_ONCE
+    step["redelivery"] = delays if shared or second % 4 else {**delays, "maximumRedeliveries": second % 3}
+    if not shared and second % 9 == 8:
+        step["messagePrioritySupported"] = True
+    if second % 8 == 7 and step.get("prefetch") != 0 and living.kind in ("durable", "listeners"):
+        # A session that fails while its user holds several messages is listed in docs/differences.md.
+        failing = third % 4 if step["ack"] in ("auto", "transacted") else 3
+        step["listen"] = {"fail": [n for n in range(1, 60) if n % 3 == failing], "failTimes": 1 + first % 3}
     living.consumers[name] = step
     return step
 
 
 def _receive(living: Living, numbers: Numbers) -> Step | None:
     consumer = living.one(numbers[1])
-    return consumer and {"op": "recv", "name": consumer["name"], "timeout": 30}
+    if consumer is None or "listen" in consumer:
+        return None
+    return {"op": "recv", "name": consumer["name"], "timeout": 30}
 
 
 def _settle(living: Living, numbers: Numbers) -> Step | None:
@@ -137,14 +173,37 @@ def _leave(living: Living, numbers: Numbers) -> Step | None:
             return {"op": "close", "name": consumer["name"]}
 
 
+def _pause(living: Living, numbers: Numbers) -> Step | None:
+    if not living.timed or living.pauses == 3:
+        return None
+    living.pauses += 1
+    return {"op": "sleep", "ms": PAUSES[numbers[1] % 2]}
+
+
+def _unsubscribe(living: Living, numbers: Numbers) -> Step | None:
+    if numbers[2] % 3:
+        return None
+    return {"op": "unsubscribe", "conn": f"d{numbers[1] % 2}", "durable": "st"[numbers[3] % 2]}
+
+
 def _browse(living: Living, numbers: Numbers) -> Step:
     return {"op": "browse"} if numbers[1] % 2 else {"op": "browse", "selector": "k = 1"}
 
 
 QUEUE_STEPS = (
-    _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse,
+    _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse, _pause,
 )  # fmt: skip
-TOPIC_STEPS = (_send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave)
+TOPIC_STEPS = (_send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave, _pause)
+DURABLE_STEPS = (
+    _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _receive, _settle, _consumer, _leave, _pause,
+    _unsubscribe,
+)  # fmt: skip
+LETTERS: tuple[dict[str, Any], ...] = (
+    {"dlq": {"individual": True}},
+    {"dlq": {"processNonPersistent": True}},
+    {"dlq": {"individual": True, "processExpired": False}},
+    {"dlq": {"discarding": True}},
+)
 
 
 def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
@@ -161,6 +220,7 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"maxPageSize": 3},
         {"usePrefetchExtension": False},
         {"lazyDispatch": True},
+        *LETTERS,
     )
     topic_keys: tuple[dict[str, Any], ...] = (
         {"constantLimit": 2},
@@ -176,6 +236,7 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"dispatchPolicy": "roundRobin"},
         {"dispatchPolicy": "strictOrder"},
         {"usePrefetchExtension": False},
+        *LETTERS,
     )
     found: dict[str, Any] = {"maxPageSize": 200}
     for number in numbers:
@@ -187,17 +248,28 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
 
 
 _NUMBER = st.integers(0, 419)
-_STEP = st.tuples(st.integers(0, 131), _NUMBER, _NUMBER, _NUMBER)
+_STEP = st.tuples(st.integers(0, 2183), _NUMBER, _NUMBER, _NUMBER)
 
 
 @st.composite
-def scripts(draw: st.DrawFn, *, topic: bool) -> dict[str, Any]:
-    """A script of 15 to 45 steps, where a step with nobody to do it is left out, for one queue, or one topic."""
-    living = Living(topic, draw(st.booleans()))
-    policy = _policy(topic, draw(st.lists(_NUMBER, max_size=3)))
+def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
+    """A script of 15 to 45 steps, where a step with nobody to do it is left out.
+
+    kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
+    the queues of a virtual topic; "listeners": a queue with listeners too. Every eighth script of the last three takes
+    time: messages expire, redelivery has delays. quiet: how long our clock waits after a step for what the real one
+    does at once.
+    """
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic")
+    living = Living(kind, draw(st.booleans()), timed)
+    policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
+    if kind == "durable":
+        policy.pop("alwaysRetroactive", None)
     for numbers in draw(st.lists(_STEP, min_size=15, max_size=45)):
         living.add(numbers)
-    script: dict[str, Any] = {"policy": policy, "steps": living.steps}
-    if topic:
+    script: dict[str, Any] = {"policy": policy, "steps": living.steps, "quiet": 0}
+    if living.topic:
         script["dest"] = "topic"
+    if kind == "several":
+        script["destName"] = "Q.1"
     return script

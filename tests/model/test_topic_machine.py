@@ -376,6 +376,7 @@ class TopicMachine(RuleBasedStateMachine):
         mark = self.region.pull_mark(it.id)
         if it.handed_out == before:
             it.extension = 0
+            self.model.serve_null(it)
             if waiting:
                 outcome += self.region.pull_timeout(it.id, mark)
             last = outcome.pop()

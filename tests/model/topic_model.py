@@ -67,6 +67,7 @@ class ModelSubscription:
     matched: list[Held] = field(default_factory=list)
     dispatched: list[Held] = field(default_factory=list)
     cursors: list[tuple[int, list[Held]]] = field(default_factory=list)
+    current: int | None = None
     seen: OrderedDict[str, set[int]] = field(default_factory=OrderedDict)
     in_flight: int = 0
     enqueued: int = 0
@@ -364,15 +365,11 @@ class ModelRegion:
             return
         it.slow = False
         count = 0
-        current: list[Held] | None = None
         while count < room and not it.full:
-            if current is None or all(held.acknowledged for held in current):
-                current = next((c for _, c in it.cursors if any(not held.acknowledged for held in c)), None)
-                if len(it.cursors) > 1:
-                    it.cursors.append(it.cursors.pop(0))
+            current = self.choose(it)
             held = next((held for held in current or [] if not held.acknowledged), None)
             if held is None or current is None:
-                return
+                break
             current.remove(held)
             if 0 < held.message.expiration < now:
                 room += 1
@@ -381,6 +378,23 @@ class ModelRegion:
             else:
                 self.hand_out(it, held)
                 count += 1
+        if self.serving(it) is None:
+            it.current = None
+
+    def choose(self, it: ModelSubscription) -> list[Held] | None:
+        if self.serving(it) is None:
+            it.current = next((n for n, c in it.cursors if any(not held.acknowledged for held in c)), None)
+            if len(it.cursors) > 1:
+                it.cursors.append(it.cursors.pop(0))
+        return self.serving(it)
+
+    def serving(self, it: ModelSubscription) -> list[Held] | None:
+        cursor = dict(it.cursors).get(it.current, []) if it.current is not None else []
+        return None if all(held.acknowledged for held in cursor) else cursor
+
+    def serve_null(self, it: ModelSubscription) -> None:
+        if it.key is not None:
+            self.choose(it)
 
     def expire(self, it: ModelSubscription, held: Held) -> None:
         if held.message.persistent or not held.message.reported:

@@ -3,8 +3,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import jakarta.jms.DeliveryMode;
+import jakarta.jms.JMSException;
 import jakarta.jms.Message;
-import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageListener;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.QueueBrowser;
 import jakarta.jms.Session;
@@ -509,6 +510,11 @@ public final class RealBroker {
                 withoutRounds(() -> kill(gone));
                 left.forEach(shown.putArray("order")::add);
             }
+            case "unsubscribe" -> {
+                String called = step.get("conn").asText();
+                connection(called, called).createSession(false, Session.AUTO_ACKNOWLEDGE)
+                        .unsubscribe(step.get("durable").asText());
+            }
             case "browse" -> browse(step, shown);
             case "sleep" -> Thread.sleep(step.get("ms").asLong());
             default -> throw new IllegalArgumentException(operation);
@@ -552,17 +558,51 @@ public final class RealBroker {
         String selector = step.has("selector") ? step.get("selector").asText() : null;
         boolean noLocal = step.path("noLocal").asBoolean(false);
         naming = client.name;
+        MessageListener listener = step.has("listen") ? listener(client, step.get("listen")) : null;
         try {
             client.consumer = (ActiveMQMessageConsumer) (step.has("durable")
                     ? client.session.createDurableSubscriber(
                             (ActiveMQTopic) optioned, step.get("durable").asText(), selector, noLocal)
-                    : client.session.createConsumer(optioned, selector, noLocal));
+                    : client.session.createConsumer(optioned, selector, noLocal, listener));
+            if (step.has("durable") && listener != null) {
+                client.consumer.setMessageListener(listener);
+            }
         } finally {
             naming = null;
         }
         client.prefetch = client.consumer.getPrefetchNumber();
         clients.put(client.name, client);
         everyone.add(client);
+    }
+
+    /** fail: the numbers of messages on which it throws, failTimes each. */
+    private MessageListener listener(Client client, JsonNode listen) {
+        Map<Integer, Integer> failures = new ConcurrentHashMap<>();
+        return message -> {
+            ObjectNode entry = JSON.createObjectNode();
+            boolean fails = false;
+            try {
+                int n = message.getIntProperty("n");
+                entry.put("onMessage", n).put("by", client.name);
+                entry.put("deliveryCount", message.getIntProperty("JMSXDeliveryCount"));
+                client.got.put(n, message);
+                for (JsonNode each : listen.path("fail")) {
+                    fails |= each.asInt() == n;
+                }
+                fails &= failures.getOrDefault(n, 0) < listen.path("failTimes").asInt(Integer.MAX_VALUE);
+                if (fails) {
+                    failures.merge(n, 1, Integer::sum);
+                    entry.put("threw", true);
+                }
+            } catch (JMSException unreadable) {
+                throw new IllegalStateException(unreadable);
+            }
+            other.add(entry);
+            events.incrementAndGet();
+            if (fails) {
+                throw new IllegalStateException("as the script says");
+            }
+        };
     }
 
     private static void option(StringBuilder options, JsonNode step, String key, String name) {
