@@ -6,11 +6,12 @@
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
+#   make stream-kills   kill the process of a Spark stream 30 times
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential differential-rocketmq kills
+.PHONY: run test bench lint wheels venv build clean fuzz differential differential-rocketmq kills stream-kills
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -43,6 +44,9 @@ differential: build
 
 differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)
+
+stream-kills: build
+	PYENGINE_STREAM_KILLS=$(or $(KILLS),30) $(BIN)/python -m pytest tests/spark/test_streaming.py -k killed
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memset
 
@@ -27,11 +27,10 @@ def column(str field, values, int64_t size, dtype):
 
 cdef int offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt) except -1:
     # The deliveries stand in queue.out.
-    cdef int64_t row, index, now = 0
-    cdef int32_t number, slot, words = <int32_t> min(rows.words, queue.consumers.word_count)
+    cdef int64_t row, now = 0
+    cdef int32_t number, words = <int32_t> min(rows.words, queue.consumers.word_count)
     cdef uint64_t none = 1
     cdef Message* it
-    cdef Handout* given
     queue.out_size = 0
     for row in range(start, stop):
         number = queue.pending.allot()
@@ -48,23 +47,32 @@ cdef int offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop,
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
         queue.accept(number)
-        while queue.rounds_due > 0 or queue.echo:
-            index = queue.out_size
-            if not queue.round(now):
-                break
-            if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
-                queue.rounds_due = 0
-                queue.echo = False
-            if prompt is None or prompt:
-                for index in range(index, queue.out_size):
-                    given = &queue.out[index]
-                    if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
-                            prompt is None or given.consumer in prompt):
-                        slot = given.slot
-                        queue.complete(slot, given.message)
-                        queue.consumers.contract(slot, 1)
-                        queue.refresh(slot)
-                        queue.rounds_due += 2
+        settle(queue, prompt, now)
+    return 0
+
+
+cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
+    # The rounds that are due, each with the acknowledgements of those that do it at once.
+    cdef int64_t index
+    cdef int32_t slot
+    cdef Handout* given
+    while queue.rounds_due > 0 or queue.echo:
+        index = queue.out_size
+        if not queue.round(now):
+            break
+        if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
+            queue.rounds_due = 0
+            queue.echo = False
+        if prompt is None or prompt:
+            for index in range(index, queue.out_size):
+                given = &queue.out[index]
+                if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
+                        prompt is None or given.consumer in prompt):
+                    slot = given.slot
+                    queue.complete(slot, given.message)
+                    queue.consumers.contract(slot, 1)
+                    queue.refresh(slot)
+                    queue.rounds_due += 2
     return 0
 
 
@@ -293,6 +301,21 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         if last[run]:
             lines.close(queue, run, start, stop, offset)
     return lines.arrays()
+
+
+def settle_runs(list queues not None, list prompts not None, int64_t now):
+    """The rounds that an event between two batches asked for, as ``offer_runs`` makes them: ``(runs int32, sequences
+    int64, consumers int64, deliveries int64)`` of what was delivered, queue by queue, in order."""
+    cdef Lines lines = Lines(0, 0)
+    cdef int32_t run
+    cdef Rounds queue
+    for run in range(<int32_t> len(queues)):
+        queue = queues[run]
+        delivered = queue.totals.dispatched
+        queue.out_size = 0
+        settle(queue, prompts[run], now)
+        lines.take(queue, run, INT64_MAX, 0, delivered)
+    return lines.arrays()[:4]
 
 
 def carried(list queues not None):

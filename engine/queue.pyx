@@ -562,6 +562,10 @@ cdef class Queue(Rounds):
         """What was sent as this message."""
         return self.object_of(self.message_of(handle))
 
+    def sequence_of(self, handle):
+        """Arrival number of a message in this queue, from 0."""
+        return self.pending.at[self.message_of(handle)].sequence
+
     def handles(self):
         """Handles of every message on the queue, in order of arrival."""
         cdef int32_t message

@@ -6,9 +6,9 @@ of each queue and on nothing else: not on how they are cut into batches, not on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,8 +34,8 @@ from pyengine.topology import Policy, Topology
 from pyengine.topology.model import TOPIC, prefetch_under
 
 DELIVERED, EXPIRED = -1, -2  # of offer_runs
-_SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
-_WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
+SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
+REASON_WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
 _ROWS_A_CALL = 2_000
 _BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp")
 
@@ -143,7 +143,7 @@ class QueueDispatcher:
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
-        self._shapes: dict[tuple[Any, ...], _Shape] = {}
+        self._shapes: dict[tuple[Any, ...], Shape] = {}
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
@@ -183,7 +183,7 @@ class QueueDispatcher:
         shape = self._shapes.get(covering)
         if shape is None:
             policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
-            shape = self._shapes[covering] = _Shape(self.topology, policy, consumers)
+            shape = self._shapes[covering] = Shape(self.topology, policy, consumers)
         return _OpenQueue(name, shape, shape.queue())
 
     def _offer(
@@ -191,8 +191,8 @@ class QueueDispatcher:
     ) -> Iterator[pa.RecordBatch]:
         closing = np.zeros(len(queues), np.uint8)
         closing[ended] = 1
-        matches, errors = _matches(batch, queues, bounds)
-        codes, groups = _group_codes(batch)
+        matches, errors = matches_of(batch, queues, bounds)
+        codes, groups = group_codes(batch)
         runs, rows, consumers, deliveries, reasons = offer_runs(
             [queue.core for queue in queues],
             np.array(bounds),
@@ -260,9 +260,11 @@ class QueueDispatcher:
         if delivered.all():
             made["consumer"] = found
         else:
-            failed = np.isin(reasons, _SELECTOR_REASONS) & rows.column("error").to_numpy(zero_copy_only=False)
-            words = np.where(failed, len(_WORDS) - 2, np.where(reasons == EXPIRED, len(_WORDS) - 1, reasons))
-            made["reason"] = _WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
+            failed = np.isin(reasons, SELECTOR_REASONS) & rows.column("error").to_numpy(zero_copy_only=False)
+            words = np.where(
+                failed, len(REASON_WORDS) - 2, np.where(reasons == EXPIRED, len(REASON_WORDS) - 1, reasons)
+            )
+            made["reason"] = REASON_WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
             made["consumer"] = pc.if_else(pa.array(delivered), found, None)
             made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
         columns = [
@@ -276,38 +278,58 @@ class QueueDispatcher:
         return pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)
 
 
-class _Shape:
-    """What queues with the same policy and the same consumers have in common.
+def member_of(topology: Topology, policy: Policy, place: int, number: int) -> dict[str, Any]:
+    """How the consumer at a place of the topology joins a queue of the core, as its number-th."""
+    consumer = topology.consumers[place]
+    return {
+        "selector": compiled(consumer.selector) if consumer.selector else None,
+        "exclusive": consumer.exclusive,
+        "priority": consumer.priority,
+        "prefetch": prefetch_under(policy, consumer),
+        "no_local": consumer.no_local,
+        "connection": consumer.connection or ("consumer", number),
+    }
 
-    consumers: places in the topology; their ids at the core are 0, 1, ... in this order. questions: (bit of
-    ``matches``, selector or "", connection whose messages are refused or ""). prompt: as offer_runs wants it.
+
+class Membership:
+    """What consumers of a queue ask of a batch. members: id at the core -> place in the topology.
+
+    questions: (bit of ``matches``, selector or "", connection whose messages are refused or ""). prompt: as
+    offer_runs wants it.
     """
 
-    def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
-        self.consumers = consumers
-        self._policy = policy
-        self._members: list[dict[str, Any]] = [
-            {
-                "selector": compiled(consumer.selector) if consumer.selector else None,
-                "exclusive": consumer.exclusive,
-                "priority": consumer.priority,
-                "prefetch": prefetch_under(policy, consumer),
-                "no_local": consumer.no_local,
-                "connection": consumer.connection or ("consumer", number),
-            }
-            for number, consumer in enumerate(topology.consumers[place] for place in consumers)
-        ]
-        core = self.queue()
+    def __init__(self, topology: Topology, core: Queue, members: Mapping[int, int]) -> None:
         asked: dict[int, tuple[str, str]] = {}
         prompt: set[int] = set()
-        for number, consumer in enumerate(topology.consumers[place] for place in consumers):
+        for number, place in members.items():
+            consumer = topology.consumers[place]
             if consumer.selector or consumer.no_local:
                 refused = consumer.connection if consumer.no_local else ""
                 asked.setdefault(core.predicate_of(number), (consumer.selector, refused))
             if consumer.acknowledges:
                 prompt.add(number)
         self.questions = sorted((bit, *question) for bit, question in asked.items())
-        self.prompt = None if len(prompt) == len(consumers) else prompt
+        self.prompt = None if len(prompt) == len(members) else prompt
+
+
+class HasShape(Protocol):
+    """A queue of a batch, as far as its messages' answers depend on it."""
+
+    @property
+    def shape(self) -> Membership: ...
+
+
+class Shape(Membership):
+    """What queues with the same policy and the same consumers have in common.
+
+    consumers: places in the topology; their ids at the core are 0, 1, ... in this order.
+    """
+
+    def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
+        self.consumers = consumers
+        self._policy = policy
+        self._members = [member_of(topology, policy, place, number) for number, place in enumerate(consumers)]
+        super().__init__(topology, self.queue(), dict(enumerate(consumers)))
 
     def queue(self) -> Queue:
         """A new queue with its consumers."""
@@ -331,7 +353,7 @@ class _OpenQueue:
     """A queue of the core with what the assignments of its waiting messages need. arrived: messages so far."""
 
     name: str
-    shape: _Shape
+    shape: Shape
     core: Queue
     arrived: int = 0
     waiting: list[_Waiting] = field(default_factory=list)
@@ -388,7 +410,7 @@ def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], l
     return batch, starts.tolist(), keys[starts].tolist(), names.to_pylist()
 
 
-def _group_codes(batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, list[str] | None]:
+def group_codes(batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, list[str] | None]:
     position = batch.schema.get_field_index("JMSXGroupID")
     if position < 0 or batch.column(position).null_count == batch.num_rows:
         return None, None
@@ -403,13 +425,13 @@ def _group_codes(batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, li
     return codes, names
 
 
-def _matches(
-    batch: pa.RecordBatch, queues: list[_OpenQueue], bounds: list[int]
+def matches_of(
+    batch: pa.RecordBatch, queues: Sequence[HasShape], bounds: list[int]
 ) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any]]:
     """Bits of the selectors that match, as offer_runs wants them, and where a selector could not be evaluated."""
     size = batch.num_rows
     errors = np.zeros(size, bool)
-    shapes: dict[int, tuple[_Shape, list[tuple[int, int]]]] = {}
+    shapes: dict[int, tuple[Membership, list[tuple[int, int]]]] = {}
     for queue, start, stop in zip(queues, bounds[:-1], bounds[1:], strict=True):
         spans = shapes.setdefault(id(queue.shape), (queue.shape, []))[1]
         if spans and spans[-1][1] == start:
@@ -421,7 +443,7 @@ def _matches(
         return None, errors
     bits = np.zeros((size, words), np.uint64)
     bits[:, 0] = 1
-    answers = _Answers(batch)
+    answers = Answers(batch)
     for shape, spans in shapes.values():
         for selector in {selector for _, selector, _ in shape.questions if selector}:
             answers.announce(selector, spans)
@@ -442,7 +464,7 @@ def _matches(
     return bits, errors
 
 
-class _Answers:
+class Answers:
     """The truth of selectors on one batch: each asked once, of all rows, or of the few spans where it matters."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:

@@ -8,6 +8,7 @@ from pyengine.spark.functions import matches, where
 from pyengine.spark.native import NotNativeError
 from pyengine.spark.pipeline import Progress, RunResult, run
 from pyengine.spark.shards import dispatch_shards, write_shards
+from pyengine.spark.streaming import dispatch_stream, held
 from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
 
@@ -17,6 +18,8 @@ __all__ = [
     "RunResult",
     "dispatch",
     "dispatch_shards",
+    "dispatch_stream",
+    "held",
     "match",
     "matches",
     "run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,7 @@ from pyengine.errors import MissingColumnError
 from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, quoted
 from pyengine.spark.session import require_spark
-from pyengine.topology import Topology
+from pyengine.topology import Source, Topology
 from pyengine.topology.model import TOPIC
 
 if TYPE_CHECKING:
@@ -135,6 +135,23 @@ def dispatch(
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import ROW, message_schema
 
+    source, needed, offered = source_read(df, topology)
+    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
+    rows = df.select(*(F.col(quoted(name)) for name in needed), number.cast("bigint").alias(ROW))
+    arrow = to_arrow_schema(rows.drop(ROW).schema, timezone="UTC")
+    made = message_schema(arrow, source, "the DataFrame")
+    columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
+    messages = rows.mapInArrow(
+        Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
+    )
+    return assign(messages, topology, partitions)
+
+
+def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], Sequence[str]]:
+    """The topology's source with the properties that selectors read, the columns that takes, and what was offered.
+
+    Raises MissingColumnError.
+    """
     read = {name for consumer in topology.consumers if consumer.selector for name in Selector(consumer.selector).names}
     offered = df.columns if topology.source.properties is None else topology.source.properties
     source = replace(
@@ -146,15 +163,7 @@ def dispatch(
         if name not in df.columns:
             raise MissingColumnError(name, df.columns, "the DataFrame")
     needed = list(dict.fromkeys((*source.columns, *(source.properties or ()))))
-    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
-    rows = df.select(*(F.col(quoted(name)) for name in needed), number.cast("bigint").alias(ROW))
-    arrow = to_arrow_schema(rows.drop(ROW).schema)
-    made = message_schema(arrow, source, "the DataFrame")
-    columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
-    messages = rows.mapInArrow(
-        Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
-    )
-    return assign(messages, topology, partitions)
+    return source, needed, offered
 
 
 def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:

@@ -1,0 +1,320 @@
+"""Dispatch of a stream: queues that live on from one micro-batch to the next, exactly once in what they hand out."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyengine.errors import InvalidTopologyError, SnapshotError, UnsupportedColumnError
+from pyengine.spark.failure import raised_on_driver, sent_to_driver
+from pyengine.spark.functions import quoted
+from pyengine.spark.session import require_spark
+from pyengine.spark.state_files import Progress, StateFolder
+from pyengine.spark.transforms import source_read
+from pyengine.topology import Source, Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_EVENT, _SHARD = "__event", "__shard"
+
+
+def dispatch_stream(
+    df: DataFrame,
+    topology: Topology,
+    *,
+    row: str,
+    state: str | Path,
+    sink: str | Path | Callable[[DataFrame, int], None],
+    event: str | None = None,
+    late: Collection[str] = (),
+    shards: int = 64,
+    partitions: int | None = None,
+) -> DataStreamWriter:
+    """Dispatch a stream of messages; say ``.trigger(...).start()`` on what is returned.
+
+    df: a streaming DataFrame of rows as the topology's source describes them, queues only. row: a column of whole
+    numbers, each once in the stream; within a micro-batch it gives the order in which rows were sent (after the
+    timestamp, if the source says ``order = "timestamp"``). event: a column of texts, null for a message:
+    "join NAME" (a consumer of the topology comes), "leave NAME" (it goes; what it holds goes to the others), "lose
+    NAME" (its connection broke). An event happens between the messages before and behind it. late: consumers that are
+    not there until they join. shards: how many files the state is; it cannot change later. partitions: tasks of a
+    micro-batch, by default Spark's shuffle partitions.
+
+    state: a folder that the driver and all workers see; it holds the state of each shard and Spark's checkpoint, which
+    belong together. sink: a folder that gets one subfolder ``batch=N`` of Parquet files a micro-batch, or a function of
+    a DataFrame and the number of the micro-batch; it may be called again for a number after a failure, with the same
+    rows, and has to make that one effect. Rows are deliveries (columns of ``dispatch``, and ``attempt``: 1 for the
+    first consumer that got a message, more when that one left), messages that expired, and rejected rows; what waits
+    is in ``held``. Each delivery comes once, also when the query was killed and started again.
+
+    Raises InvalidTopologyError, MissingColumnError, UnsupportedColumnError now; the query fails with SnapshotError when
+    the state is damaged or belongs to another stream.
+    """
+    require_spark()
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog.messages import DESTINATION, message_schema
+
+    if topology.has_topics:
+        raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
+    unknown = set(late) - {consumer.name for consumer in topology.consumers}
+    if unknown:
+        raise InvalidTopologyError("no consumer of the topology", key="late", value=sorted(unknown)[0])
+    source, needed, offered = source_read(df, topology)
+    for name in (row, *([event] if event else [])):
+        df.select(quoted(name))
+    arrow = to_arrow_schema(df.select(*(quoted(name) for name in needed)).schema, timezone="UTC")
+    for name in source.destination_columns:
+        kind = str(arrow.field(name).type)
+        if not kind.startswith(("string", "large_string", "int", "bool")):
+            raise UnsupportedColumnError(name, kind, "cast a column that names the queue to string first")
+    made = message_schema(arrow, source, "the DataFrame")
+    names = columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
+    columns = made.empty_table().select([name for name in made.names if name in names]).schema
+    assert DESTINATION in columns.names
+    # Where the topology was read from, and its words, are no part of what the state is of.
+    plain = replace(source, path="stream", package="", table="", format="")
+    narrowed = replace(topology, source=plain, title="", description="", destinations=(), file="")
+    progress = Progress(-1, shards, narrowed.to_text(), tuple(sorted(late)), columns.serialize().to_pybytes())
+    state = Path(state).absolute()
+    where = sink if callable(sink) else str(Path(sink).absolute())
+    work = _Work(progress, str(state), where, row, event, tuple(needed), partitions)
+    return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / "checkpoint"))
+
+
+def held(spark: SparkSession, state: str | Path) -> DataFrame:
+    """What waits in a stream after its last complete micro-batch, and why: the columns of the stream's deliveries.
+
+    Raises SnapshotError for a folder that holds no state.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from pyengine.activemq.carry import STREAM_SCHEMA
+
+    progress = StateFolder(str(state)).read_progress()
+    if progress is None:
+        raise SnapshotError(f"{state}: no micro-batch of a stream was completed here")
+    return spark.range(progress.shards).mapInArrow(
+        _Held(progress, str(Path(state).absolute())), from_arrow_schema(STREAM_SCHEMA)
+    )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a micro-batch does."""
+
+    start: Progress
+    state: str
+    sink: str | Callable[[Any, int], None]
+    row: str
+    event: str | None
+    needed: tuple[str, ...]
+    partitions: int | None
+
+    def __call__(self, df: DataFrame, batch: int) -> None:
+        folder = StateFolder(self.state)
+        if not folder.continues(self.start, batch):
+            return
+        out = Path(self.state) / "deliveries" if callable(self.sink) else Path(self.sink)
+        done, writing = out / f"batch={batch}", out / f"_batch={batch}"
+        # The folder gets its name when everything of the micro-batch is written, the state of its shards too.
+        if not done.exists():
+            shutil.rmtree(writing, ignore_errors=True)
+            writing.mkdir(parents=True)
+            with raised_on_driver():
+                self._dispatched(df, batch, str(writing)).collect()
+            writing.rename(done)
+        if callable(self.sink):
+            self.sink(self._told(df, done), batch)
+            for old in out.glob("batch=*"):
+                if int(old.name[6:]) < batch:
+                    shutil.rmtree(old)
+        folder.write_progress(replace(self.start, batch=batch))
+
+    def _told(self, df: DataFrame, done: Path) -> DataFrame:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from pyengine.activemq.carry import STREAM_SCHEMA
+
+        return df.sparkSession.read.schema(from_arrow_schema(STREAM_SCHEMA)).parquet(str(done))
+
+    def _dispatched(self, df: DataFrame, batch: int, writing: str) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        from pyengine.backlog.messages import ROW
+
+        source = Topology.from_text(self.start.topology).source
+        shard = F.pmod(F.xxhash64(_queue_name(source)), F.lit(self.start.shards)).cast("int")
+        columns = [*(F.col(quoted(name)) for name in self.needed), F.col(quoted(self.row)).cast("bigint").alias(ROW)]
+        if self.event is None:
+            rows = df.select(*columns, shard.alias(_SHARD))
+        else:
+            happened = F.col(quoted(self.event))
+            every = F.sequence(F.lit(0), F.lit(self.start.shards - 1))
+            rows = df.select(
+                *columns,
+                happened.cast("string").alias(_EVENT),
+                F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
+            )
+        split = rows.repartition(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
+        return split.mapInArrow(_Shards(self.start, self.state, batch, writing), "shard int")
+
+
+def _queue_name(source: Source) -> Column:
+    """The queue of a row, or null: only for telling queues apart, the name itself is made where messages are."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parts = [
+        F.col(quoted(part.strip())).cast("string") if position % 2 else F.lit(part)
+        for position, part in enumerate(source.destination_parts)
+    ]
+    return F.concat(*parts)
+
+
+def _carry(progress: Progress) -> Any:
+    import pyarrow as pa
+
+    from pyengine.activemq.carry import Carry
+
+    columns = pa.ipc.read_schema(pa.py_buffer(progress.columns))
+    return Carry(Topology.from_text(progress.topology), columns, progress.late)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a worker runs for ``held``."""
+
+    progress: Progress
+    state: str
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        with sent_to_driver():
+            folder = StateFolder(self.state)
+            for batch in batches:
+                for shard in batch.column(0).to_pylist():
+                    carry = _carry(self.progress)
+                    carry.load(shard, folder.read_shard(shard, self.progress.batch + 1))
+                    yield from carry.held([shard]).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """What a worker runs for the shards of one task: state in, messages through, deliveries and state out."""
+
+    progress: Progress
+    state: str
+    batch: int
+    writing: str
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        with sent_to_driver():
+            yield from self._run(list(batches))
+
+    def _run(self, batches: list[Any]) -> Iterator[Any]:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not batches:
+            return
+        rows = pa.Table.from_batches(batches)
+        shards = np.unique(rows.column(_SHARD).to_numpy()).tolist()
+        if not shards:
+            return
+        folder, carry = StateFolder(self.state), _carry(self.progress)
+        for shard in shards:
+            carry.load(shard, folder.read_shard(shard, self.batch))
+        told = self._through(carry, rows)
+        path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
+        hidden = path.with_name(f"_{path.name}.{uuid.uuid4().hex}")
+        pq.write_table(told, hidden)
+        hidden.rename(path)
+        for shard in shards:
+            folder.write_shard(shard, self.batch, carry.save(shard))
+        yield from ()
+
+    def _through(self, carry: Any, rows: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from pyengine.backlog.messages import ROW, to_messages
+
+        source = carry.topology.source
+        events: list[tuple[int, int, str]] = []
+        bare = [name for name in (_SHARD, _EVENT, ROW) if name in rows.column_names]
+        if _EVENT in rows.column_names:
+            happened = pc.is_valid(rows.column(_EVENT))
+            events = _events(rows.filter(happened), source)
+            rows = rows.filter(pc.invert(happened))
+        numbers = rows.column(ROW).to_numpy()
+        shards = rows.column(_SHARD).to_numpy()
+        made, rejects = to_messages(rows.drop_columns(bare), numbers, source)
+        if rejects:
+            gone = np.isin(numbers, [reject.row for reject in rejects])
+            shards = shards[~gone]
+        made = made.select(carry.columns.names).combine_chunks()
+        moments = np.zeros(made.num_rows, np.int64)
+        if source.order == "timestamp" and "JMSTimestamp" in made.column_names:
+            moments = made.column("JMSTimestamp").to_numpy()
+        numbers = made.column(ROW).to_numpy()
+        order = np.lexsort((numbers, moments))
+        if (order[1:] != order[:-1] + 1).any():
+            made, shards = made.take(pa.array(order)).combine_chunks(), shards[order]
+            moments, numbers = moments[order], numbers[order]
+        wrong: list[tuple[int, str]] = [
+            (reject.row, f"{reject.column} = {reject.value!r}: {reject.reason}") for reject in rejects
+        ]
+        start = 0
+        for moment, number, text in events:
+            at = moment if source.order == "timestamp" else 0
+            stop = int(np.searchsorted(moments, at, side="left"))
+            stop += int(np.searchsorted(numbers[stop : np.searchsorted(moments, at, side="right")], number))
+            _feed(carry, made, shards, start, stop)
+            start = stop
+            verb, _, name = text.strip().partition(" ")
+            problem = carry.event(verb, name.strip(), moment)
+            if problem and 0 in carry.shards:  # every shard sees it, one tells
+                wrong.append((number, problem))
+        _feed(carry, made, shards, start, made.num_rows)
+        told = carry.take()
+        if wrong:
+            lost = {"row": [number for number, _ in wrong], "blocked_by": [problem for _, problem in wrong]}
+            columns = [
+                pa.array(lost[field.name], field.type)
+                if field.name in lost
+                else pa.array(["rejected"] * len(wrong))
+                if field.name == "reason"
+                else pa.nulls(len(wrong), field.type)
+                for field in told.schema
+            ]
+            told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
+        return told
+
+
+def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:
+    for batch in made.slice(start, stop - start).combine_chunks().to_batches():
+        carry.feed(batch, shards[start:stop])
+
+
+def _events(rows: Any, source: Source) -> list[tuple[int, int, str]]:
+    """(moment, row, text) of the events, each once, in order; the moment is the source's timestamp column, or 0."""
+    import numpy as np
+
+    from pyengine.backlog.messages import ROW, to_messages
+
+    numbers = rows.column(ROW).to_numpy()
+    moments = np.zeros(len(numbers), np.int64)
+    if source.timestamp is not None and len(numbers):
+        only = Source(destination="event", path=source.path or "event", timestamp=source.timestamp, properties=())
+        made, _ = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
+        moments[made.column(ROW).to_numpy()] = made.column("JMSTimestamp").to_numpy()
+    texts = rows.column(_EVENT).to_pylist()
+    return sorted(set(zip(moments.tolist(), numbers.tolist(), texts, strict=True)))

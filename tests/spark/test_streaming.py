@@ -1,0 +1,191 @@
+"""A stream on Spark answers as a single process does over the whole, however it is cut, and once, however it dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
+from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog.messages import to_messages
+from pyengine.backlog.sources import read_source
+from pyengine.errors import InvalidTopologyError, SnapshotError, UnsupportedColumnError
+from pyengine.spark import dispatch_stream, held
+from pyengine.topology import Consumer, Policy, Source, Topology
+from tests.house.examples import blocks
+from tests.house.examples import run as run_block
+from tests.spark.test_dispatch import assert_same
+
+KILLS = int(os.environ.get("PYENGINE_STREAM_KILLS", "1"))
+HERE = Path(__file__).parent
+
+
+def write_files(table: pa.Table, folder: Path, files: int, first: int = 0) -> None:
+    """A table as Parquet files whose times tell Spark their order."""
+    folder.mkdir(exist_ok=True)
+    size = -(-table.num_rows // files)
+    for index in range(files):
+        path = folder / f"{first + index:04d}.parquet"
+        pq.write_table(table.slice(index * size, size), path)
+        os.utime(path, (1_700_000_000 + first + index,) * 2)
+
+
+def run(spark: Any, folder: Path, files_a_batch: int, topology: Topology, place: Path, **options: Any) -> None:
+    """The stream over all files of a folder, until nothing is left."""
+    schema = spark.read.parquet(str(folder)).schema
+    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_a_batch).parquet(str(folder))
+    options = {"sink": place / "sink", "shards": 4, "partitions": 2, **options}
+    writer = dispatch_stream(frame, topology, row="number", state=place / "state", **options)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def told(spark: Any, place: Path) -> pa.Table:
+    """Deliveries of the sink and what is held."""
+    sink = spark.read.parquet(str(place / "sink")).drop("batch").toArrow()
+    return pa.concat_tables([sink, held(spark, place / "state").toArrow().cast(sink.schema)])
+
+
+@pytest.fixture(scope="module")
+def some_flights(flights: Topology) -> tuple[pa.Table, pa.Table]:
+    """Six thousand departures in the order of the schedule, and the answer of a single process."""
+    rows = read_source(flights.source)
+    messages, _ = to_messages(rows.table, rows.numbers, flights.source)
+    first = messages.sort_by([("JMSTimestamp", "ascending"), ("__row", "ascending")]).slice(0, 6_000)
+    chosen = rows.table.take(first.column("__row")).append_column("number", first.column("__row"))
+    return chosen, dispatch_table(flights, first)
+
+
+@pytest.mark.parametrize("files_a_batch", [1, 3])
+def test_flights_as_a_stream_are_flights_as_a_batch(
+    spark: Any, flights: Topology, some_flights: tuple[pa.Table, pa.Table], tmp_path: Path, files_a_batch: int
+) -> None:
+    rows, expected = some_flights
+    write_files(rows, tmp_path / "in", 3)
+    run(spark, tmp_path / "in", files_a_batch, flights, tmp_path)
+    # A stream reads the columns that selectors read, so "bytes" counts those only.
+    compared = [name for name in ASSIGNMENT_SCHEMA.names if name != "bytes"]
+    assert_same(told(spark, tmp_path).select(compared), expected.select(compared).sort_by("row"))
+
+
+def test_the_page_says_what_happens(spark: Any) -> None:
+    for block in blocks("docs/streaming.md", "python"):
+        run_block(block, {})
+
+
+def numbered(queues: list[str], events: dict[int, str] | None = None) -> pa.Table:
+    """A row for each queue name, numbered; those in ``events`` are events."""
+    return pa.table(
+        {
+            "number": pa.array(range(len(queues)), pa.int64()),
+            "queue": pa.array(queues, pa.string()),
+            "who": pa.array([f"g{index % 7}" for index in range(len(queues))]),
+            "n": pa.array([index % 10 for index in range(len(queues))], pa.int32()),
+            "event": pa.array([(events or {}).get(index) for index in range(len(queues))], pa.string()),
+        }
+    )
+
+
+def small_topology(*consumers: Consumer) -> Topology:
+    return Topology(Source("q.{queue}", path="unused", group="who"), consumers, (Policy("q.>"),))
+
+
+def test_consumers_join_and_leave_between_messages(spark: Any, tmp_path: Path) -> None:
+    """What waits for a late consumer's selector goes to it, what a consumer leaves behind goes to the next."""
+    topology = small_topology(
+        Consumer("hoards", "q.>", prefetch=3, acknowledges=False), Consumer("late", "q.a", selector="n < 4")
+    )
+    events = {8: "join late", 12: "lose hoards", 14: "leave nobody", 15: "join hoards"}
+    write_files(
+        numbered(["a"] * 8 + ["event"] + ["a"] * 3 + ["event", "a", "event", "event", "a"], events), tmp_path / "in", 2
+    )
+    run(spark, tmp_path / "in", 1, topology, tmp_path, event="event", late=["late"])
+    sink = spark.read.parquet(str(tmp_path / "sink")).orderBy("delivery").toArrow()
+    lines = {}
+    for line in sink.to_pylist():
+        if line["reason"] is None:
+            lines.setdefault(line["row"], []).append((line["consumer"], line["attempt"]))
+    assert lines[0] == [("hoards", 1), ("late", 2)]
+    assert lines[3] == [("late", 1)]
+    rejected = [line for line in sink.to_pylist() if line["reason"] == "rejected"]
+    assert [(line["row"], line["blocked_by"][:12]) for line in rejected] == [(14, "leave nobody")]
+    waits = held(spark, tmp_path / "state").orderBy("row").toArrow().to_pylist()
+    assert {line["row"] for line in waits}.isdisjoint(lines)
+    assert {*lines, *(line["row"] for line in waits)} == set(range(17)) - set(events)
+
+
+def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_together(spark: Any, tmp_path: Path) -> None:
+    topology = small_topology(Consumer("one", "q.>", prefetch=2, acknowledges=False))
+    write_files(numbered(["a", "b"] * 20), tmp_path / "in", 2)
+    seen: dict[int, int] = {}
+    run(spark, tmp_path / "in", 1, topology, tmp_path, sink=lambda df, batch: seen.update({batch: df.count()}))
+    assert seen == {0: 4, 1: 0}
+    assert held(spark, tmp_path / "state").count() == 36
+    with pytest.raises(SnapshotError):
+        held(spark, tmp_path)
+    (tmp_path / "state" / "progress").unlink()
+    write_files(numbered(["a"]), tmp_path / "in", 1, first=2)
+    with pytest.raises(Exception, match="the folder holds no state of it"):
+        run(spark, tmp_path / "in", 1, topology, tmp_path, sink=lambda df, batch: None)
+
+
+def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> None:
+    write_files(numbered(["a"]).append_column("when", pa.array([1.5])), tmp_path / "in", 1)
+    frame = spark.readStream.schema(spark.read.parquet(str(tmp_path / "in")).schema).parquet(str(tmp_path / "in"))
+    where: dict[str, Any] = {"row": "number", "state": tmp_path / "s", "sink": tmp_path / "o"}
+    with pytest.raises(InvalidTopologyError, match="queues"):
+        dispatch_stream(frame, small_topology(Consumer("a", "topic://t")), **where)
+    with pytest.raises(InvalidTopologyError, match="late"):
+        dispatch_stream(frame, small_topology(Consumer("a", "q.>")), late=["b"], **where)
+    by_double = Topology(Source("q.{when}", path="unused"), (Consumer("a", "q.>"),))
+    with pytest.raises(UnsupportedColumnError, match="when"):
+        dispatch_stream(frame, by_double, **where)
+
+
+def test_a_killed_stream_loses_and_doubles_nothing(spark: Any, tmp_path: Path) -> None:
+    """The query's process is killed wherever it is, again and again, and the last one comes to the end."""
+    topology = small_topology(
+        Consumer("first", "q.>", selector="n < 8", prefetch=5, acknowledges=False),
+        Consumer("second", "q.>"),
+        Consumer("late", "q.>", selector="n = 9"),
+    )
+    draw = random.Random(20261121)
+    files = 3 + 2 * KILLS
+    size = 60 * files
+    events = {size // 5: "join late", size // 2: "lose first", size * 3 // 4: "join first"}
+    write_files(numbered([f"{draw.randrange(30)}" for _ in range(size)], events), tmp_path / "in", files)
+    (tmp_path / "topology.toml").write_text(topology.to_text())
+    calm, killed = tmp_path / "calm", tmp_path / "killed"
+    options: dict[str, Any] = {"event": "event", "late": ["late"]}
+    run(spark, tmp_path / "in", files, topology, calm, **options)
+    command = [sys.executable, "-m", "tests.spark.stream_process"]
+    command += [str(tmp_path / "in"), str(tmp_path / "topology.toml"), str(killed)]
+    for death in range(KILLS):
+        process = subprocess.Popen(command, cwd=HERE.parents[1], start_new_session=True)
+        while process.poll() is None and len(list((killed / "sink").glob("batch=*"))) < 1 + 2 * death:
+            time.sleep(0.02)
+        # Somewhere in the next micro-batches: which file is half written then is up to the machine.
+        time.sleep(draw.random() * 0.5)
+        assert process.poll() is None, "the process came to its end before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    run(spark, tmp_path / "in", 1, topology, killed, **options)
+    order = [("destination", "ascending"), ("delivery", "ascending"), ("row", "ascending")]
+    assert_lines(told(spark, killed).sort_by(order), told(spark, calm).sort_by(order))
+
+
+def assert_lines(found: pa.Table, expected: pa.Table) -> None:
+    """No line lost, none twice, each the same."""
+    assert found.num_rows == expected.num_rows
+    for name in expected.column_names:
+        assert found.column(name).to_pylist() == expected.column(name).to_pylist(), name
