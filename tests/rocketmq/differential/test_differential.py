@@ -1,4 +1,4 @@
-"""RocketMQ's real client classes and ours get the same traces for 15 s; ``make differential-rocketmq`` plays more."""
+"""RocketMQ's real client classes and ours get the same traces; ``make differential-rocketmq`` plays more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.rocketmq.differential.traces import KINDS
 
 FOUND = Path(__file__).parent / "found.jsonl"
 MENDED = [json.loads(line) for line in FOUND.read_text("utf-8").splitlines()]
-SECONDS = 15
+OPERATIONS = 30_000
 
 
 @pytest.mark.parametrize("case", MENDED, ids=lambda case: case["id"])
@@ -26,8 +26,8 @@ def test_what_was_found_and_mended_stays_mended(case: dict[str, Any]) -> None:
 def test_random_traces(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "pyengine.rocketmq")
     try:
-        campaign = run(seconds=SECONDS)
+        campaign = run(operations=OPERATIONS)
     except RivalMissingError as reason:
         pytest.skip(str(reason))
     assert not campaign.found, "\n".join(campaign.found)
-    assert all(campaign.counts[kind] >= 20 for kind in (*KINDS, "failures")), campaign.counts
+    assert all(campaign.counts[kind] >= 100 for kind in (*KINDS, "failures")), campaign.counts
