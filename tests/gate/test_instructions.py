@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -25,29 +27,40 @@ def totals(folder: Path) -> list[int]:
     return [int(match.group(1)) for match in found if match]
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, float]:
-    """Instructions a message by path. The difference of 2N and N messages, so that nothing fixed counts."""
+def count_instructions() -> CompletedProcess[str]:
+    """The workload under callgrind: its plan as JSON, with the instructions of each dump; nothing without valgrind."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
+        return CompletedProcess([], 0, stdout="")
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COV"))}
+        environment |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--dump-before=getpgid"]
+        done = subprocess.run(
+            [*command, sys.executable, "-m", "tests.gate.workload"],
+            cwd=HERE.parents[1],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            done.stdout = json.dumps(json.loads(done.stdout) | {"dumps": totals(Path(folder))})
+        return done
+
+
+pytestmark = pytest.mark.beside(program=count_instructions)
+
+
+@pytest.fixture
+def measured(beside: CompletedProcess[str]) -> Mapping[str, float]:
+    """Instructions a message by path. The difference of 2N and N messages, so that nothing fixed counts."""
+    assert beside.returncode == 0, beside.stderr[-3000:]
+    if not beside.stdout:
         pytest.skip("valgrind is not installed (Debian: apt-get install valgrind): instructions are not counted")
-    folder = tmp_path_factory.mktemp("callgrind")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COV"))}
-    environment |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [valgrind, "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--dump-before=getpgid"]
-    done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.gate.workload"],
-        cwd=HERE.parents[1],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    plan = json.loads(done.stdout)
-    dumps = totals(folder)
+    plan = json.loads(beside.stdout)
+    dumps, count = plan["dumps"], plan["messages"]
     assert len(dumps) == 3 * len(plan["paths"]), f"{len(dumps)} dumps for {len(plan['paths'])} paths"
-    count = plan["messages"]
     each = {path: (dumps[3 * index + 2] - dumps[3 * index + 1]) / count for index, path in enumerate(plan["paths"])}
     for path in each:
         if path.endswith("_call"):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
@@ -13,35 +16,31 @@ ROOT = Path(__file__).parents[2]
 ROOMS = sorted(path.stem for path in (ROOT / "engine").glob("*.pyx"))
 
 
-def check(tool: str, *arguments: str) -> None:
-    """Run a tool of this environment in the checkout and fail with its output if it complains."""
+def tool(name: str, *arguments: str) -> Callable[[], CompletedProcess[str]]:
+    """A tool of this environment, run in the checkout."""
     tools = Path(sys.executable).parent
-    command = [str(tools / tool), *arguments]
     # Some of the tools start others of the same environment by name.
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    command = [str(tools / name), *arguments]
+    return partial(subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_ruff() -> None:
-    check("ruff", "check", ".")
-
-
-def test_ruff_format() -> None:
-    check("ruff", "format", "--check", ".")
-
-
-def test_cython_lint() -> None:
-    check("cython-lint", "--max-line-length", "120", "engine")
-
-
-def test_mypy_strict() -> None:
-    check("mypy")
-
-
-def test_stubs_match_the_built_modules() -> None:
-    check("stubtest", "--ignore-missing-stub", *[f"pyengine._engine.{room}" for room in ROOMS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, id=name, marks=pytest.mark.beside(program=tool(*command.split())))
+        for name, command in {
+            "ruff": "ruff check .",
+            "format": "ruff format --check .",
+            "cython-lint": "cython-lint --max-line-length 120 engine",
+            "mypy": "mypy",
+            "stubtest": "stubtest --ignore-missing-stub " + " ".join(f"pyengine._engine.{room}" for room in ROOMS),
+        }.items()
+    ],
+)
+def test_no_complaint(name: str, beside: CompletedProcess[str]) -> None:
+    assert beside.returncode == 0, f"{name}: {beside.args}\n{beside.stdout}\n{beside.stderr}"
 
 
 @pytest.mark.parametrize("room", ROOMS)
