@@ -46,7 +46,7 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)
 
 stream-kills: build
-	PYENGINE_STREAM_KILLS=$(or $(KILLS),30) $(BIN)/python -m pytest tests/spark/test_streaming.py -k killed
+	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

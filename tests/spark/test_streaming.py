@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +16,14 @@ from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import InvalidTopologyError, SnapshotError, UnsupportedColumnError
-from pyengine.spark import dispatch_stream, held
+from pyengine.spark import dispatch_stream, held, streaming
 from pyengine.topology import Consumer, Policy, Source, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
+from tests.spark.deaths import Death, DyingWork, raise_died
 from tests.spark.test_dispatch import assert_same
 
-KILLS = int(os.environ.get("PYENGINE_STREAM_KILLS", "1"))
-HERE = Path(__file__).parent
+OPTIONS: dict[str, Any] = {"event": "event", "late": ["late"]}
 
 
 def write_files(table: pa.Table, folder: Path, files: int, first: int = 0) -> None:
@@ -66,13 +62,12 @@ def some_flights(flights: Topology) -> tuple[pa.Table, pa.Table]:
     return chosen, dispatch_table(flights, first)
 
 
-@pytest.mark.parametrize("files_a_batch", [1, 3])
 def test_flights_as_a_stream_are_flights_as_a_batch(
-    spark: Any, flights: Topology, some_flights: tuple[pa.Table, pa.Table], tmp_path: Path, files_a_batch: int
+    spark: Any, flights: Topology, some_flights: tuple[pa.Table, pa.Table], tmp_path: Path
 ) -> None:
     rows, expected = some_flights
     write_files(rows, tmp_path / "in", 3)
-    run(spark, tmp_path / "in", files_a_batch, flights, tmp_path)
+    run(spark, tmp_path / "in", 2, flights, tmp_path)
     # A stream reads the columns that selectors read, so "bytes" counts those only.
     compared = [name for name in ASSIGNMENT_SCHEMA.names if name != "bytes"]
     assert_same(told(spark, tmp_path).select(compared), expected.select(compared).sort_by("row"))
@@ -127,9 +122,17 @@ def test_consumers_join_and_leave_between_messages(spark: Any, tmp_path: Path) -
 def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_together(spark: Any, tmp_path: Path) -> None:
     topology = small_topology(Consumer("one", "q.>", prefetch=2, acknowledges=False))
     write_files(numbered(["a", "b"] * 20), tmp_path / "in", 2)
-    seen: dict[int, int] = {}
-    run(spark, tmp_path / "in", 1, topology, tmp_path, sink=lambda df, batch: seen.update({batch: df.count()}))
-    assert seen == {0: 4, 1: 0}
+    seen: list[tuple[int, int]] = []
+
+    def sink(df: Any, batch: int) -> None:
+        seen.append((batch, df.count()))
+        if len(seen) == 1:
+            raise_died()
+
+    with pytest.raises(Exception, match="died at the step"):
+        run(spark, tmp_path / "in", 1, topology, tmp_path, sink=sink)
+    run(spark, tmp_path / "in", 1, topology, tmp_path, sink=sink)
+    assert seen == [(0, 4), (0, 4), (1, 0)]
     assert held(spark, tmp_path / "state").count() == 36
     with pytest.raises(SnapshotError):
         held(spark, tmp_path)
@@ -152,40 +155,64 @@ def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> 
         dispatch_stream(frame, by_double, **where)
 
 
-def test_a_killed_stream_loses_and_doubles_nothing(spark: Any, tmp_path: Path) -> None:
-    """The query's process is killed wherever it is, again and again, and the last one comes to the end."""
-    topology = small_topology(
+def come_and_go() -> Topology:
+    """Some consumers keep what they get, so that a micro-batch depends on the ones before it."""
+    return small_topology(
         Consumer("first", "q.>", selector="n < 8", prefetch=5, acknowledges=False),
         Consumer("second", "q.>"),
-        Consumer("late", "q.>", selector="n = 9"),
+        Consumer("late", "q.>", selector="n = 9", prefetch=3, acknowledges=False),
     )
-    draw = random.Random(20261121)
-    files = 3 + 2 * KILLS
-    size = 60 * files
-    events = {size // 5: "join late", size // 2: "lose first", size * 3 // 4: "join first"}
-    write_files(numbered([f"{draw.randrange(30)}" for _ in range(size)], events), tmp_path / "in", files)
-    (tmp_path / "topology.toml").write_text(topology.to_text())
-    calm, killed = tmp_path / "calm", tmp_path / "killed"
-    options: dict[str, Any] = {"event": "event", "late": ["late"]}
-    run(spark, tmp_path / "in", files, topology, calm, **options)
-    command = [sys.executable, "-m", "tests.spark.stream_process"]
-    command += [str(tmp_path / "in"), str(tmp_path / "topology.toml"), str(killed)]
-    for death in range(KILLS):
-        process = subprocess.Popen(command, cwd=HERE.parents[1], start_new_session=True)
-        while process.poll() is None and len(list((killed / "sink").glob("batch=*"))) < 1 + 2 * death:
-            time.sleep(0.02)
-        # Somewhere in the next micro-batches: which file is half written then is up to the machine.
-        time.sleep(draw.random() * 0.5)
-        assert process.poll() is None, "the process came to its end before it was killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    run(spark, tmp_path / "in", 1, topology, killed, **options)
-    order = [("destination", "ascending"), ("delivery", "ascending"), ("row", "ascending")]
-    assert_lines(told(spark, killed).sort_by(order), told(spark, calm).sort_by(order))
 
 
-def assert_lines(found: pa.Table, expected: pa.Table) -> None:
+def traffic(index: int, size: int = 60) -> pa.Table:
+    """The rows of a micro-batch: messages for thirty queues, and a consumer that comes or goes in the middle."""
+    draw = random.Random(index)
+    event = ("join late", "lose first", "join first", "leave late")[index % 4]
+    rows = numbered([f"{draw.randrange(30)}" for _ in range(size)], {size // 2: event})
+    return rows.set_column(0, "number", pa.array(range(index * size, (index + 1) * size), pa.int64()))
+
+
+# Where a micro-batch can die: between the steps that change what the next process finds, in their order.
+IN_A_WORKER = [
+    Death("before", "_batch=0/part-00000.parquet"),
+    Death("before", f"shard-00000/{1:020d}.state"),
+    Death("before", f"shard-00001/{2:020d}.state"),
+]
+ON_THE_DRIVER = [
+    Death("before", "sink/batch=3"),
+    Death("after", "sink/batch=4"),
+    Death("after", "state/progress", nth=2),  # the first one is that of the micro-batch that died before
+]
+
+
+def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One micro-batch after another dies, each at another step; a worker by SIGKILL."""
+    topology, place = come_and_go(), tmp_path / "dying"
+    options = {**OPTIONS, "shards": 2, "partitions": 1}
+    for index, death in enumerate(IN_A_WORKER + ON_THE_DRIVER):
+        write_files(traffic(index), tmp_path / "in", 1, first=index)
+        with monkeypatch.context() as patched:
+            if death in IN_A_WORKER:
+                work = streaming._Shards
+                patched.setattr(streaming, "_Shards", lambda *about, work=work, at=death: DyingWork(work(*about), at))
+                with pytest.raises(Exception, match=r"worker exited unexpectedly \(crashed\)"):
+                    run(spark, tmp_path / "in", 1, topology, place, **options)
+            else:
+                with death.awaited(raise_died), pytest.raises(Exception, match="died at the step"):
+                    run(spark, tmp_path / "in", 1, topology, place, **options)
+        assert (place / "sink" / f"batch={index}").exists() == (index >= 4), death
+    run(spark, tmp_path / "in", 1, topology, place, **options)
+    run(spark, tmp_path / "in", 99, topology, tmp_path / "calm", **options)
+    assert_same_lines(told(spark, place), told(spark, tmp_path / "calm"))
+
+
+def assert_same_lines(found: pa.Table, expected: pa.Table) -> None:
     """No line lost, none twice, each the same."""
+    assert expected.num_rows
     assert found.num_rows == expected.num_rows
+    order = [("destination", "ascending"), ("delivery", "ascending"), ("row", "ascending")]
+    found, expected = found.sort_by(order), expected.sort_by(order)
     for name in expected.column_names:
         assert found.column(name).to_pylist() == expected.column(name).to_pylist(), name
