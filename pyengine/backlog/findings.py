@@ -22,8 +22,16 @@ class Severity(IntEnum):
 
 @cache
 def chinese() -> dict[str, str]:
-    """The catalogue: English words, codes of findings and templates of sentences -> Chinese, with the same fields."""
-    table: dict[str, str] = tomllib.loads((files("pyengine.backlog.pages") / "words.zh.toml").read_text("utf-8"))
+    """The catalogue: English words, codes of findings and templates of sentences -> Chinese, with the same fields.
+
+    words.zh.toml has the words of pages and the codes. A room of rules or traps has its sentences in ROOM.zh.toml,
+    another package in PACKAGE.zh.toml; shared.zh.toml has what several say, heard.zh.toml what
+    :mod:`pyengine.backlog.heard` looks for.
+    """
+    table: dict[str, str] = {}
+    for file in files("pyengine.backlog.pages").iterdir():
+        if file.name.endswith(".zh.toml"):
+            table |= tomllib.loads(file.read_text("utf-8"))
     return table
 
 

@@ -12,7 +12,7 @@ from pyengine.backlog.findings import Finding, Language, Severity
 def render(title: str, findings: Sequence[Finding], remarks: Sequence[Remark] = (), language: Language = "en") -> str:
     """The page as text. title: English words of the pages ("Diagnosis"). Raises MissingExtraError without jinja2.
 
-    What was seen and what to do is in English in both editions; headings and the meaning of each code are translated.
+    In Chinese everything is, but what the files themselves say: names, parameters, lines of logs and stacks.
     """
     counts = {severity.name.lower(): sum(each.severity == severity for each in findings) for severity in Severity}
     return pages.render("findings.html", language, title=title, findings=findings, remarks=remarks, counts=counts)

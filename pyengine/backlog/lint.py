@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyengine.backlog.findings import Finding, Severity, say
+from pyengine.backlog.heard import heard
 from pyengine.backlog.traps import broker as brokers
 from pyengine.backlog.traps import push_consumer, queues
 from pyengine.errors import MissingExtraError
@@ -55,7 +56,7 @@ def _proven(ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
                 Severity.INFO,
                 say("selectors"),
                 (say("what they do together was not looked at"),),
-                say("{words}", words=error),
+                heard(str(error)),
             )
         ]
 

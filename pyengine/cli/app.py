@@ -43,7 +43,7 @@ class Tool(StrEnum):
 
 
 class Lang(StrEnum):
-    """Languages of the pages."""
+    """Languages of pages and findings."""
 
     en = "en"
     zh = "zh"
@@ -52,6 +52,9 @@ class Lang(StrEnum):
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Page = Annotated[Path | None, typer.Option("--report", help="Also write an offline HTML page.")]
 PageLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the page.")]
+FindingLanguage = Annotated[
+    Lang, typer.Option("--lang", help="Language of the findings and of the page; JSON is English.")
+]
 
 
 @contextmanager
@@ -134,7 +137,7 @@ def diagnose(
     files: Annotated[list[str], typer.Argument(help="Snapshots, logs, thread dumps; folders too; - is stdin.")],
     as_json: Json = False,
     report: Page = None,
-    lang: PageLanguage = Lang.en,
+    lang: FindingLanguage = Lang.en,
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
@@ -149,7 +152,7 @@ def diagnose(
         if as_json:
             print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
         else:
-            diagnosing.show(evidence, found, Console())
+            diagnosing.show(evidence, found, Console(), lang.value)
     raise typer.Exit(1 if any(finding.severity for finding in found) else 0)
 
 
@@ -206,7 +209,7 @@ def lint(
     ],
     as_json: Json = False,
     report: Page = None,
-    lang: PageLanguage = Lang.en,
+    lang: FindingLanguage = Lang.en,
 ) -> None:
     """Find traps in a configuration before it is used. A broker's file gives its policies to topologies beside it.
 
@@ -221,7 +224,7 @@ def lint(
         if as_json:
             print(json.dumps(linting.as_dict(found), ensure_ascii=False, indent=2))
         else:
-            linting.show(found, Console())
+            linting.show(found, Console(), lang.value)
     raise typer.Exit(1 if any(finding.severity for _, finding in found) else 0)
 
 

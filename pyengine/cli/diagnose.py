@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, read_files
-from pyengine.backlog.findings import Finding
+from pyengine.backlog.findings import Finding, Language, say
 from pyengine.cli.findings import show_finding
 
 
@@ -31,14 +31,17 @@ def as_dict(evidence: Evidence, found: Sequence[Finding]) -> dict[str, object]:
     }
 
 
-def show(evidence: Evidence, found: Sequence[Finding], console: Console) -> None:
+def show(evidence: Evidence, found: Sequence[Finding], console: Console, language: Language = "en") -> None:
     """One paragraph a finding, the worst first; then what was not understood."""
     for finding in found:
-        show_finding(finding, console)
+        show_finding(finding, console, language)
     if not found:
-        console.print(f"nothing found in {evidence.count:,} states that were read", highlight=False)
+        nothing = say("nothing found in {count:,} states that were read", count=evidence.count)
+        console.print(nothing.in_language(language), highlight=False)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
-        print(f"not understood: {place}: {remark.text[:120]}: {remark.why}", file=sys.stderr)
+        said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)
+        print(said.in_language(language), file=sys.stderr)
     if len(evidence.remarks) > 20:
-        print(f"not understood: {len(evidence.remarks) - 20} more places", file=sys.stderr)
+        said = say("not understood: {more} more places", more=len(evidence.remarks) - 20)
+        print(said.in_language(language), file=sys.stderr)

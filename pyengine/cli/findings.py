@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from rich.cells import set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from pyengine.backlog.findings import Finding, Language, Severity, translated
+from pyengine.backlog.findings import Finding, Language, Severity, chinese, translated
 
 INDENT = 8
 WIDTH = 100  # longer lines are hard to read
@@ -13,9 +14,14 @@ STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.
 
 
 def show_finding(finding: Finding, console: Console, language: Language = "en") -> None:
-    """Severity, code and place; then what shows it; then what to do, and for a trap the class that has the rule."""
-    head = Text(f"{finding.severity.name.lower():<8}", STYLES[finding.severity])
-    console.print(head + Text(finding.code, "bold") + Text(f"  {translated(finding.where, language)}"), soft_wrap=True)
+    """Severity, code (in Chinese with its meaning) and place; then what shows it; then what to do, and for a trap the
+    class that has the rule."""
+    severity, meaning = finding.severity.name.lower(), ""
+    if language == "zh":
+        severity, meaning = chinese()[severity], "  " + chinese().get(finding.code, "")
+    head = Text(set_cell_size(severity, INDENT), STYLES[finding.severity])
+    place = Text(f"{meaning}  {translated(finding.where, language)}")
+    console.print(head + Text(finding.code, "bold") + place, soft_wrap=True)
     for line in finding.evidence:
         show_indented(str(translated(line, language)), console)
     show_indented(str(translated(finding.advice, language)), console, "green")

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from pyengine.backlog.findings import Finding, Language
+from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer, under_policies
 from pyengine.backlog.traps import push_consumer
 from pyengine.cli.findings import show_finding
@@ -83,4 +83,4 @@ def show(found: Found, console: Console, language: Language = "en") -> None:
             if name == file:
                 show_finding(finding, console, language)
     if not found:
-        console.print("no traps found")
+        console.print(say("no traps found").in_language(language))

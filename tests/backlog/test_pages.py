@@ -27,8 +27,9 @@ def test_findings_are_on_the_page(language: Language) -> None:
     shape = outline(page)
     assert not {"script", "img", "link"} & shape.tags
     assert "&lt;b&gt;queue&lt;/b&gt;" in page
-    assert "owns 2 message groups: g0, g2" in page
-    assert ("\u8bca\u65ad" in page) == (language == "zh")
+    owns = {"en": "owns 2 message groups: g0, g2", "zh": "持有 2 个消息组\uff1ag0, g2"}
+    assert [each for each in LANGUAGES if owns[each] in page] == [language]
+    assert ("诊断" in page) == (language == "zh")
     assert "Nothing found." in findings_page.render("Diagnosis", [])
     assert len(page) < 100_000
 

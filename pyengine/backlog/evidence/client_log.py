@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Literal
 
 from pyengine.backlog.evidence.model import Evidence, FlowControlState, Remark
+from pyengine.backlog.findings import say
 
 MARK = "so do flow control"
 # The client's own logging set-up prints the time of this zone whatever the machine's is.
@@ -38,7 +39,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             continue
         state = _line(line, number, file, modified)
         if state is None:
-            found.remarks.append(Remark(file, number, line.strip()[:200], "a flow-control line of unknown form"))
+            found.remarks.append(Remark(file, number, line.strip()[:200], say("a flow-control line of unknown form")))
         else:
             found.flow_controls.append(state)
     return found

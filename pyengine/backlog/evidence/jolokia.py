@@ -6,6 +6,7 @@ import json
 from typing import Any, Literal
 
 from pyengine.backlog.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
+from pyengine.backlog.findings import say
 
 DOMAIN = "org.apache.activemq"
 ADVISORY = "ActiveMQ.Advisory."
@@ -29,7 +30,11 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
 def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evidence) -> None:
     request = answer.get("request") or {}
     if answer.get("status") != 200:
-        why = f"the agent answered {answer.get('status')}: {answer.get('error', 'no reason given')}"
+        why = say(
+            "the agent answered {status}: {error}",
+            status=answer.get("status"),
+            error=answer.get("error") or say("no reason given"),
+        )
         found.remarks.append(Remark(file, 0, str(request.get("mbean", "")), why))
         return
     stamp = answer.get("timestamp")
@@ -42,7 +47,7 @@ def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evid
         if domain == DOMAIN and isinstance(attributes, dict):
             _bean(_keys(keys), attributes, file, time, found)
         else:
-            found.remarks.append(Remark(file, 0, name, "not a bean of ActiveMQ with its attributes"))
+            found.remarks.append(Remark(file, 0, name, say("not a bean of ActiveMQ with its attributes")))
 
 
 def _keys(text: str) -> dict[str, str]:

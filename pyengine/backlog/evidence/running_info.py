@@ -7,6 +7,7 @@ import time as clock
 
 from pyengine.backlog.evidence import stacks
 from pyengine.backlog.evidence.model import ClientState, ConsumeRates, Evidence, ProcessQueueState, Remark
+from pyengine.backlog.findings import say
 
 SECTION = re.compile(r"^#(Consumer|User) ([A-Za-z&]+(?: [A-Za-z]+)?)#$", re.MULTILINE)
 FIELD = re.compile(r"(\w+)=([^,\]]+)")
@@ -32,7 +33,7 @@ def _client(text: str, file: str, found: Evidence) -> None:
     sections = {pieces[i + 1]: pieces[i + 2].strip("\n") for i in range(1, len(pieces) - 2, 3)}
     for name in sections:
         if name not in KNOWN:
-            found.remarks.append(Remark(file, 0, f"#{name}#", "a section this version does not know"))
+            found.remarks.append(Remark(file, 0, f"#{name}#", say("a section this version does not know")))
     properties = dict(_properties(sections.get("Properties", "")))
     subscriptions = []
     for line in sections.get("Subscription", "").splitlines():
@@ -90,7 +91,9 @@ def _queues(text: str, file: str, found: Evidence) -> list[ProcessQueueState]:
         try:
             queues.append(_queue(topic, broker, int(queue), values))
         except (KeyError, ValueError) as error:
-            found.remarks.append(Remark(file, 0, line.strip(), f"not the fields of a ProcessQueueInfo: {error}"))
+            found.remarks.append(
+                Remark(file, 0, line.strip(), say("not the fields of a ProcessQueueInfo: {error}", error=str(error)))
+            )
     return queues
 
 

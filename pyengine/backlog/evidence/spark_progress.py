@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, Remark, StreamProgress
+from pyengine.backlog.findings import say
 
 MARKS = ('"batchId"', '"numInputRows"')
 
@@ -26,7 +27,9 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             document, end = decoder.raw_decode(text, position)
         except ValueError as error:
             line = text.count("\n", 0, position) + 1
-            found.remarks.append(Remark(file, line, text[position : position + 80], f"not JSON: {error}"))
+            found.remarks.append(
+                Remark(file, line, text[position : position + 80], say("not JSON: {error}", error=str(error)))
+            )
             end = text.find("\n", position)
             if end < 0:
                 break

@@ -6,6 +6,7 @@ import re
 import time as clock
 
 from pyengine.backlog.evidence.model import Evidence, Remark, ThreadDump, ThreadState
+from pyengine.backlog.findings import say
 
 JSTACK = "Full thread dump"
 _JSTACK_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)$")
@@ -54,7 +55,7 @@ def _jstack(text: str, file: str, modified: int | None) -> Evidence:
             found.dumps.append(ThreadDump(file, time, "jstack", "", ()))
         elif threads is None:
             if line.strip():
-                found.remarks.append(Remark(file, number, line.strip(), "before the first thread dump"))
+                found.remarks.append(Remark(file, number, line.strip(), say("before the first thread dump")))
         elif match := _JSTACK_THREAD.match(line):
             close()
             open_thread = (match["name"], "", [], "")
@@ -97,7 +98,7 @@ def _py_spy(text: str, file: str, modified: int | None) -> Evidence:
         elif line.startswith("Python v"):
             heading = False
         elif line.strip() and not heading:
-            found.remarks.append(Remark(file, number, line.strip(), "not a line of py-spy's dump"))
+            found.remarks.append(Remark(file, number, line.strip(), say("not a line of py-spy's dump")))
     found.dumps.extend(
         ThreadDump(file, modified, "py-spy", process, tuple(threads))
         for process, threads in zip(processes, dumps, strict=True)

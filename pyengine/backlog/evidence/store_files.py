@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
+from pyengine.backlog.findings import say
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
 
@@ -79,7 +80,9 @@ def _topics(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> Non
         try:
             numbers = (int(topic["readQueueNums"]), int(topic["writeQueueNums"]), int(topic.get("perm", 6)))
         except (KeyError, TypeError, ValueError) as error:
-            found.remarks.append(Remark(file, 0, f"topic {name}", f"not a topic's settings: {error!r}"))
+            found.remarks.append(
+                Remark(file, 0, f"topic {name}", say("not a topic's settings: {error}", error=repr(error)))
+            )
             continue
         found.topics.append(TopicSettings(file, str(name), *numbers))
 
@@ -87,7 +90,7 @@ def _topics(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> Non
 def _groups(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> None:
     for name, group in table.items():
         if not isinstance(group, dict):
-            found.remarks.append(Remark(file, 0, f"group {name}", "not a group's settings"))
+            found.remarks.append(Remark(file, 0, f"group {name}", say("not a group's settings")))
             continue
         found.group_settings.append(
             GroupSettings(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark
+from pyengine.backlog.findings import say
 
 ABSENT = ("-", "N/A", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
@@ -52,12 +53,12 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             row = _row(number, line, header)
             if row is None:
                 if not re.match(r"Consume (TPS|Diff|Inflight)|Consumer group |JAVA_|INFO|log4j", line.strip()):
-                    found.remarks.append(Remark(file, number, line.strip(), "does not fit the table above it"))
+                    found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
                 continue
             try:
                 _add(row, header, group, file, modified, found)
             except ValueError:
-                found.remarks.append(Remark(file, number, line.strip(), "a number was expected"))
+                found.remarks.append(Remark(file, number, line.strip(), say("a number was expected")))
     return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyengine import Selector
 from pyengine.backlog.evidence import DestinationState, Evidence, SubscriptionState
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.heard import heard
 from pyengine.backlog.rules.policies import broker_of, explained
 from pyengine.backlog.rules.series import by_time, change, empty_in, seconds, span
 from pyengine.destinations import Destination
@@ -247,7 +248,7 @@ def selector_matches_nothing(queue: Watched) -> Iterator[Finding]:
 def _surprises(selector: str) -> tuple[Said, ...]:
     """What in a selector means something else to the broker than to its reader."""
     try:
-        return tuple(say("{words}", words=advice) for _, advice in Selector(selector).surprises)
+        return tuple(heard(advice) for _, advice in Selector(selector).surprises)
     except InvalidSelectorError as error:
         return (say("the broker itself refuses this selector: {problem}", problem=error.problem),)
 

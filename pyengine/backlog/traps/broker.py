@@ -8,6 +8,7 @@ from itertools import combinations
 from pyengine import Selector
 from pyengine.backlog import proof
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.heard import heard
 from pyengine.backlog.proof import Stage
 from pyengine.backlog.traps import entries, topic_entries
 from pyengine.backlog.traps.entries import Entry
@@ -126,7 +127,7 @@ def filters(broker: BrokerConfiguration) -> Iterator[Finding]:
                     _where(composite),
                     (
                         say("at {position} of {selector}", position=position, selector=target.selector),
-                        say("{words}", words=advice),
+                        heard(advice),
                     ),
                     say("Write what is meant; `Selector(text).surprises` checks it."),
                     "SelectorParser",

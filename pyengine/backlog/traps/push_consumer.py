@@ -18,6 +18,7 @@ from pyengine._engine.consume_orderly import suspend_time
 from pyengine._engine.consumer_parameters import check_ranges
 from pyengine._engine.rebalance import shared_threshold
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean
 from pyengine.rocketmq.parameters import ConsumerParameters, java_name
 
@@ -111,7 +112,7 @@ def refused(consumer: Consumer) -> Iterator[Finding]:
         yield consumer.trap(
             "refused",
             Severity.ERROR,
-            (say("{words}", words=problem),),
+            (heard(problem),),
             say("start() throws MQClientException. Give a value in the range."),
             "DefaultMQPushConsumerImpl.checkConfig",
         )
@@ -130,7 +131,7 @@ def refused(consumer: Consumer) -> Iterator[Finding]:
                 "unknown_parameter",
                 Severity.WARNING,
                 (say("{name}: no parameter of a push consumer", name=name),),
-                say("{words}", words=meant),
+                heard(meant),
                 "DefaultMQPushConsumer",
             )
 

@@ -13,6 +13,7 @@ from itertools import combinations
 from pyengine import Selector
 from pyengine.backlog import proof
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.heard import heard
 from pyengine.backlog.proof import Stage
 from pyengine.destinations import parse_destination
 from pyengine.topology import Consumer, Policy, Topology
@@ -81,7 +82,7 @@ def surprising_selector(queue: Linted) -> Iterator[Finding]:
                 say("consumer {names}", names=queue.names(selector)),
                 (
                     say("at {position} of {selector}", position=position, selector=selector),
-                    say("{words}", words=advice),
+                    heard(advice),
                 ),
                 say("Write what is meant; `Selector(text).surprises` checks it."),
                 "SelectorParser",
