@@ -1,5 +1,11 @@
+from libc.stdint cimport int64_t
+
 from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
+from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, REDELIVERED, STANDARD
+
+from pyengine.errors import JMSError
 
 
 cdef class PrefetchSubscription:
@@ -7,15 +13,114 @@ cdef class PrefetchSubscription:
 
     consumer_id: see ConsumerInfo. route: what its dispatches are posted to, or None over a lost connection. browser:
     it holds nothing. slow: it was aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
-    ``{message id: (where it comes from, handle there)}`` of what it was handed and has not acknowledged, in order.
+    ``{message id: (where it comes from, handle there)}`` of what it was handed and has not acknowledged, in order; a
+    copy of a message that is there has the key (message id, where it comes from, handle there).
     """
 
     def __cinit__(self, *unused, **also_unused):
         self.consumer_id = ""
         self.held = {}
+        self.copies = {}
 
     def __reduce__(self):
         raise TypeError("a subscription belongs to its broker and cannot be pickled")
+
+    cdef int keep(self, object message_id, object owner, int64_t handle) except -1:
+        cdef object key = message_id
+        if message_id in self.held or message_id in self.copies:
+            key = (message_id, owner, handle)
+            self.copies.setdefault(message_id, []).append(key)
+        self.held[key] = (owner, handle)
+        return 0
+
+    cdef tuple first(self, object message_id, object owner):
+        cdef object found = self.held.get(message_id)
+        if found is not None and (<tuple> found)[0] is owner:
+            return found
+        if not self.copies:
+            return None
+        for key in self.copies.get(message_id, ()):
+            if (<tuple> key)[1] is owner:
+                return self.held[key]
+        return None
+
+    cdef tuple drop(self, object message_id, object owner):
+        cdef list keys
+        cdef object found
+        if not self.copies:
+            return self.held.pop(message_id, None)
+        found = self.first(message_id, owner)
+        if found is None:
+            return None
+        if self.held.get(message_id) is found:
+            del self.held[message_id]
+            return found
+        keys = self.copies[message_id]
+        keys.remove((message_id, *found))
+        if not keys:
+            del self.copies[message_id]
+        return self.held.pop((message_id, *found))
+
+    def hold(self, object message_id, object owner, int64_t handle):
+        """It was handed a message."""
+        self.keep(message_id, owner, handle)
+
+    def find(self, object message_id, object owner):
+        """The first message of this id that it holds from ``owner``: (owner, handle), or None."""
+        return self.first(message_id, owner)
+
+    def release(self, object message_id, object owner):
+        """It holds the first message of this id from ``owner`` no more; return what ``find`` returned."""
+        return self.drop(message_id, owner)
+
+    def forget(self):
+        """It holds nothing any more."""
+        self.held.clear()
+        self.copies.clear()
+
+    def parts_of(self, MessageAck ack not None, int before=0):
+        """What an acknowledgement says to each owner: ``[(owner, MessageAck)]``, for messages of several of them.
+
+        As in the broker (PrefetchSubscription.acknowledge) one walk through all it holds, in order, finds the first
+        message and ends at the first that has the last one's id. before: so many of that id are acknowledged already,
+        in the same transaction. Raises JMSError if it holds no such messages, or if outside a transaction a STANDARD
+        acknowledgement does not count as many.
+        """
+        cdef bint one = ack.kind == INDIVIDUAL or ack.kind == DELIVERED
+        cdef bint inside = not one and ack.first_message_id is None
+        cdef bint ended = False
+        cdef int count = 0
+        cdef list run = None, runs = []
+        cdef object message_id, owner
+        for key, (owner, _) in self.held.items():
+            message_id = (<tuple> key)[0] if isinstance(key, tuple) else key
+            if not inside and not one and message_id == ack.first_message_id:
+                inside = True
+            ended = (inside or one) and message_id == ack.last_message_id
+            if one and ended and before:
+                before -= 1
+                ended = False
+            if inside or ended:
+                count += 1
+                if run is None or run[0] is not owner:
+                    run = [owner, message_id, message_id, 0]
+                    runs.append(run)
+                run[2] = message_id
+                run[3] += 1
+            if ended:
+                break
+        if not ended:
+            raise JMSError(f"unmatched acknowledge: messages from {ack.first_message_id} to {ack.last_message_id} are "
+                           f"not held by consumer {ack.consumer_id} (kind {ack.kind})")
+        if ack.kind == STANDARD and ack.transaction_id is None and count != ack.message_count:
+            raise JMSError(f"unmatched acknowledge: {ack.message_count} messages up to {ack.last_message_id}, where "
+                           f"consumer {ack.consumer_id} holds {count}")
+        if ack.kind == REDELIVERED:
+            runs = [run]
+        return [(owner, MessageAck(ack.consumer_id, ack.destination, ack.kind, last,
+                                   None if ack.first_message_id is None else first,
+                                   ack.message_count if one else number, ack.transaction_id, ack.poison_cause))
+                for owner, first, last, number in runs]
 
     cdef int give(self, list posted, object destination, Message message, int redeliveries) except -1:
         cdef MessageDispatch dispatch

@@ -110,7 +110,7 @@ cdef class RegionQueue(Queue):
             if not subscription.browser:
                 if self.noting and not it.redeliveries:
                     self.noted.append(sent)
-                subscription.held[message._message_id or ""] = (self.owner, it.handle)
+                subscription.keep(message._message_id or "", self.owner, it.handle)
                 subscription.slow = False
             subscription.give(posted, self.destination, message, it.redeliveries)
         self.out_size = 0
@@ -135,13 +135,13 @@ cdef class RegionQueue(Queue):
         not hold.
         """
         cdef int kind = ack.kind
-        cdef object last = subscription.held.get(ack.last_message_id)
+        cdef object last = subscription.first(ack.last_message_id, self.owner)
         cdef object first = None
         cdef list messages, gone = []
         # Where the last message alone counts, the first may be acknowledged already.
         cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
         if ranged:
-            first = subscription.held.get(ack.first_message_id)
+            first = subscription.first(ack.first_message_id, self.owner)
         if last is None or (ranged and first is None):
             missing = ack.last_message_id if last is None else ack.first_message_id
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
@@ -180,7 +180,7 @@ cdef class RegionQueue(Queue):
         return gone
 
     cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1:
-        cdef object held = subscription.held.pop(message._message_id or "", None)
+        cdef object held = subscription.drop(message._message_id or "", self.owner)
         if self.purged and held is not None and (<tuple> held)[1] in self.purged:
             self.purged.discard((<tuple> held)[1])
         else:

@@ -286,7 +286,7 @@ class Broker(Administration):
             for queue in list(subscription.queues):
                 queue.remove(subscription, last_delivered=last_delivered, lost=lost)
             self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
-            subscription.held.clear()
+            subscription.forget()
             self.slow_consumers.forget(subscription)
             self.report(ConsumerClosed(subscription.info.destination, subscription.info))
         for queue in queues:
@@ -365,17 +365,21 @@ class Broker(Administration):
             if ack.transaction_id is not None and ack.kind is AckKind.POISON:
                 raise JMSError("a poison acknowledgement cannot be part of a transaction")
             transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
-            held = subscription.held.get(ack.last_message_id)
             if subscription.topic is not None:
                 self.topics.acknowledge(subscription, ack, transaction)
-            elif held is not None:
-                held[0].acknowledge(subscription, ack, transaction, self.clock.now())
-                if subscription.spread:
-                    self._wake(subscription, held[0])
+            elif subscription.spread:
+                before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
+                for queue, part in subscription.parts_of(ack, before):
+                    queue.acknowledge(subscription, part, transaction, self.clock.now())
+                self._wake(subscription, queue)
             else:
-                raise JMSError(
-                    f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
-                )
+                held = subscription.held.get(ack.last_message_id)
+                if held is None:
+                    raise JMSError(
+                        f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer "
+                        f"{ack.consumer_id}"
+                    )
+                held[0].acknowledge(subscription, ack, transaction, self.clock.now())
         finally:
             outbox.leave()
 

@@ -127,10 +127,10 @@ class QueueDestination:
         timer = self._pulls.pop(subscription.info.consumer_id, None)
         if timer is not None:
             timer.cancel()
-        where, last = subscription.held.get(last_delivered or "", (None, 0))
+        found = subscription.find(last_delivered or "", self)
         now = self.broker.clock.now()
         self._share()
-        known = last if where is self else None
+        known = None if found is None else found[1]
         posted = self.core.unsubscribe(number, last_delivered=known, lost=lost, now=now)
         del self.subscriptions[number]
         self._post(posted)

@@ -258,7 +258,8 @@ class Topics:
         now = self.broker.clock.now()
         last = None
         if not lost and last_delivered is not None:
-            _, last = subscription.held.get(last_delivered, (None, subscription.acknowledged.get(last_delivered)))
+            found = subscription.find(last_delivered, self)
+            last = subscription.acknowledged.get(last_delivered) if found is None else found[1]
         self.region.deactivate(number, last_delivered=last, now=now)
         self._plan_cleanup()
 
@@ -422,8 +423,8 @@ class Topics:
         """What a consumer says of messages from topics."""
         number = self.id_of(subscription)
         now = self.broker.clock.now()
-        _, last = subscription.held.get(ack.last_message_id, (None, -1))
-        _, first = subscription.held.get(ack.first_message_id or "", (None, -1))
+        _, last = subscription.find(ack.last_message_id, self) or (None, -1)
+        _, first = subscription.find(ack.first_message_id or "", self) or (None, -1)
         key = None
         if transaction is not None and ack.kind not in (AckKind.DELIVERED, AckKind.REDELIVERED):
             self._keys += 1
@@ -457,7 +458,7 @@ class Topics:
 
     def _acknowledged(self, subscription: Subscription) -> None:
         for handle, message in self.region.settled:
-            subscription.held.pop(message.message_id or "", None)
+            subscription.release(message.message_id or "", self)
             if handle > max(subscription.acknowledged.values(), default=-1):
                 subscription.acknowledged = {message.message_id or "": handle}
 
@@ -513,7 +514,7 @@ class Topics:
         message: Message = delivery.body.copy()
         message.redelivery_counter = delivery.redeliveries
         message.broker_out_time = now
-        subscription.held[message.message_id or ""] = (self, delivery.message)
+        subscription.hold(message.message_id or "", self, delivery.message)
         topic = self.destinations[delivery.topic]
         subscription.dispatch(self.broker.outbox, topic.destination, message, delivery.redeliveries)
         if topic.watch is not None:

@@ -49,3 +49,12 @@ class Transaction:
     transaction_id: str
     connection_id: str
     steps: list[Step] = field(default_factory=list)
+
+    def acknowledged(self, subscription: Subscription, message_id: str) -> int:
+        """How many messages of this id the consumer has acknowledged in it."""
+        return sum(
+            message.message_id == message_id
+            for step in self.steps
+            if isinstance(step, Acknowledged) and step.subscription is subscription
+            for message in step.messages
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyengine.activemq import AckKind
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, NoConsumer
 from pyengine.errors import InvalidDestinationError, JMSError
 from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, Policy, VirtualTopic
@@ -123,3 +124,78 @@ def test_events_come_in_order_and_end_when_told(broker):
     end()
     wire.send("q", 2)
     assert len(seen) == 3
+
+
+def held_by(broker, consumer):
+    return broker._subscriptions[consumer].held
+
+
+def test_a_consumer_of_several_queues_acknowledges_across_them(broker):
+    """One walk through all it holds, queue by queue in the order of dispatch (PrefetchSubscription.acknowledge)."""
+    wire = Wire(broker)
+    wire.consume("c", "A,B")
+    for number, queue in enumerate("ABBA"):
+        wire.send(queue, number)
+    wire.acknowledge("c", 2, AckKind.STANDARD, first_message_id=wire.id_of("c", 0), message_count=3)
+    assert (broker.view("A").in_flight_count, broker.view("B").in_flight_count) == (1, 0)
+    with pytest.raises(JMSError, match="holds 1"):
+        wire.acknowledge("c", 3, AckKind.STANDARD, first_message_id=wire.id_of("c", 3), message_count=2)
+    wire.acknowledge("c", 3, AckKind.POISON, first_message_id=wire.id_of("c", 3))
+    assert not held_by(broker, "c")
+    assert [broker.view(queue).queue_size for queue in "AB"] == [0, 0]
+
+
+@pytest.mark.parametrize("source", ["A,B", "*"])
+@pytest.mark.parametrize("transacted", [False, True])
+def test_copies_of_one_message_are_acknowledged_one_by_one(broker, source, transacted):
+    """The parts of a composite get copies with one id; each acknowledgement takes the first copy, none stays."""
+    wire = Wire(broker)
+    wire.send("A", "before")
+    wire.send("B", "before")
+    wire.consume("c", source)
+    for number in range(3):
+        wire.send("A,B", number)
+    for number in (0, 1, 1, 0, 2, 2):
+        if transacted:
+            broker.begin("wire", "t")
+        wire.acknowledge("c", number, transaction_id="t" if transacted else None)
+        if transacted:
+            broker.commit("t")
+    assert [broker.view(queue).in_flight_count for queue in "AB"] == [1, 1]
+    with pytest.raises(JMSError, match="unmatched"):
+        wire.acknowledge("c", 0)
+    wire.acknowledge("c", "before", AckKind.DELIVERED)
+    wire.broker.remove_consumer("c")
+    assert [broker.view(queue).queue_size for queue in "AB"] == [1, 1]
+    wire.taken()
+    wire.consume("next", "A,B")
+    assert wire.taken() == [("next", "before"), ("next", "before")]
+
+
+def test_copies_are_acknowledged_one_by_one_within_a_transaction(broker):
+    wire = Wire(broker)
+    wire.consume("c", "A,B")
+    wire.send("A,B", "x")
+    broker.begin("wire", "t")
+    for _ in range(2):
+        wire.acknowledge("c", "x", transaction_id="t")
+    broker.rollback("t")
+    assert len(held_by(broker, "c")) == 2
+    broker.begin("wire", "u")
+    for _ in range(2):
+        wire.acknowledge("c", "x", transaction_id="u")
+    broker.commit("u")
+    assert not held_by(broker, "c")
+    assert [broker.view(queue).queue_size for queue in "AB"] == [0, 0]
+
+
+def test_copies_for_a_wildcard_subscriber_of_topics(broker):
+    wire = Wire(broker)
+    wire.consume("c", "topic://*", prefetch=2)
+    for number in range(3):
+        wire.send("topic://S,topic://T", number)
+    assert wire.taken() == [("c", "0"), ("c", "0")]
+    for number in (0, 0, 1, 1, 2, 2):
+        wire.acknowledge("c", number)
+    assert not held_by(broker, "c")
+    assert len(wire.taken()) == 4
