@@ -3,19 +3,24 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
+cimport cython
 from cpython.object cimport PyObject
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 import numpy as np
 
 cdef extern from "Python.h":
-    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
-    unsigned char* PyUnicode_1BYTE_DATA(object text) noexcept
-    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    bint PyUnicode_CheckExact(PyObject* item) noexcept
+    bint PyUnicode_IS_COMPACT_ASCII(PyObject* text) noexcept
+    unsigned char* PyUnicode_1BYTE_DATA(PyObject* text) noexcept
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject* text) noexcept
     PyObject* PyList_GET_ITEM(list items, Py_ssize_t i) noexcept
     bint PyTuple_Check(PyObject* item) noexcept
+    Py_ssize_t PyTuple_GET_SIZE(PyObject* item) noexcept
+    PyObject* PyTuple_GET_ITEM(PyObject* item, Py_ssize_t i) noexcept
+    bint PyLong_CheckExact(PyObject* item) noexcept
+    long long PyLong_AsLongLongAndOverflow(PyObject* number, int* overflow) except? -1
 
 cdef extern from *:
     """
@@ -26,11 +31,11 @@ cdef extern from *:
     #endif
     """
     void pyengine_prefetch(const void* address) noexcept nogil
-    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
 cdef extern from "md5.h":
     enum:
         PYENGINE_MD5_LANES
+        PYENGINE_MD5_SLACK
     void pyengine_md5_pad(unsigned char* text, int64_t length, int64_t blocks) noexcept nogil
     void pyengine_md5_heads(const unsigned char* text, int64_t stride, int64_t blocks, uint32_t* heads) noexcept nogil
 
@@ -79,14 +84,62 @@ def by_machine_room(int64_t queues, int64_t clients):
     return owners
 
 
+cdef inline unsigned char* put(unsigned char* out, const unsigned char* text, int64_t size) noexcept nogil:
+    """Copy a text, in pieces of constant size: calling memcpy costs more than a name. Returns where the copy ends."""
+    cdef int64_t i = 0
+    if size >= 16:
+        while i < size - 16:
+            memcpy(out + i, text + i, 16)
+            i += 16
+        memcpy(out + size - 16, text + size - 16, 16)
+    elif size >= 8:
+        memcpy(out, text, 8)
+        memcpy(out + size - 8, text + size - 8, 8)
+    elif size >= 4:
+        memcpy(out, text, 4)
+        memcpy(out + size - 4, text + size - 4, 4)
+    elif size > 0:
+        out[0] = text[0]
+        out[size >> 1] = text[size >> 1]
+        out[size - 1] = text[size - 1]
+    return out + size
+
+
+cdef inline int64_t decimal_size(int64_t number) noexcept nogil:
+    """How many characters ``put_decimal`` writes."""
+    cdef int64_t size = 1 + (number < 0)
+    cdef uint64_t left = <uint64_t>number if number >= 0 else 0 - <uint64_t>number
+    while left >= 10:
+        left //= 10
+        size += 1
+    return size
+
+
+cdef inline unsigned char* put_decimal(unsigned char* out, int64_t number, int64_t size) noexcept nogil:
+    """Write a number in its ``size`` decimal characters. Returns where they end."""
+    cdef uint64_t left = <uint64_t>number if number >= 0 else 0 - <uint64_t>number
+    cdef unsigned char* end = out + size
+    cdef unsigned char* digit = end
+    out[0] = b"-"
+    while True:
+        digit -= 1
+        digit[0] = <unsigned char>(48 + left % 10)
+        left //= 10
+        if left == 0:
+            return end
+
+
+@cython.final
 cdef class Hasher:
     """Collects texts by their number of MD5 blocks and hashes a vector full of them at a time."""
 
     def __cinit__(self, uint32_t[::1] heads not None):
         cdef int64_t blocks
-        self.heads = heads
+        self.owner = heads
+        if heads.shape[0]:
+            self.heads = &heads[0]
         for blocks in range(1, BATCHED_BLOCKS + 1):
-            self.texts[blocks] = <unsigned char*>calloc(PYENGINE_MD5_LANES, 64 * blocks)
+            self.texts[blocks] = <unsigned char*>calloc(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
             if self.texts[blocks] == NULL:
                 raise MemoryError
 
@@ -94,46 +147,52 @@ cdef class Hasher:
         for blocks in range(1, BATCHED_BLOCKS + 1):
             free(self.texts[blocks])
 
-    cdef int flush(self, int64_t blocks) except -1:
+    cdef void flush(self, int64_t blocks) noexcept:
         cdef uint32_t found[LANES]
         cdef int64_t i
         pyengine_md5_heads(self.texts[blocks], 64 * blocks, blocks, found)
         for i in range(self.filled[blocks]):
             self.heads[self.places[blocks][i]] = found[i]
         self.filled[blocks] = 0
-        return 0
 
-    cdef int finish(self) except -1:
+    cdef void finish(self) noexcept:
         cdef int64_t blocks
         for blocks in range(1, BATCHED_BLOCKS + 1):
             if self.filled[blocks]:
                 self.flush(blocks)
-        return 0
 
-    cdef int add(self, const char* head, int64_t head_size, const char* tail, int64_t tail_size,
-                 int64_t place) except -1:
-        """Hash head + tail into ``heads[place]``, by the end of ``finish``."""
-        cdef int64_t length = head_size + tail_size, blocks = (length + 8) // 64 + 1
+    cdef inline unsigned char* room(self, int64_t length, int64_t place) noexcept:
+        """Where to write a text of at most ``BATCHED`` bytes, and PYENGINE_MD5_SLACK bytes more; then ``close`` it."""
+        cdef int64_t blocks = ((length + 8) >> 6) + 1, lane
+        if self.filled[blocks] == PYENGINE_MD5_LANES:
+            self.flush(blocks)
+        lane = self.filled[blocks]
+        self.places[blocks][lane] = place
+        self.filled[blocks] = lane + 1
+        return self.texts[blocks] + 64 * blocks * lane
+
+    cdef inline void close(self, unsigned char* text, int64_t length) noexcept:
+        """``heads[place]`` is there by the end of ``finish``."""
+        pyengine_md5_pad(text, length, ((length + 8) >> 6) + 1)
+
+    cdef int add(self, bytes whole, int64_t place) except -1:
+        """Hash a text of any size."""
+        cdef int64_t length = PyBytes_GET_SIZE(whole), blocks = ((length + 8) >> 6) + 1
         cdef unsigned char* text
         cdef uint32_t found[LANES]
-        if blocks > BATCHED_BLOCKS:
-            text = <unsigned char*>calloc(PYENGINE_MD5_LANES, 64 * blocks)
-            if text == NULL:
-                raise MemoryError
-        else:
-            if self.filled[blocks] == PYENGINE_MD5_LANES:
-                self.flush(blocks)
-            text = self.texts[blocks] + 64 * blocks * self.filled[blocks]
-        memcpy(text, head, head_size)
-        memcpy(text + head_size, tail, tail_size)
+        if length <= BATCHED:
+            text = self.room(length, place)
+            put(text, <const unsigned char*>PyBytes_AS_STRING(whole), length)
+            self.close(text, length)
+            return 0
+        text = <unsigned char*>calloc(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
+        if text == NULL:
+            raise MemoryError
+        memcpy(text, PyBytes_AS_STRING(whole), length)
         pyengine_md5_pad(text, length, blocks)
-        if blocks > BATCHED_BLOCKS:
-            pyengine_md5_heads(text, 64 * blocks, blocks, found)
-            free(text)
-            self.heads[place] = found[0]
-        else:
-            self.places[blocks][self.filled[blocks]] = place
-            self.filled[blocks] += 1
+        pyengine_md5_heads(text, 64 * blocks, blocks, found)
+        free(text)
+        self.heads[place] = found[0]
         return 0
 
 
@@ -144,28 +203,6 @@ cdef bytes utf8(text):
     return (<str>text).encode("utf-8", "replace")
 
 
-cdef int64_t decimal(int64_t number, char* out) noexcept:
-    """Write a number in decimal digits, at most 20 characters. Returns how many."""
-    cdef char digits[20]
-    cdef int64_t count = 0, size = 0
-    cdef uint64_t left = <uint64_t>number
-    if number < 0:
-        out[0] = b"-"
-        size = 1
-        left = 0 - left
-    while True:
-        digits[count] = <char>(48 + left % 10)
-        count += 1
-        left //= 10
-        if left == 0:
-            break
-    while count:
-        count -= 1
-        out[size] = digits[count]
-        size += 1
-    return size
-
-
 def hash_texts(list texts):
     """The ring's hash of each text: the first four bytes of the MD5 of its UTF-8 form, big endian.
 
@@ -173,18 +210,12 @@ def hash_texts(list texts):
     Raises TypeError for an item that is not a str.
     """
     cdef int64_t i
-    cdef bytes encoded
     heads = np.empty(len(texts), np.uint32)
     cdef Hasher hasher = Hasher(heads)
     for i in range(len(texts)):
-        encoded = utf8(texts[i])
-        hasher.add(PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded), NULL, 0, i)
+        hasher.add(utf8(texts[i]), i)
     hasher.finish()
     return heads
-
-
-# Queues and their names lie anywhere in memory: ask for them this many queues before they are read.
-cdef int64_t AHEAD = 16
 
 
 cdef inline void look_ahead(PyObject* queue) noexcept:
@@ -192,20 +223,44 @@ cdef inline void look_ahead(PyObject* queue) noexcept:
 
 
 cdef inline void look_ahead_within(PyObject* queue) noexcept:
-    if PyTuple_Check(queue) and PyTuple_GET_SIZE(<object>queue) == 3:
-        pyengine_prefetch(<const void*>PyTuple_GET_ITEM(<object>queue, 0))
-        pyengine_prefetch(<const void*>PyTuple_GET_ITEM(<object>queue, 1))
+    if PyTuple_Check(queue) and PyTuple_GET_SIZE(queue) == 3:
+        pyengine_prefetch(<const void*>PyTuple_GET_ITEM(queue, 0))
+        pyengine_prefetch(<const void*>PyTuple_GET_ITEM(queue, 1))
 
 
-cdef int64_t ascii_of(text, const char** data) except -1:
-    """The size of an ASCII text and where it lies; of any other text 0 and NULL."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text to hash must be str, not {type(text).__name__}")
-    if not PyUnicode_IS_COMPACT_ASCII(text):
-        data[0] = NULL
-        return 0
-    data[0] = <const char*>PyUnicode_1BYTE_DATA(text)
-    return PyUnicode_GET_LENGTH(text)
+cdef inline bint is_ascii(PyObject* text) noexcept:
+    return PyUnicode_CheckExact(text) and PyUnicode_IS_COMPACT_ASCII(text)
+
+
+cdef bint add_ascii_queue(Hasher hasher, PyObject* queue, int64_t place) except -1:
+    """Hash a queue whose text is written here, byte by byte; False: it is not of this common kind."""
+    cdef PyObject* topic
+    cdef PyObject* broker
+    cdef int64_t topic_size, broker_size, number, number_size, length
+    cdef int overflow = 0
+    cdef unsigned char* text
+    cdef unsigned char* end
+    if not PyTuple_Check(queue) or PyTuple_GET_SIZE(queue) != 3:
+        return False
+    topic, broker = PyTuple_GET_ITEM(queue, 0), PyTuple_GET_ITEM(queue, 1)
+    if not (is_ascii(topic) and is_ascii(broker) and PyLong_CheckExact(PyTuple_GET_ITEM(queue, 2))):
+        return False
+    number = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(queue, 2), &overflow)
+    topic_size, broker_size = PyUnicode_GET_LENGTH(topic), PyUnicode_GET_LENGTH(broker)
+    number_size = decimal_size(number)
+    length = 44 + topic_size + broker_size + number_size
+    if overflow or length > BATCHED:
+        return False
+    text = hasher.room(length, place)
+    memcpy(text, b"MessageQueue [topic=", 20)
+    end = put(text + 20, PyUnicode_1BYTE_DATA(topic), topic_size)
+    memcpy(end, b", brokerName=\0\0\0", 16)
+    end = put(end + 13, PyUnicode_1BYTE_DATA(broker), broker_size)
+    memcpy(end, b", queueId=\0\0\0\0\0\0", 16)
+    end = put_decimal(end + 10, number, number_size)
+    end[0] = b"]"
+    hasher.close(text, length)
+    return True
 
 
 def hash_queues(queues):
@@ -215,55 +270,23 @@ def hash_queues(queues):
     names that are not str.
     """
     cdef list items = list(queues)
-    cdef int64_t i, size, head_size = 0
-    cdef int overflow
-    cdef long long number
-    cdef int64_t topic_size, broker_size, count = len(items)
-    cdef char short_head[512]
-    cdef char* head = short_head
-    cdef const char* topic_text
-    cdef const char* broker_text
-    cdef bytes long_head = b"", tail
-    cdef char digits[24]
-    cdef object known_topic = None, known_broker = None
-    heads = np.empty(len(items), np.uint32)
+    cdef int64_t i, count = len(items)
+    heads = np.empty(count, np.uint32)
     cdef Hasher hasher = Hasher(heads)
     for i in range(count):
         if i + AHEAD < count:
             look_ahead(PyList_GET_ITEM(items, i + AHEAD))
-        if i + AHEAD // 2 < count:
-            look_ahead_within(PyList_GET_ITEM(items, i + AHEAD // 2))
-        queue = items[i]
-        if not isinstance(queue, tuple):
-            queue = tuple(queue)
-        if PyTuple_GET_SIZE(queue) != 3:
+        if i + AHEAD_WITHIN < count:
+            look_ahead_within(PyList_GET_ITEM(items, i + AHEAD_WITHIN))
+        if add_ascii_queue(hasher, PyList_GET_ITEM(items, i), i):
+            continue
+        queue = tuple(items[i])
+        if len(queue) != 3:
             raise TypeError(f"a queue is (topic, broker name, queue id), not {queue!r}")
-        topic, broker, queue_id = <object>PyTuple_GET_ITEM(queue, 0), <object>PyTuple_GET_ITEM(queue, 1), \
-            <object>PyTuple_GET_ITEM(queue, 2)
-        if topic is not known_topic or broker is not known_broker:
-            topic_size, broker_size = ascii_of(topic, &topic_text), ascii_of(broker, &broker_text)
-            if topic_text == NULL or broker_text == NULL or 43 + topic_size + broker_size > 512:
-                long_head = b"MessageQueue [topic=%b, brokerName=%b, queueId=" % (utf8(topic), utf8(broker))
-                head, head_size = PyBytes_AS_STRING(long_head), PyBytes_GET_SIZE(long_head)
-            else:
-                head = short_head
-                memcpy(head, b"MessageQueue [topic=", 20)
-                memcpy(head + 20, topic_text, topic_size)
-                memcpy(head + 20 + topic_size, b", brokerName=", 13)
-                memcpy(head + 33 + topic_size, broker_text, broker_size)
-                memcpy(head + 33 + topic_size + broker_size, b", queueId=", 10)
-                head_size = 43 + topic_size + broker_size
-            known_topic, known_broker = topic, broker
-        overflow = 1
-        if type(queue_id) is int:
-            number = PyLong_AsLongLongAndOverflow(queue_id, &overflow)
-        if overflow == 0:
-            size = decimal(number, digits)
-            digits[size] = b"]"
-            hasher.add(head, head_size, digits, size + 1, i)
-        else:
-            tail = f"{queue_id}]".encode()
-            hasher.add(head, head_size, PyBytes_AS_STRING(tail), PyBytes_GET_SIZE(tail), i)
+        topic, broker, number = queue
+        hasher.add(
+            b"MessageQueue [topic=%b, brokerName=%b, queueId=%b]" % (utf8(topic), utf8(broker), f"{number}".encode()), i
+        )
     hasher.finish()
     return heads
 
@@ -293,19 +316,26 @@ def node_hashes(list client_ids, int virtual_nodes, hash_function=None):
 
 cdef object hash_nodes(list client_ids, int virtual_nodes):
     """MD5's head of every ring node's text; the fast way where no id stands twice."""
-    cdef int64_t i, size, place = 0
-    cdef char tail[24]
+    cdef int64_t i, size, number_size, place = 0
     cdef bytes head
+    cdef unsigned char* text
     if len(set(client_ids)) < len(client_ids):
         return np.array(node_hashes(client_ids, virtual_nodes), np.uint32)
     heads = np.empty(len(client_ids) * <int64_t>virtual_nodes, np.uint32)
     cdef Hasher hasher = Hasher(heads)
     for client_id in client_ids:
         head = utf8(client_id)
-        tail[0] = b"-"
+        size = PyBytes_GET_SIZE(head)
         for i in range(virtual_nodes):
-            size = decimal(i, &tail[1])
-            hasher.add(PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head), tail, size + 1, place)
+            number_size = decimal_size(i)
+            if size + 1 + number_size <= BATCHED:
+                text = hasher.room(size + 1 + number_size, place)
+                put(text, <const unsigned char*>PyBytes_AS_STRING(head), size)
+                text[size] = b"-"
+                put_decimal(text + size + 1, i, number_size)
+                hasher.close(text, size + 1 + number_size)
+            else:
+                hasher.add(b"%b-%d" % (head, i), place)
             place += 1
     hasher.finish()
     return heads
@@ -354,44 +384,80 @@ cdef class HashRing:
 
     def __cinit__(self, list client_ids, int virtual_nodes, hashes=None):
         cdef dict first = {}
-        cdef int64_t i, position, kept, node = 0
+        cdef int64_t total, position, place, node = 0
         cdef int32_t owner
+        cdef uint32_t hash
         self.virtual_nodes = virtual_nodes
         cdef uint32_t[::1] values = (
             hash_nodes(client_ids, virtual_nodes) if hashes is None
             else np.ascontiguousarray(hashes, np.uint32)
         )
-        cdef int64_t total = values.shape[0]
+        total = values.shape[0]
         if total != len(client_ids) * <int64_t>virtual_nodes:
             raise ValueError(f"{total} hashes for {len(client_ids)} client ids of {virtual_nodes} nodes")
-        self.nodes = <RingNode*>malloc(max(total, 1) * sizeof(RingNode))
-        if self.nodes == NULL:
+        self.shift = 24
+        while self.shift > 8 and 1 << (32 - self.shift) < 2 * total:
+            self.shift -= 1
+        self.nodes = <RingNode*>malloc((total + 1) * sizeof(RingNode))
+        self.starts = <int32_t*>malloc(((1 << (32 - self.shift)) + 2) * sizeof(int32_t))
+        if self.nodes == NULL or self.starts == NULL:
             raise MemoryError
+        # Put every node into its bucket: starts[b + 1] is where the next node of bucket b goes, and at the end where
+        # bucket b + 1 begins.
+        self.count_buckets(&values[0] if total else NULL, 1, total, 2)
         for position in range(len(client_ids)):
             owner = first.setdefault(client_ids[position], position)
             for _ in range(virtual_nodes):
-                self.nodes[node].hash = values[node]
-                self.nodes[node].owner = owner
+                hash = values[node]
+                place = self.starts[(hash >> self.shift) + 1]
+                self.starts[(hash >> self.shift) + 1] = <int32_t>(place + 1)
+                self.nodes[place].hash = hash
+                self.nodes[place].owner = owner
                 node += 1
-        sort_by_hash(self.nodes, total)
-        kept = 0
-        for i in range(total):
-            if i + 1 < total and self.nodes[i + 1].hash == self.nodes[i].hash:
-                continue
+        self.sort(total)
+        self.drop_replaced(total)
+        self.nodes[self.count].hash = 0xFFFFFFFF
+        self.nodes[self.count].owner = self.nodes[0].owner if self.count else -1
+
+    cdef void count_buckets(self, const uint32_t* hashes, int64_t step, int64_t count, int64_t offset) noexcept:
+        """starts[b + offset]: how many of the hashes, ``step`` apart, lie in the buckets up to b."""
+        cdef int64_t i, size = (1 << (32 - self.shift)) + offset
+        cdef int32_t before = 0
+        memset(self.starts, 0, size * sizeof(int32_t))
+        for i in range(count):
+            self.starts[(hashes[i * step] >> self.shift) + offset] += 1
+        for i in range(size):
+            before += self.starts[i]
+            self.starts[i] = before
+
+    cdef int sort(self, int64_t total) except -1:
+        """Sort the nodes, which lie in their buckets; equal hashes keep their order."""
+        cdef int64_t i, place
+        cdef RingNode node
+        for i in range(total - CROWD):
+            if self.nodes[i].hash >> self.shift == self.nodes[i + CROWD].hash >> self.shift:
+                return sort_by_hash(self.nodes, total)
+        for i in range(1, total):
+            node = self.nodes[i]
+            place = i
+            while place and self.nodes[place - 1].hash > node.hash:
+                self.nodes[place] = self.nodes[place - 1]
+                place -= 1
+            self.nodes[place] = node
+        return 0
+
+    cdef void drop_replaced(self, int64_t total) noexcept:
+        """Of sorted nodes with equal hashes keep the last."""
+        cdef int64_t i = 0, kept
+        while i + 1 < total and self.nodes[i + 1].hash != self.nodes[i].hash:
+            i += 1
+        kept = i
+        for i in range(kept, total):
             self.nodes[kept] = self.nodes[i]
-            kept += 1
+            kept += i + 1 == total or self.nodes[i + 1].hash != self.nodes[i].hash
         self.count = kept
-        self.shift = 32
-        while self.shift > 8 and 1 << (32 - self.shift) < kept:
-            self.shift -= 1
-        self.starts = <int32_t*>malloc(((1 << (32 - self.shift)) + 1) * sizeof(int32_t))
-        if self.starts == NULL:
-            raise MemoryError
-        position = 0
-        for i in range((1 << (32 - self.shift)) + 1):
-            while position < kept and <int64_t>(<uint64_t>self.nodes[position].hash >> self.shift) < i:
-                position += 1
-            self.starts[i] = <int32_t>position
+        if kept < total:
+            self.count_buckets(&self.nodes[0].hash, sizeof(RingNode) // sizeof(uint32_t), kept, 1)
 
     def __dealloc__(self):
         free(self.nodes)
@@ -403,15 +469,15 @@ cdef class HashRing:
     cdef int32_t owner_of(self, uint32_t hash) noexcept nogil:
         cdef int64_t bucket = <int64_t>(<uint64_t>hash >> self.shift)
         cdef int64_t low = self.starts[bucket], high = self.starts[bucket + 1], middle
-        if self.count == 0:
-            return -1
-        while low < high:
+        while high - low > CROWD:
             middle = (low + high) >> 1
             if self.nodes[middle].hash < hash:
                 low = middle + 1
             else:
                 high = middle
-        return self.nodes[low if low < self.count else 0].owner
+        while self.nodes[low].hash < hash:
+            low += 1
+        return self.nodes[low].owner
 
     def owners(self, hashes):
         """The owner of each queue hash: the node at or after it, round the ring. int32, same shape; -1: empty ring."""

@@ -7,7 +7,11 @@
 #include <string.h>
 
 #if defined(__GNUC__)
+#ifdef __x86_64__ /* two AVX-512 vectors: a step waits for the one before, two texts' steps do not */
+#define PYENGINE_MD5_LANES 32
+#else
 #define PYENGINE_MD5_LANES 16
+#endif
 typedef uint32_t pyengine_md5_vector __attribute__((vector_size(4 * PYENGINE_MD5_LANES)));
 #else /* a vector of one: the same steps, text by text */
 #define PYENGINE_MD5_LANES 1
@@ -109,12 +113,14 @@ static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const unsi
     memcpy(state[3], &d, sizeof d);
 }
 
-/* Pad a text of `length` bytes in place to 64 * blocks bytes; blocks = (length + 8) / 64 + 1. */
-static void pyengine_md5_pad(unsigned char *text, int64_t length, int64_t blocks)
+/* Pad a text of `length` bytes in place to 64 * blocks bytes; blocks = (length + 8) / 64 + 1.
+   Up to SLACK bytes after them are overwritten: zeros of a constant number cost a few stores and no call. */
+#define PYENGINE_MD5_SLACK 64
+static inline void pyengine_md5_pad(unsigned char *text, int64_t length, int64_t blocks)
 {
     const uint64_t bits = (uint64_t)length << 3;
     text[length] = 0x80;
-    memset(text + length + 1, 0, (size_t)(64 * blocks - length - 9));
+    memset(text + length + 1, 0, PYENGINE_MD5_SLACK);
     for (int i = 0; i < 8; i++) text[64 * blocks - 8 + i] = (unsigned char)(bits >> (8 * i));
 }
 

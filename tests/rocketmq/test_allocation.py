@@ -80,7 +80,7 @@ def test_hashes_are_the_heads_of_md5(texts: list[str]) -> None:
     assert core.hash_texts(texts).tolist() == heads
 
 
-@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=20), st.integers(-1, 2**70)), max_size=50))
+@given(st.lists(st.tuples(st.text(max_size=300), st.text(max_size=20), st.integers(-(2**70), 2**70)), max_size=50))
 def test_queues_are_hashed_as_their_texts(queues: list[tuple[str, str, int]]) -> None:
     texts = [str(rocketmq.MessageQueue(*queue)) for queue in queues]
     assert core.hash_queues(queues).tolist() == core.hash_texts(texts).tolist()
@@ -93,15 +93,15 @@ def test_a_queue_to_hash_is_a_topic_a_broker_and_a_number() -> None:
             core.hash_queues([wrong])  # type: ignore[list-item]
 
 
-@given(CLIENTS, st.integers(0, 20))
-def test_a_ring_finds_the_next_node(clients: list[str], virtual_nodes: int) -> None:
-    hashes = core.node_hashes(clients, virtual_nodes, lambda text: int(core.hash_texts([text])[0]) % 50)
+@given(CLIENTS, st.integers(0, 20), st.sampled_from([50, 2**25, 2**32]))
+def test_a_ring_finds_the_next_node(clients: list[str], virtual_nodes: int, hash_range: int) -> None:
+    hashes = core.node_hashes(clients, virtual_nodes, lambda text: int(core.hash_texts([text])[0]) % hash_range)
     ring = core.HashRing(clients, virtual_nodes, hashes)
     ring._check()
     nodes = {}
     for i, value in enumerate(hashes):
         nodes[value] = clients.index(clients[i // virtual_nodes])
-    for asked in range(60):
+    for asked in [*range(60), *hashes, 2**31, 2**32 - 1]:
         after = [value for value in sorted(nodes) if value >= asked] or sorted(nodes)
         assert ring.owners([asked]).tolist() == [nodes[after[0]] if after else -1]
 
