@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.differential.comparison import Difference, Script, ask, compare, differences, shrunk
+from tests.differential.comparison import Difference, Script, ask, compare, differences, listed, shrunk
 from tests.differential.real import RealBroker
 from tests.differential.scripts import scripts
 
@@ -20,7 +20,8 @@ JVM_LIFE = 500
 
 @dataclass
 class Campaign:
-    """counts: played, agree, differ, unstable (the real broker itself answered otherwise when asked again)."""
+    """counts: played, agree, differ, listed (they differ, for a cause that docs/differences.md has), unstable (the real
+    broker itself answered otherwise when asked again)."""
 
     kind: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -46,6 +47,8 @@ class Campaign:
             found = compare(real, script)
             if found is None:
                 self.counts["unstable"] += 1
+            elif listed(found.case):
+                self.counts["listed"] += 1
             else:
                 self.counts["differ"] += 1
                 self.found.append(found)
@@ -58,7 +61,7 @@ class Campaign:
 
 
 def run(kind: str, *, seconds: float | None = None, number: int | None = None, first_seed: int = 0) -> Campaign:
-    """Play scripts until the time is over, or ``number`` of them. Stops at the first batch with ten differences."""
+    """Play scripts until the time is over, or ``number`` of them; shrink the five shortest differences."""
     campaign = Campaign(kind)
     end = None if seconds is None else time.monotonic() + seconds
     real = RealBroker()
@@ -70,8 +73,6 @@ def run(kind: str, *, seconds: float | None = None, number: int | None = None, f
                 real = RealBroker()
             campaign.play(real, batch, BATCH)
             batch += 1
-            if len(campaign.found) >= 10:
-                break
         campaign.found = campaign.shortest(real, 5)
     finally:
         real.close()

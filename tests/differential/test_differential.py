@@ -13,7 +13,7 @@ from bench.contest import RivalMissingError
 from pyengine.destinations import parse_destination
 from pyengine.topology import Policy, PolicyMap
 from tests.differential.campaign import run
-from tests.differential.comparison import differences
+from tests.differential.comparison import differences, listed
 from tests.differential.real import RealBroker
 
 FOUND = Path(__file__).parent / "found"
@@ -42,6 +42,19 @@ def test_random_scripts(kind: str, real: RealBroker) -> None:
     assert not campaign.found, "\n".join(map(str, campaign.found))
     assert campaign.counts["agree"] >= 50
     assert campaign.counts["unstable"] <= campaign.counts["played"] // 20
+
+
+def test_only_the_listed_causes_are_forgiven() -> None:
+    sent, taken = (
+        {"op": "send", "n": 1, "dispatched": [{"to": "A", "n": 1}]},
+        {"op": "browse", "other": [{"expired": 1}]},
+    )
+    assert listed({"steps": [sent, taken]})
+    assert not listed({"steps": [{"op": "send", "n": 1}, taken]})
+    call = {"onMessage": 1, "by": "A", "deliveryCount": 1}
+    came = {"op": "consumer", "name": "A", "prefetch": 1, "listen": {"fail": []}}
+    assert listed({"steps": [came | {"other": [call, call | {"onMessage": 2}]}]})
+    assert not listed({"steps": [came | {"other": [call, call | {"by": "B"}]}]})
 
 
 def test_which_policy_entry_wins(real: RealBroker) -> None:
