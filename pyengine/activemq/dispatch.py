@@ -47,7 +47,7 @@ def columns_read(topology: Topology, available: Sequence[str]) -> list[str]:
 
     Raises MissingColumnError when a selector reads a property that the messages do not have.
     """
-    wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS}
+    wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS, *topology.policy_properties}
     for consumer in topology.consumers:
         if TRUTH + consumer.selector in available:
             wanted.add(TRUTH + consumer.selector)

@@ -34,7 +34,6 @@ from pyengine.activemq.topics import eviction_of, limit_of
 from pyengine.errors import SelectorEvaluationError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC
-from pyengine.topology.policy import UniquePropertyMessageEvictionStrategy
 
 _REASONS = {EventKind.DISCARDED: "discarded", EventKind.DROPPED: "discarded", EventKind.EXPIRED: "expired"}
 
@@ -133,7 +132,7 @@ class TopicDispatcher:
                 if consumer.selector and TOPIC in consumer.destination
             )
         )
-        self._properties = ("PTP_CLIENTID", *_evicted_by(topology))
+        self._properties = sorted(topology.policy_properties)
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
@@ -180,17 +179,6 @@ class TopicDispatcher:
             self._region.close(lines)
         self._key, self._region = None, None
         yield from lines.table()
-
-
-def _evicted_by(topology: Topology) -> tuple[str, ...]:
-    strategies = [policy.message_eviction_strategy for policy in (*topology.policies, topology.default_policy)]
-    return tuple(
-        dict.fromkeys(
-            strategy.property_name
-            for strategy in strategies
-            if isinstance(strategy, UniquePropertyMessageEvictionStrategy)
-        )
-    )
 
 
 class _OpenRegion:

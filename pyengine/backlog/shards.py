@@ -107,6 +107,7 @@ def write_run(
 def columns_read_plain(topology: Topology, needed: Sequence[str]) -> list[str]:
     """Of the columns that dispatch reads those that are no selector's: numbers, group and destination."""
     read = {name for each in topology.consumers if each.selector for name in compiled(each.selector).names}
+    read -= topology.policy_properties
     return [name for name in needed if name not in read or name.startswith(("__", "JMS"))]
 
 

@@ -153,6 +153,7 @@ def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], S
     Raises MissingColumnError.
     """
     read = {name for consumer in topology.consumers if consumer.selector for name in Selector(consumer.selector).names}
+    read |= topology.policy_properties
     offered = df.columns if topology.source.properties is None else topology.source.properties
     source = replace(
         topology.source,

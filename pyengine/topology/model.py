@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
-from pyengine.topology.policy import CLIENT_QUEUE_PREFETCH, CLIENT_TOPIC_PREFETCH, Policy
+from pyengine.topology.policy import (
+    CLIENT_QUEUE_PREFETCH,
+    CLIENT_TOPIC_PREFETCH,
+    Policy,
+    UniquePropertyMessageEvictionStrategy,
+)
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
 JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
@@ -238,6 +243,15 @@ class Topology:
             and any(pattern.kind == "topic" for pattern in patterns)
             for consumer, patterns in zip(self.consumers, self._patterns, strict=True)
         )
+
+    @property
+    def policy_properties(self) -> frozenset[str]:
+        """Names of properties that policies of topics look at: eviction by a property, dispatch by the client's id."""
+        policies = (*self.policies, self.default_policy)
+        evictions = (policy.message_eviction_strategy for policy in policies)
+        names = {each.property_name for each in evictions if isinstance(each, UniquePropertyMessageEvictionStrategy)}
+        filtered = any(policy.dispatch_policy == "client_id_filter" for policy in policies)
+        return frozenset(names | ({"PTP_CLIENTID"} if filtered else set()))
 
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""

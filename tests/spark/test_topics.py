@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyengine import Message, activemq
@@ -117,7 +117,17 @@ def from_the_broker(topology: Topology, rows: list[dict[str, Any]]) -> tuple[lis
     return given, discarded
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
+@example(  # a property that no selector reads decides what is evicted
+    consumers=[Consumer("c", "topic://p.>", acknowledges=False)],
+    policy=Policy(
+        "topic://p.>",
+        pending_message_limit_strategy=ConstantPendingMessageLimitStrategy(2),
+        message_eviction_strategy=UniquePropertyMessageEvictionStrategy("key"),
+        topic_prefetch=1,
+    ),
+    rows=[{"to": TOPICS[0], "n": None, "key": "k" if number == 3 else None, "p": 4} for number in range(4)],
+)
 @given(consumers=consumers, policy=policies, rows=rows)
 def test_a_batch_gives_what_the_broker_gives(
     consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]]
