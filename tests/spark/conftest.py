@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = start_session(
-        "local[2]",
+        "local[2, 2]",  # a task whose worker is lost has a second attempt
         {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",

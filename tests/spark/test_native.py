@@ -15,7 +15,7 @@ from pyengine.errors import PyengineError
 from pyengine.spark.functions import native_truth
 from pyengine.spark.native import NotNativeError
 
-SELECTORS = int(os.environ.get("PYENGINE_NATIVE_SELECTORS", "90"))
+SELECTORS = int(os.environ.get("PYENGINE_NATIVE_SELECTORS", "30"))
 SEED = int(os.environ.get("PYENGINE_NATIVE_SEED", "20261121"))
 INT, LONG = 2**31, 2**63
 POOLS: dict[str, tuple[Any, list[Any]]] = {
@@ -78,8 +78,8 @@ def rows(draw: random.Random, count: int) -> pa.Table:
 
 def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
     draw = random.Random(SEED)
-    table = rows(draw, 400)
-    frame = spark.createDataFrame(table).cache()
+    table = rows(draw, 300)
+    frame = spark.createDataFrame(table)
     asked: list[str] = []
     refused = 0
     while len(asked) < SELECTORS:
@@ -94,8 +94,8 @@ def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
             refused += 1
         else:
             asked.append(text)
-    for start in range(0, len(asked), 45):
-        some = asked[start : start + 45]
+    for start in range(0, len(asked), 30):
+        some = asked[start : start + 30]
         truths = [native_truth(text, {}, "activemq", frame).alias(f"a{n}") for n, text in enumerate(some)]
         found = frame.select("row", *truths).toArrow().sort_by("row")
         for number, text in enumerate(some):
@@ -103,7 +103,6 @@ def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
             truth = Selector(text).truth(table).tolist()
             wrong = [n for n in range(len(given)) if given[n] != truth[n]]
             assert not wrong, (text, given[wrong[0]], truth[wrong[0]], table.slice(wrong[0], 1).to_pylist())
-    frame.unpersist()
     assert refused  # the generator reaches beyond what is native
 
 
@@ -112,7 +111,6 @@ def test_native_and_worker_give_the_same_rows(spark: Any) -> None:
     text = "d > 0.0 OR s LIKE 'a%' AND NOT (bo = TRUE)"
     native = frame.transform(ps.where, text, using="native").select("row").toArrow()
     assert native == frame.where(ps.matches(text, using="arrow")).select("row").toArrow()
-    assert native == frame.where(ps.matches(text, schema=frame)).select("row").toArrow()
     plan = frame.where(ps.matches(text, schema=frame.schema))._jdf.queryExecution().toString()
     assert "ArrowEvalPython" not in plan
     assert "ArrowEvalPython" in frame.transform(ps.where, "s + 'x' = 'ax'")._jdf.queryExecution().toString()
