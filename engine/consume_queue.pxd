@@ -7,6 +7,10 @@ Invariants: 0 <= first <= end <= capacity; base = offset of entries[first]; posi
 from libc.stdint cimport int32_t, int64_t
 
 
+cdef enum:
+    MAX_COUNT = 32          # messages of one answer, MessageStoreConfig.maxTransferCountOnMessageInMemory
+
+
 cdef struct Entry:
     int64_t position        # of the record in the broker's log
     int64_t tags_code       # hash of the tags; of a delayed message the time of its delivery, ms

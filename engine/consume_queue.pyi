@@ -4,6 +4,8 @@ from typing import Self
 
 from typing_extensions import disjoint_base
 
+MAX_TRANSFER_COUNT: int
+
 class PullCode(IntEnum):
     SUCCESS = 0
     NOT_FOUND = 19

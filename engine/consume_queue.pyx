@@ -5,9 +5,9 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove
 
 
-# Limits of one answer, in messages and bytes, and how many index entries of 20 bytes a pull looks at
-# (MessageStoreConfig: maxTransferCountOnMessageInMemory, maxTransferBytesOnMessageInMemory, maxFilterMessageSize).
-cdef int64_t MAX_COUNT = 32
+MAX_TRANSFER_COUNT = MAX_COUNT
+# The limit of one answer in bytes, and how many index entries of 20 bytes a pull looks at
+# (MessageStoreConfig: maxTransferBytesOnMessageInMemory, maxFilterMessageSize).
 cdef int64_t MAX_BYTES = 262144
 cdef int64_t MAX_SCAN_BYTES = 16000
 cdef int64_t ENTRY_BYTES = 20

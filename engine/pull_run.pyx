@@ -8,6 +8,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine._engine.consume_queue cimport MAX_COUNT
 from pyengine._engine.process_queue cimport ProcessQueue
 from pyengine._engine.pull cimport PullGate, PullRequest
 from pyengine._engine.rebalance cimport RebalanceTimer
@@ -28,7 +29,6 @@ from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef enum:
     MILLISECOND = 1_000_000
-    BROKER_BATCH = 32           # maxTransferCountOnMessageInMemory
     FIRST_PERSIST = 10_000      # ms, MQClientInstance.startScheduledTask
     PERSIST_PERIOD = 5_000      # persistConsumerOffsetInterval
     CLEANED_AT_ONCE = 16        # ProcessQueue.cleanExpiredMsg
@@ -185,7 +185,7 @@ cdef class PullRun:
         it.threads = threads
         it.factor = factor
         it.batch_size = consume_message_batch_max_size
-        it.pull_size = min(pull_batch_size, BROKER_BATCH)
+        it.pull_size = min(pull_batch_size, MAX_COUNT)
         it.pull_interval = pull_interval
         it.threshold_for_topic = pull_threshold_for_topic
         it.size_for_topic = pull_threshold_size_for_topic

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyengine._engine.allocation import averagely
 from pyengine._engine.consume_orderly import suspend_time
+from pyengine._engine.consume_queue import MAX_TRANSFER_COUNT
 from pyengine._engine.consumer_parameters import check_ranges
 from pyengine._engine.rebalance import shared_threshold
 from pyengine.backlog.findings import Finding, Said, Severity, say
@@ -29,7 +30,6 @@ NO_EFFECT = {
     "adjust_thread_pool_nums_threshold": "MQClientInstance.adjustThreadPool",
     "pull_time_delay_mills_when_exception": "DefaultMQPushConsumerImpl",
 }
-BROKER_BATCH = 32  # MessageStoreConfig.maxTransferCountOnMessageInMemory
 MEMORY = 1024  # MiB of cached bodies beyond which a client's heap should be known
 
 
@@ -166,8 +166,8 @@ def threads(consumer: Consumer) -> Iterator[Finding]:
 def batches(consumer: Consumer) -> Iterator[Finding]:
     """pull_batch_capped, batch_larger_than_pull, pull_interval_limits: how much comes at once."""
     batch, asked = consumer.number("consume_message_batch_max_size"), consumer.number("pull_batch_size")
-    pulled = min(asked, BROKER_BATCH)
-    if asked > BROKER_BATCH:
+    pulled = min(asked, MAX_TRANSFER_COUNT)
+    if asked > MAX_TRANSFER_COUNT:
         yield consumer.trap(
             "pull_batch_capped",
             Severity.WARNING,
@@ -175,7 +175,7 @@ def batches(consumer: Consumer) -> Iterator[Finding]:
             say(
                 "The broker gives {limit} messages at most in one pull (8 from disk), whatever is asked: "
                 "raise maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory there too.",
-                limit=BROKER_BATCH,
+                limit=MAX_TRANSFER_COUNT,
             ),
             "MessageStoreConfig, DefaultMessageStore.getMessage",
         )
