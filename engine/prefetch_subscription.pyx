@@ -69,6 +69,11 @@ cdef class PrefetchSubscription:
         """The first message of this id that it holds from ``owner``: (owner, handle), or None."""
         return self.first(message_id, owner)
 
+    def latest(self, object message_id):
+        """The last message of this id that it was handed and holds: (owner, handle), or None."""
+        cdef object keys = self.copies.get(message_id)
+        return self.held.get(message_id) if keys is None else self.held[(<list> keys)[len(<list> keys) - 1]]
+
     def release(self, object message_id, object owner):
         """It holds the first message of this id from ``owner`` no more; return what ``find`` returned."""
         return self.drop(message_id, owner)

@@ -127,10 +127,11 @@ class QueueDestination:
         timer = self._pulls.pop(subscription.info.consumer_id, None)
         if timer is not None:
             timer.cancel()
-        found = subscription.find(last_delivered or "", self)
+        # Of copies with one id the last is taken to be the one delivered last; each counts in its own queue only.
+        found = subscription.latest(last_delivered or "")
         now = self.broker.clock.now()
         self._share()
-        known = None if found is None else found[1]
+        known = found[1] if found is not None and found[0] is self else None
         posted = self.core.unsubscribe(number, last_delivered=known, lost=lost, now=now)
         del self.subscriptions[number]
         self._post(posted)

@@ -172,6 +172,19 @@ def test_copies_of_one_message_are_acknowledged_one_by_one(broker, source, trans
     assert wire.taken() == [("next", "before"), ("next", "before")]
 
 
+def test_of_copies_only_the_one_delivered_last_counts_as_redelivered(broker):
+    """The consumer that closes names its last message; the queue of the other copy does not hold that one."""
+    wire = Wire(broker)
+    wire.consume("c", "A,B")
+    wire.send("A,B", "x")
+    broker.remove_consumer("c", last_delivered=wire.id_of("c", "x"))
+    wire.consume("next", "A,B")
+    assert [(str(each.destination), each.redelivery_counter) for each in wire.dispatched[2:]] == [
+        ("queue://A", 0),
+        ("queue://B", 1),
+    ]
+
+
 def test_copies_are_acknowledged_one_by_one_within_a_transaction(broker):
     wire = Wire(broker)
     wire.consume("c", "A,B")
