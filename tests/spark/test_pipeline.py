@@ -189,11 +189,11 @@ def test_an_error_in_a_worker_is_raised_as_itself(spark: Any) -> None:
 PARQUET = TOML.replace('id = "id"', 'id = "id"\ntimestamp = "at"')
 
 
-def parquet_orders(folder: Path, count: int = 3_000) -> Topology:
+def parquet_orders(folder: Path, count: int = 900) -> Topology:
     table = pa.table(
         {
             "id": [f"m{n}" for n in range(count)],
-            "region": pa.array([None if n % 500 == 7 else ("eu", "us", "\U0001f600")[n % 3] for n in range(count)]),
+            "region": pa.array([None if n % 150 == 7 else ("eu", "us", "\U0001f600")[n % 3] for n in range(count)]),
             "customer": [f"c{n % 97}" if n % 4 else None for n in range(count)],
             "price": pa.array([float(n % 211) for n in range(count)]),
             "at": pa.array([n * 3_600_000 for n in range(count)]),
@@ -201,14 +201,14 @@ def parquet_orders(folder: Path, count: int = 3_000) -> Topology:
     )
     folder.mkdir()
     for number in range(3):
-        part = table.slice(number * 1_000, 1_000)
-        pq.write_table(part, folder / f"{number}.parquet", row_group_size=400)
+        part = table.slice(number * 300, 300)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=120)
     return topology_for(folder, PARQUET)
 
 
 def test_parquet_is_read_by_the_workers_with_the_same_answer(spark: Any, tmp_path: Path) -> None:
     topology = parquet_orders(tmp_path / "orders")
-    result = run(topology, tmp_path / "out", spark=spark, partitions=5)
+    result = run(topology, tmp_path / "out", spark=spark, partitions=3)
     rows = read_source(topology.source)
     messages, rejects = to_messages(rows.table, rows.numbers, topology.source)
     expected = dispatch_table(topology, messages).sort_by("row")
@@ -216,7 +216,7 @@ def test_parquet_is_read_by_the_workers_with_the_same_answer(spark: Any, tmp_pat
     assert pa.concat_tables(parts).sort_by("row").equals(expected)
     assert pq.read_table(tmp_path / "out" / "messages").sort_by("__row").equals(messages)
     summary = result.summary
-    assert (summary["rows"], summary["rejected"], summary["partitions"]) == (3_000, len(rejects), 5)
+    assert (summary["rows"], summary["rejected"], summary["partitions"]) == (900, len(rejects), 3)
     eu = summary["destinations"]["orders.eu"]
     mine = expected.filter(pa.compute.equal(expected.column("destination"), "orders.eu"))
     assert (eu["messages"], sum(day["delivered"] + day["held"] for day in eu["days"])) == (mine.num_rows, mine.num_rows)
@@ -229,14 +229,14 @@ def test_parquet_is_read_by_the_workers_with_the_same_answer(spark: Any, tmp_pat
 
 def test_an_interrupted_run_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     topology = parquet_orders(tmp_path / "orders")
-    whole = run(topology, tmp_path / "whole", spark=spark, partitions=4).summary
+    whole = run(topology, tmp_path / "whole", spark=spark, partitions=2).summary
 
     def interrupt(progress: Progress) -> None:
         if progress.stage == "measure":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(topology, tmp_path / "out", spark=spark, partitions=4, progress=interrupt)
+        run(topology, tmp_path / "out", spark=spark, partitions=2, progress=interrupt)
     work = tmp_path / ".out.partial"
     done = sorted(work.joinpath("done").iterdir())
     runs = {path: path.stat().st_mtime_ns for path in work.joinpath("runs").iterdir()}
@@ -266,4 +266,4 @@ def test_a_changed_source_is_not_gone_on_with(spark: Any, tmp_path: Path) -> Non
         run(topology, tmp_path / "out", spark=spark, partitions=2, progress=interrupt)
     extra = pq.read_table(tmp_path / "orders" / "0.parquet").slice(0, 10)
     pq.write_table(extra, tmp_path / "orders" / "3.parquet")
-    assert run(topology, tmp_path / "out", spark=spark).summary["rows"] == 3_010
+    assert run(topology, tmp_path / "out", spark=spark).summary["rows"] == 910

@@ -21,7 +21,7 @@ from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark import dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
-ROWS = 6_000
+ROWS = 2_400
 
 
 def orders(count: int = ROWS) -> pa.Table:
@@ -58,8 +58,8 @@ def topology_for(path: Path, order: str = "rows") -> Topology:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("orders")
     table = orders()
-    pq.write_table(table.slice(0, 2_500), folder / "0.parquet", row_group_size=700)
-    pq.write_table(table.slice(2_500), folder / "1.parquet", row_group_size=1_300)
+    pq.write_table(table.slice(0, 1_000), folder / "0.parquet", row_group_size=280)
+    pq.write_table(table.slice(1_000), folder / "1.parquet", row_group_size=520)
     pq.write_table(table.slice(0, 0), folder / "2.parquet")
     return folder
 
@@ -74,7 +74,7 @@ def answer(topology: Topology) -> pa.Table:
 @pytest.mark.parametrize("only_needed", [True, False])
 def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: str, only_needed: bool) -> None:
     topology = topology_for(source, order)
-    pieces = parquet_pieces(topology.source, rows=900)
+    pieces = parquet_pieces(topology.source, rows=360)
     assert pieces is not None
     assert sum(piece.rows for piece in pieces) == ROWS
     runs, rejected = [], 0
@@ -96,7 +96,7 @@ def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: 
     assert found.equals(answer(topology))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), max_size=5),
     st.integers(1, 4),
