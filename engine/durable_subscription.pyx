@@ -150,7 +150,7 @@ cdef class DurableSubscription(Subscription):
         return self.dispatch_waiting(now)
 
     cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1:
-        # What was dispatched goes back to the front. last_delivered: -1: unknown, all of it counts as delivered.
+        # What was dispatched goes back to the front; what is not beyond last_delivered counts as delivered.
         cdef int32_t reference, message
         cdef Cursor cursor
         self.active = False
@@ -162,7 +162,7 @@ cdef class DurableSubscription(Subscription):
             self.ledger.unlink(&self.dispatched, reference)
             self.in_flight -= 1
             self.ledger.counts[self.ledger.at[message].topic].in_flight -= 1
-            if last_delivered <= 0 or self.ledger.at[message].handle <= last_delivered:
+            if self.ledger.at[message].handle <= last_delivered:
                 self.ledger.refs[reference].redeliveries += 1
             cursor = self.cursor_of(message)
             if cursor is None:

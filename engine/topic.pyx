@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.audit cimport Audit
 from pyengine._engine.durable_subscription cimport DurableSubscription
@@ -272,11 +272,11 @@ cdef class TopicRegion(Region):
                 self.recover(topic, it, it.persistent_empty(topic.number), now)
         return it.start(now)
 
-    def deactivate(self, subscription, *, last_delivered=None, int64_t now=0):
+    def deactivate(self, subscription, *, last_delivered=None, bint lost=False, int64_t now=0):
         """The consumer of a durable subscription leaves; what it did not acknowledge waits again, in front.
 
         last_delivered: the last message the client reports as delivered, acknowledged or not: the redelivery counts of
-        messages up to it go up. None: unknown (the connection broke) or none: all of them go up.
+        messages up to it go up; None: none was. lost: the connection broke and reports nothing, all of them go up.
         """
         cdef Subscription found = self.subscription_at(subscription)
         cdef DurableSubscription it
@@ -286,7 +286,8 @@ cdef class TopicRegion(Region):
             raise IllegalStateError(f"subscription {subscription!r} is not durable; close it")
         it = found
         if it.active:
-            it.stop(self.keep_durable_subscriptions_active, -1 if last_delivered is None else last_delivered, now)
+            it.stop(self.keep_durable_subscriptions_active,
+                    INT64_MAX if lost else -1 if last_delivered is None else last_delivered, now)
             if not it.keep_active:
                 for number in it.topics:
                     topic = self.topics[number]

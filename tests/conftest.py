@@ -1,4 +1,5 @@
 """Property tests have no deadline: how long an example takes says how busy the machine is, not whether it is right.
+They try the same examples each time; ``make test PYTEST_ARGS=--hypothesis-profile=random`` tries others.
 
 What is another program's work (linters, type checkers, counting instructions) begins when the tests are collected and
 goes on beside them, one program after the other; the tests that ask for it wait for their answer.
@@ -13,8 +14,9 @@ from subprocess import CompletedProcess
 import pytest
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("random", deadline=None)
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile("same")
 
 Program = Callable[[], CompletedProcess[str]]
 BESIDE = pytest.StashKey[dict[Program, Future[CompletedProcess[str]]]]()

@@ -257,10 +257,10 @@ class Topics:
             return
         now = self.broker.clock.now()
         last = None
-        if not lost and last_delivered is not None:
+        if last_delivered is not None:
             found = subscription.find(last_delivered, self)
             last = subscription.acknowledged.get(last_delivered) if found is None else found[1]
-        self.region.deactivate(number, last_delivered=last, now=now)
+        self.region.deactivate(number, last_delivered=last, lost=lost, now=now)
         self._plan_cleanup()
 
     # Durable subscriptions

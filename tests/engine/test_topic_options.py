@@ -437,6 +437,9 @@ def test_redelivery_counts_go_up_to_what_was_delivered() -> None:
     region.deactivate(number, last_delivered=2)
     _, outcome = region.subscribe("client", "name", [topic])
     assert [(item.body, item.redeliveries) for item in outcome] == [(1, 1), (2, 1), (3, 0)]  # type: ignore[union-attr]
+    region.deactivate(number, lost=True)
+    _, outcome = region.subscribe("client", "name", [topic])
+    assert [item.redeliveries for item in outcome] == [2, 2, 1]  # type: ignore[union-attr]
     region.deactivate(number)
     _, outcome = region.subscribe("client", "name", [topic])
     assert [item.redeliveries for item in outcome] == [2, 2, 1]  # type: ignore[union-attr]

@@ -232,16 +232,17 @@ class TopicMachine(RuleBasedStateMachine):
     def deactivate(self, data: st.DataObject) -> None:
         it = data.draw(st.sampled_from(self.durable(True)))
         last = data.draw(st.none() | st.integers(1, max(self.sent, 1)))
-        self.model.deactivate(it, last, self.now)
-        self.region.deactivate(it.id, last_delivered=last, now=self.now)
+        lost = data.draw(st.booleans())
+        self.model.deactivate(it, last, lost, self.now)
+        self.region.deactivate(it.id, last_delivered=last, lost=lost, now=self.now)
 
     @precondition(lambda self: any(it.dispatched for it in self.durable(True)))
     @rule(data=st.data(), reported=st.booleans(), prefetch=st.integers(1, 3))
     def reconnect(self, data: st.DataObject, reported: bool, prefetch: int) -> None:
         it = data.draw(st.sampled_from([it for it in self.durable(True) if it.dispatched]))
         last = it.dispatched[len(it.dispatched) // 2].message.n if reported else None
-        self.model.deactivate(it, last, self.now)
-        self.region.deactivate(it.id, last_delivered=last, now=self.now)
+        self.model.deactivate(it, last, not reported, self.now)
+        self.region.deactivate(it.id, last_delivered=last, lost=not reported, now=self.now)
         assert it.key is not None
         assert isinstance(it.destination, tuple)
         again = ModelSubscription(-1, it.bit, prefetch, no_local=it.no_local, connection="c1", key=it.key,

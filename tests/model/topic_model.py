@@ -591,12 +591,12 @@ class ModelRegion:
         self.dispatch(it, now)
         return it
 
-    def deactivate(self, it: ModelSubscription, last: int | None, now: int) -> None:
+    def deactivate(self, it: ModelSubscription, last: int | None, lost: bool, now: int) -> None:
         it.active = False
         it.keep = self.keep
         it.offline_since = now
         for held in reversed(it.dispatched):
-            if last is None or held.message.n <= last:
+            if lost or (last is not None and held.message.n <= last):
                 held.redeliveries += 1
             self.put(it, held, held.message.topic if held.message.persistent else -1, ahead=True)
         it.dispatched, it.in_flight, it.extension = [], 0, 0
