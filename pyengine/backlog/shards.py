@@ -170,8 +170,13 @@ def _up_to(table: pa.Table, names: Sequence[str], bound: tuple[int, ...]) -> int
     return high
 
 
+def _opened(path: Path) -> pq.ParquetFile:
+    names = pq.read_schema(path).names
+    return pq.ParquetFile(path, read_dictionary=[name for name in _ENCODED if name in names], pre_buffer=False)
+
+
 def _batches(path: Path, groups: list[int], topology: Topology) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path, read_dictionary=list(_ENCODED), pre_buffer=False) as file:
+    with _opened(path) as file:
         names = [*columns_read(topology, file.schema_arrow.names), QUEUE]
         for batch in file.iter_batches(BATCH, row_groups=groups, columns=names, use_threads=False):
             yield pa.Table.from_batches([batch])
@@ -210,7 +215,7 @@ def write_shard(folder: Path, runs: Sequence[Run], shard: int, topology: Topolog
 
 def _every_column(folder: Path, runs: Sequence[Run], shard: int, topology: Topology) -> Iterator[pa.RecordBatch]:
     def batches(path: Path, group: int) -> Iterator[pa.Table]:
-        with pq.ParquetFile(path, read_dictionary=list(_ENCODED), pre_buffer=False) as file:
+        with _opened(path) as file:
             for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
                 yield pa.Table.from_batches([batch])
 

@@ -247,6 +247,11 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
     return found
 
 
+def _apart(steps: list[Step]) -> list[Step]:
+    """The same steps where no two messages are of one millisecond: that eviction goes by their timestamps."""
+    return [each for step in steps for each in ([step, {"op": "sleep", "ms": 2}] if step["op"] == "send" else [step])]
+
+
 _NUMBER = st.integers(0, 419)
 _STEP = st.tuples(st.integers(0, 2183), _NUMBER, _NUMBER, _NUMBER)
 
@@ -267,6 +272,11 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
         policy.pop("alwaysRetroactive", None)
     for numbers in draw(st.lists(_STEP, min_size=15, max_size=45)):
         living.add(numbers)
+    if str(policy.get("eviction")).startswith("unique"):
+        if timed:
+            del policy["eviction"]
+        else:
+            living.steps = _apart(living.steps)
     script: dict[str, Any] = {"policy": policy, "steps": living.steps, "quiet": 0}
     if living.topic:
         script["dest"] = "topic"

@@ -18,7 +18,7 @@ from tests.differential.real import RealBroker
 
 FOUND = Path(__file__).parent / "found"
 MENDED = [json.loads(line) for file in sorted(FOUND.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
-SECONDS = 25
+SECONDS = 20
 
 
 @pytest.fixture(scope="module")
