@@ -28,14 +28,12 @@ cdef class DurableSubscription(Subscription):
     cdef readonly object offline_since   # ms, None while active
     cdef list cursors
     cdef Cursor transient
-    cdef Cursor current                  # the one that is being served, None if it was drained
 
     cdef Cursor cursor_of(self, int32_t message)
     cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1
     cdef int32_t next_of(self, Cursor cursor) noexcept
-    cdef Cursor choose_cursor(self)
-    cdef int forget_drained(self) except -1
+    cdef Cursor next_cursor(self, Cursor current)
     cdef int start(self, int64_t now) except -1
     cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1
     cdef bint persistent_empty(self, int32_t topic) except -1

@@ -71,27 +71,23 @@ cdef class DurableSubscription(Subscription):
                     reference = self.ledger.refs[reference].next
         return -1
 
-    cdef Cursor choose_cursor(self):
-        # The one that is served is served until it is empty; each look for another one turns the list.
+    cdef Cursor next_cursor(self, Cursor current):
+        # The one that is served is served until it is empty or the dispatch is over; each look for another one turns
+        # the list.
         cdef Cursor cursor
-        self.forget_drained()
-        if self.current is None:
+        if current is None or self.next_of(current) < 0:
+            current = None
             for cursor in self.cursors:
                 if self.next_of(cursor) >= 0:
-                    self.current = cursor
+                    current = cursor
                     break
             if len(self.cursors) > 1:
                 self.cursors.append(self.cursors.pop(0))
-        return self.current
+        return current
 
     cdef int serve_null(self) except -1:
         # The null dispatch is looked for as a message is.
-        self.choose_cursor()
-        return 0
-
-    cdef int forget_drained(self) except -1:
-        if self.current is not None and self.next_of(self.current) < 0:
-            self.current = None
+        self.next_cursor(None)
         return 0
 
     cdef bint full(self) noexcept:
@@ -189,7 +185,7 @@ cdef class DurableSubscription(Subscription):
     cdef int dispatch_waiting(self, int64_t now) except -1:
         cdef int64_t room, count = 0
         cdef int32_t reference, message
-        cdef Cursor cursor
+        cdef Cursor cursor = None
         if not self.active:
             return 0
         room = self.extension if self.prefetch == 0 else self.prefetch + self.extension - self.in_flight
@@ -199,7 +195,7 @@ cdef class DurableSubscription(Subscription):
             return 0
         self.slow = False
         while count < room and not self.full():
-            cursor = self.choose_cursor()
+            cursor = self.next_cursor(cursor)
             reference = -1 if cursor is None else self.next_of(cursor)
             if reference < 0:
                 break
@@ -213,7 +209,7 @@ cdef class DurableSubscription(Subscription):
             else:
                 self.hand_out(reference)
                 count += 1
-        return self.forget_drained()
+        return 0
 
     cdef int expire(self, int32_t message) except -1:
         if not self.ledger.at[message].persistent:
@@ -375,8 +371,6 @@ cdef class DurableSubscription(Subscription):
             if cursor.topic == topic:
                 self.empty(cursor)
                 self.cursors.remove(cursor)
-                if cursor is self.current:
-                    self.current = None
         return 0
 
     cdef int give_up(self) except -1:

@@ -378,8 +378,7 @@ class ModelRegion:
             else:
                 self.hand_out(it, held)
                 count += 1
-        if self.serving(it) is None:
-            it.current = None
+        it.current = None
 
     def choose(self, it: ModelSubscription) -> list[Held] | None:
         if self.serving(it) is None:
@@ -395,6 +394,7 @@ class ModelRegion:
     def serve_null(self, it: ModelSubscription) -> None:
         if it.key is not None:
             self.choose(it)
+            it.current = None
 
     def expire(self, it: ModelSubscription, held: Held) -> None:
         if held.message.persistent or not held.message.reported:
