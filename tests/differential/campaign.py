@@ -47,7 +47,7 @@ class Campaign:
             found = compare(real, script)
             if found is None:
                 self.counts["unstable"] += 1
-            elif listed(found.case):
+            elif listed(found):
                 self.counts["listed"] += 1
             else:
                 self.counts["differ"] += 1

@@ -474,6 +474,10 @@ public final class RealBroker {
     private void act(JsonNode step, ObjectNode shown) throws Exception {
         String operation = step.get("op").asText();
         Client client = clients.get(step.path("name").asText());
+        if (client == null && step.has("name") && !operation.equals("consumer")) {
+            shown.put("skipped", true); // the consumer was refused
+            return;
+        }
         switch (operation) {
             case "consumer" -> consumer(step);
             case "send" -> send(step);
