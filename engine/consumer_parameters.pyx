@@ -1,4 +1,4 @@
-"""Which values a consumer may start with, and the real client's words for those it may not (spec rocketmq 7)."""
+"""Which values a client may start with or send, and the real one's words for those it may not (spec rocketmq 7)."""
 
 from pyengine.errors import MQClientError
 
@@ -6,7 +6,11 @@ cdef str FAQ = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 cdef str SUGGESTION = f"\nSee {FAQ} for further details."
 cdef str MORE = f"\nFor more information, please visit the url, {FAQ}"
 cdef str UNBROKEN = "\u0085\u00a0\u2007\u202f"
-cdef str GROUP_SIGNS = "%|_-"
+cdef str NAME_SIGNS = "%|_-"
+cdef int MESSAGE_ILLEGAL = 13
+cdef frozenset SYSTEM_TOPICS = frozenset((
+    "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
+    "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"))
 
 # name, lowest, highest, value that switches the limit off
 cdef tuple RANGES = (
@@ -37,18 +41,54 @@ def attached(str problem, code=None):
     return problem if "\nSee " in problem else problem + MORE
 
 
+cdef bint is_blank(str name) except -1:
+    return name is None or all(c.isspace() and c not in UNBROKEN for c in name)
+
+
+cdef Py_ssize_t length(str name) except -1:
+    """UTF-16 units."""
+    return len(name.encode("utf-16-le", "surrogatepass")) // 2
+
+
+cdef bint is_name(str name) except -1:
+    """Nothing but letters and digits of ASCII and a few signs."""
+    return all(c.isascii() and (c.isalnum() or c in NAME_SIGNS) for c in name)
+
+
 def check_group(str group):
     """Raise MQClientError unless a group may have this name (Validators.checkGroup)."""
-    if group is None or all(c.isspace() and c not in UNBROKEN for c in group):
+    if is_blank(group):
         raise MQClientError(attached("the specified group is blank"))
-    if len(group.encode("utf-16-le", "surrogatepass")) > 2 * 120:
+    if length(group) > 120:
         raise MQClientError(attached(f"the specified group[{group}] is longer than group max length: 120."))
-    if not all(c.isascii() and (c.isalnum() or c in GROUP_SIGNS) for c in group):
+    if not is_name(group):
         raise MQClientError(attached(
             f"the specified group[{group}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"))
     if group == "DEFAULT_CONSUMER":
         raise MQClientError(suggested(
             "consumerGroup can not equal DEFAULT_CONSUMER, please specify another one."))
+
+
+def check_message(str topic, object body, object most):
+    """Raise MQClientError unless such a message may be sent (Validators.checkMessage). most: bytes of a body."""
+    if is_blank(topic):
+        raise MQClientError(attached("The specified topic is blank"))
+    if length(topic) > 127:
+        raise MQClientError(attached("The specified topic is longer than topic max length 127."))
+    if not is_name(topic):
+        raise MQClientError(attached(
+            f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"))
+    if topic in SYSTEM_TOPICS:
+        raise MQClientError(attached(f"Sending message to topic[{topic}] is forbidden."))
+    if body is None:
+        problem = "the message body is null"
+    elif not body:
+        problem = "the message body length is zero"
+    elif len(body) > most:
+        problem = f"the message body size over max value, MAX: {most}"
+    else:
+        return
+    raise MQClientError(attached(problem, MESSAGE_ILLEGAL), MESSAGE_ILLEGAL)
 
 
 def check_given(names, values):

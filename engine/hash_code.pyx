@@ -33,3 +33,20 @@ def queue_hash_code(str topic, str broker_name, int64_t queue_id):
     cdef uint32_t hashed = 31 + (0 if broker_name is None else fold(broker_name))
     hashed = 31 * hashed + <uint32_t>queue_id
     return <int32_t>(31 * hashed + (0 if topic is None else fold(topic)))
+
+
+def map_order(names):
+    """The order in which a ConcurrentHashMap with these keys is walked, as a list. names: in the order of their coming.
+
+    What a map that once held more keys does, and keys of one bucket once it has grown, is not followed.
+    """
+    cdef list found = list(names)
+    cdef int64_t size = 16
+    while len(found) >= size - (size >> 2):
+        size *= 2
+
+    def bucket(str name):
+        cdef uint32_t hashed = fold(name)
+        return (hashed ^ (hashed >> 16)) & (size - 1)
+
+    return sorted(found, key=bucket)

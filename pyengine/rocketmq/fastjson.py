@@ -1,6 +1,7 @@
 """Read fastjson's dialect of JSON: keys that are bare numbers or whole objects, as RocketMQ's offset files have them.
 
-Python's ``json`` and other JSON readers refuse both. What RocketMQ writes is written by :mod:`.offset_files`.
+Python's ``json`` and other JSON readers refuse both, and what people leave in such files: comments, commas too many,
+single quotes, a byte order mark. What RocketMQ writes is written by :mod:`.offset_files`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pyengine.errors import InvalidSourceError
 
 MAX_DEPTH = 100
 
-_BLANKS = re.compile(r"[ \t\n\r\f\b]*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_BLANKS = re.compile(r"(?:[ \t\n\r\f\b]|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
+_NUMBER = re.compile(r"(-?\d+)(\.\d+)?([eE][+-]?\d+)?[LSBFD]?")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_SINGLE = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 _STRINGS = JSONDecoder(strict=False)
 _WORDS = {"true": True, "false": False, "null": None}
 
@@ -24,7 +26,8 @@ def loads(text: str, source: str = "fastjson") -> Any:
     """The value of a document: dict, list, str, int, float, bool or None.
 
     A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
-    names. source: where the text is from, for errors. Raises InvalidSourceError, which says where it makes no sense.
+    names, without those whose value is an array or object. source: where the text is from, for errors. Raises
+    InvalidSourceError, which says where it makes no sense.
     """
     reader = _Reader(text, source)
     value = reader.value(0)
@@ -37,7 +40,7 @@ class _Reader:
     def __init__(self, text: str, source: str) -> None:
         self.text = text
         self.source = source
-        self.at = 0
+        self.at = int(text.startswith("\ufeff"))
         self.blanks()
 
     def error(self, problem: str) -> InvalidSourceError:
@@ -67,13 +70,14 @@ class _Reader:
             return self.object(depth)
         if first == "[":
             return self.array(depth)
-        if first == '"':
+        if first in ('"', "'"):
             return self.string()
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
             self.at = number.end()
             self.blanks()
-            return float(number[0]) if any(mark in number[0] for mark in ".eE") else int(number[0])
+            whole, fraction, exponent = number.groups(default="")
+            return float(whole + fraction + exponent) if fraction or exponent else int(whole)
         word = _NAME.match(self.text, self.at)
         if word is not None and word[0] in _WORDS:
             self.at = word.end()
@@ -82,35 +86,51 @@ class _Reader:
         raise self.error("a value is missing" if first else "the document ends within a value")
 
     def string(self) -> str:
+        text, start, shift = self.text, self.at, 0
+        if text[start] == "'":
+            quoted = _SINGLE.match(text, start)
+            if quoted is None:
+                raise self.error("a text does not end")
+            # The same text in double quotes.
+            text = '"' + re.sub(r"\\'|\"", lambda mark: "'" if mark[0] != '"' else '\\"', quoted[0][1:-1]) + '"'
+            start, shift = 0, quoted.end() - len(text)
         try:
-            found, self.at = _STRINGS.raw_decode(self.text, self.at)
+            found, end = _STRINGS.raw_decode(text, start)
         except JSONDecodeError as error:
-            self.at = error.pos
+            self.at = error.pos if text is self.text else self.at
             raise self.error(error.msg) from error
+        self.at = end + shift
         self.blanks()
         return str(found)
+
+    def commas(self) -> bool:
+        """Take commas, of which fastjson allows any number. Returns False if there is none."""
+        found = False
+        while self.next_is(","):
+            found = True
+        return found
 
     def array(self, depth: int) -> list[Any]:
         self.next_is("[")
         found: list[Any] = []
+        self.commas()
         while not self.next_is("]"):
-            if found and not self.next_is(","):
-                raise self.error("',' or ']' is missing")
             found.append(self.value(depth + 1))
+            if not self.commas() and not self.text.startswith("]", self.at):
+                raise self.error("',' or ']' is missing")
         return found
 
     def object(self, depth: int) -> dict[Any, Any]:
         self.next_is("{")
         found: dict[Any, Any] = {}
-        first = True
+        self.commas()
         while not self.next_is("}"):
-            if not first and not self.next_is(","):
-                raise self.error("',' or '}' is missing")
-            first = False
             key = self.key(depth + 1)
             if not self.next_is(":"):
                 raise self.error("':' is missing")
             found[key] = self.value(depth + 1)
+            if not self.commas() and not self.text.startswith("}", self.at):
+                raise self.error("',' or '}' is missing")
         return found
 
     def key(self, depth: int) -> Any:
@@ -122,9 +142,8 @@ class _Reader:
         start = self.at
         key = self.value(depth)
         if isinstance(key, dict):
-            pairs = tuple(sorted(key.items(), key=str))
-            if all(isinstance(value, str | int | float | None) for _, value in pairs):
-                return pairs
+            pairs = (pair for pair in key.items() if isinstance(pair[1], str | int | float | None))
+            return tuple(sorted(pairs, key=str))
         if isinstance(key, str | int):
             return key
         self.at = start

@@ -32,6 +32,7 @@ class LocalFileOffsetStore(RememberedOffsets):
         stored = self._read()
         with self._lock:
             for queue, offset in stored.items():
+                self._table.remove(queue)
                 self._table.update(queue, offset)
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:

@@ -97,7 +97,7 @@ def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQ
         queue = MessageQueue(
             str(fields.get("topic") or ""),
             str(fields.get("brokerName") or ""),
-            _whole(fields.get("queueId", 0), INT32, "queueId", source),
+            _whole(fields.get("queueId") or 0, INT32, "queueId", source),
         )
         if not queue.topic:
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
@@ -188,7 +188,9 @@ def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
 
 
 def _whole(value: object, limit: int, what: str, source: str) -> int:
-    """A whole number; fastjson reads one out of a text too."""
+    """A whole number; fastjson reads one out of a text or a decimal too."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, str) and value.lstrip("-").isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:

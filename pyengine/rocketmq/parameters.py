@@ -169,11 +169,19 @@ def java_name(name: str) -> str:
 
 
 def local_to_utc(wall: int) -> int:
-    """ms of a local wall clock, read as UTC -> ms since 1970."""
-    moment = wall
-    for _ in range(2):
-        moment = wall - 1000 * time.localtime(moment // 1000).tm_gmtoff
-    return moment
+    """ms of a local wall clock, read as UTC -> ms since 1970.
+
+    As java.util.GregorianCalendar: a time that summer time leaves out is read by the clock before the change, one that
+    comes twice is its second.
+    """
+    day = 86_400_000
+    before, after = (wall - _offset(moment) for moment in (wall - day, wall + day))
+    return after if wall - _offset(after) == after else before
+
+
+def _offset(moment: int) -> int:
+    """ms that local time is ahead of UTC."""
+    return 1000 * time.localtime(moment // 1000).tm_gmtoff
 
 
 def default_consume_timestamp(now: int) -> str:

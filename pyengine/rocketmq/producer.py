@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, overload
 
+from pyengine._engine.consumer_parameters import check_message
 from pyengine.errors import MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
@@ -16,10 +16,7 @@ from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.message import Message
 from pyengine.rocketmq.remoting import SendResult
 
-MESSAGE_ILLEGAL = 13
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
-TOPIC_MAX_LENGTH = 127
-_TOPIC = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
@@ -94,7 +91,7 @@ class Producer:
                 message.delay_time_level = delay_time_level
         elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
-        self._check(message)
+        check_message(message.topic, message.body, self.max_message_size)
         with self._lock:
             unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
         message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
@@ -108,21 +105,3 @@ class Producer:
         result = self.broker.send_message(self.group, message, queue)
         self.broker.settle()
         return result
-
-    def _check(self, message: Message) -> None:
-        """What the real client refuses before it sends (Validators.checkMessage)."""
-        topic = message.topic
-        if not topic or not topic.strip():
-            raise MQClientError("The specified topic is blank")
-        if len(topic) > TOPIC_MAX_LENGTH:
-            raise MQClientError(f"The specified topic is longer than topic max length {TOPIC_MAX_LENGTH}.")
-        if not _TOPIC.fullmatch(topic):
-            raise MQClientError(
-                f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-            )
-        if message.body is None:
-            raise MQClientError("the message body is null", MESSAGE_ILLEGAL)
-        if not message.body:
-            raise MQClientError("the message body length is zero", MESSAGE_ILLEGAL)
-        if len(message.body) > self.max_message_size:
-            raise MQClientError(f"the message body size over max value, MAX: {self.max_message_size}", MESSAGE_ILLEGAL)

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pyengine._engine.hash_code import map_order
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine._engine.pull import PullRequest
 from pyengine._engine.rebalance import (
@@ -53,7 +54,8 @@ class Rebalancing:
         """All topics in turn; True if this member then works on exactly what is allocated to it."""
         with self._turn:
             balanced = True
-            for topic in list(self._member.subscriptions):
+            # The order counts: a threshold of all queues is divided at each topic's change.
+            for topic in map_order(self._member.subscriptions):
                 try:
                     balanced = self._rebalance_topic(topic) and balanced
                 except PyengineError as error:

@@ -74,7 +74,7 @@ def test_local_offsets_come_back(table: dict[MessageQueue, int]) -> None:
     ("text", "words"),
     [
         ("", "line 1, column 1: the document ends within a value"),
-        ('{"offsetTable":{"T@G":{0:1,}}}', "column 28: a value is missing"),
+        ('{"offsetTable":{"T@G":{0:1,:2}}}', "column 28: a value is missing"),
         ('{"offsetTable":{"T@G":{0:1}', "column 28: ',' or '}' is missing"),
         ('{"offsetTable":\n{"T@G":{0 1}}}', "line 2, column 11: ':' is missing"),
         ('{"a":"x', "Unterminated string"),
@@ -84,13 +84,18 @@ def test_local_offsets_come_back(table: dict[MessageQueue, int]) -> None:
         ('{"offsetTable":{"T@G":{2147483648:1}}}', "queue id of T@G = 2147483648 is no whole number"),
         ('{"offsetTable":{"T@G":{x:1}}}', "queue id of T@G = 'x'"),
         ("[" * 200, "nested deeper than 100"),
-        ('{{"a":[1]}:2}', "a key is a text, a whole number or an object of texts and numbers"),
+        ("{[1]:2}", "a key is a text, a whole number or an object of texts and numbers"),
     ],
 )
 def test_what_cannot_be_read_says_where(text: str, words: str) -> None:
     with pytest.raises(InvalidSourceError) as raised:
         read_consumer_offsets(text)
     assert words in str(raised.value)
+
+
+def test_fastjson_reads_what_people_leave() -> None:
+    text = "\ufeff{ // by hand\n'a\\'\\n\"': 5L, /* old */ b: [1, 2.50D,],, {x:'y', z:{}}: 1,}"
+    assert fastjson.loads(text) == {"a'\n\"": 5, "b": [1, 2.5], (("x", "y"),): 1}
 
 
 def test_fastjson_reads_what_json_is() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pyengine import rocketmq
 from pyengine.errors import MQClientError, NullArgumentError, OffsetNotFoundError
 from tests.rocketmq.differential.ours_consumer import Consumer
+from tests.rocketmq.differential.ours_texts import LocalOffsets, Sql, Texts
 from tests.rocketmq.differential.traces import Operation, Trace
 
 NOW = 2_000_000_000_000
@@ -238,6 +239,9 @@ PLAYERS: dict[str, type[Player]] = {
     "offset_store": Offsets,
     "offset": Offset,
     "consumer": Consumer,
+    "sql": Sql,
+    "texts": Texts,
+    "local_offsets": LocalOffsets,
 }
 
 

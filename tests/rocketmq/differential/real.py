@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ class RealClasses:
     """Answers traces. Raises RivalMissingError, with the reason, where no JVM or no jars can be had."""
 
     def __init__(self) -> None:
-        path = harness(SOURCES, BUILD / "jars", BUILD / "classes", "rocketmq-client")
-        # Without this option the JVM leaves out the text of a failure that it has seen often.
-        self._jvm = Jvm("RealClasses", "512m", path, ["-XX:-OmitStackTraceInFastThrow"])
+        path = harness(SOURCES, BUILD / "jars", BUILD / "classes", "rocketmq-filter")
+        self._folder = tempfile.TemporaryDirectory(prefix="pyengine-rocketmq-")
+        # Without the first the JVM leaves out the text of a failure that it has seen often.
+        options = ["-XX:TieredStopAtLevel=1", "-XX:-OmitStackTraceInFastThrow", f"-Djava.io.tmpdir={self._folder.name}"]
+        self._jvm = Jvm("RealClasses", "512m", path, options)
 
     def play(self, traces: list[dict[str, Any]]) -> list[list[Any]]:
         """For each trace one [result, state] an operation; the result of a failure is {"class", "text"}."""
@@ -26,3 +29,4 @@ class RealClasses:
 
     def close(self) -> None:
         self._jvm.close()
+        self._folder.cleanup()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.rocketmq.differential import traces_texts
+
 Operation = list[Any]
 Trace = dict[str, Any]
 
@@ -391,6 +393,9 @@ KINDS: dict[str, Callable[[Random], list[Operation]]] = {
     "offset_store": _offset_store,
     "offset": _offset,
     "consumer": _consumer,
+    "sql": traces_texts.sql,
+    "texts": traces_texts.texts,
+    "local_offsets": traces_texts.local_offsets,
 }
 
 

@@ -82,18 +82,17 @@ public class Real {
         return true;
     }
 
-    static Object stop() {
-        producer.shutdown();
-        consumer.shutdown();
-        broker.shutdown();
-        names.shutdown();
+    /** Writes what the broker writes every few seconds; an orderly end would wait for its threads. */
+    static Object persist() {
+        broker.getConsumerOffsetManager().persist();
+        broker.getTopicConfigManager().persist();
         return true;
     }
 
     static Object answer(JSONObject request) throws Exception {
         switch (request.getString("op")) {
             case "start": return start(request);
-            case "stop": return stop();
+            case "persist": return persist();
             case "topics": {
                 List<String> found = new ArrayList<>();
                 for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(request.getString("topic")))

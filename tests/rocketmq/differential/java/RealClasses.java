@@ -428,6 +428,12 @@ public final class RealClasses {
                 return new Offset();
             case "consumer":
                 return new RealConsumer();
+            case "sql":
+                return new RealTexts.Sql();
+            case "texts":
+                return new RealTexts.Texts();
+            case "local_offsets":
+                return new RealLocalOffsets();
             default:
                 throw new IllegalArgumentException(kind);
         }
@@ -466,6 +472,7 @@ public final class RealClasses {
     public static void main(String[] arguments) throws Exception {
         System.setProperty("rocketmq.log.level", "off");
         System.setProperty("rocketmq.log.root", System.getProperty("java.io.tmpdir"));
+        System.setProperty("rocketmq.client.localOffsetStoreDir", System.getProperty("java.io.tmpdir") + "/offsets");
         PrintStream replies = System.out;
         System.setOut(System.err);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
