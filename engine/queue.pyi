@@ -9,6 +9,7 @@ from typing_extensions import disjoint_base
 from pyengine._engine.reasons import HoldReason as HoldReason
 from pyengine._engine.reasons import Verdict as Verdict
 from pyengine._engine.rounds import Rounds
+from pyengine._engine.varint import SharedValues
 
 class AckKind(IntEnum):
     INDIVIDUAL = 4
@@ -132,6 +133,8 @@ class Queue(Rounds):
         arrivals: ArrayLike | None = None,
         acknowledge: Literal["at_once", "never"] | Iterable[int] = "at_once",
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
-    def snapshot(self, *, save: Callable[[Any], bytes] | None = None) -> bytes: ...
+    def snapshot(self, *, save: Callable[[Any], bytes] | None = None, shared: SharedValues | None = None) -> bytes: ...
     @classmethod
-    def restore(cls, data: bytes, *, load: Callable[[bytes], Any] | None = None) -> Queue: ...
+    def restore(
+        cls, data: bytes, *, load: Callable[[bytes], Any] | None = None, shared: SharedValues | None = None
+    ) -> Queue: ...

@@ -16,6 +16,7 @@ from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRA
 from pyengine._engine.reasons cimport held_arrays, reason_of, verdict_of
 from pyengine._engine.rounds cimport Handout, Rounds
 from pyengine._engine.snapshot cimport read_queue, write_queue
+from pyengine._engine.varint cimport SharedValues
 
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.rounds import whole_number
@@ -678,23 +679,25 @@ cdef class Queue(Rounds):
             prompt = set()
         return offer(self, size, groups, group_sequences, priorities, expirations, matches, arrivals, prompt)
 
-    def snapshot(self, *, object save=None):
+    def snapshot(self, *, object save=None, SharedValues shared=None):
         """Everything this queue carries, as bytes: versioned, checksummed, and about ten bytes a message.
 
         A queue that ``restore`` makes of them goes on exactly as this one. Consumer ids, message handles and selector
         bits stay valid there; handles of ``intern_groups`` do not. Objects sent, selectors, connections and names are
         written as they are if they are None, bool, int, float, str, bytes, a tuple of these or a Selector; for any
         other ``save(object)`` gives the bytes, or a reference of the caller's. Raises SnapshotError without it.
+        shared: takes group names and selectors, which are written once for many queues then.
         """
-        return write_queue(self, save)
+        return write_queue(self, save, shared)
 
     @classmethod
-    def restore(cls, bytes data not None, *, object load=None):
+    def restore(cls, bytes data not None, *, object load=None, SharedValues shared=None):
         """The queue of a snapshot, with the settings it had. load: bytes of ``save`` -> the object.
+        shared: what it was written with.
 
         Raises SnapshotError for bytes that are damaged, cut off, of another version, or no snapshot of a queue.
         """
-        reader, settings = settings_of(data, load)
+        reader, settings = settings_of(data, load, shared)
         try:
             queue = cls(**settings)
         except InvalidTopologyError as error:

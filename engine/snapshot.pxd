@@ -10,7 +10,8 @@ Invariants: what is read is checked where it could lead out of an array; Snapsho
 """
 
 from pyengine._engine.rounds cimport Rounds
+from pyengine._engine.varint cimport SharedValues
 
 
-cdef bytes write_queue(Rounds queue, object save)
+cdef bytes write_queue(Rounds queue, object save, SharedValues shared)
 cdef int read_queue(Rounds queue, object reader) except -1

@@ -9,8 +9,9 @@ from pyengine._engine.consumers cimport Chain, ConsumerList, Consumer
 from pyengine._engine.groups cimport BUCKET, CACHED, SIMPLE, GroupMap
 from pyengine._engine.pending cimport IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, Pending
 from pyengine._engine.rounds cimport Rounds
-from pyengine._engine.varint cimport Reader, Writer
+from pyengine._engine.varint cimport Reader, SharedValues, Writer
 
+from pyengine._engine.selector import Selector
 from pyengine._engine.varint import seal, unseal
 
 cdef bytes MAGIC = b"PYEQ"
@@ -56,13 +57,14 @@ cdef class Numbering:
         return 0
 
 
-cdef bytes write_queue(Rounds queue, object save):
+cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
     cdef Writer writer = Writer()
     cdef Pending pending = queue.pending
     cdef Numbering names = Numbering(queue.groups.size), classes = Numbering(queue.consumers.class_count)
     cdef Numbering slots = Numbering(queue.consumers.slots)
     cdef int32_t message, slot
     writer.save = save
+    writer.shared = shared
     pending.settle()
     for slot in range(queue.consumers.slots):
         if queue.consumers.at[slot].live:
@@ -98,10 +100,11 @@ cdef int read_queue(Rounds queue, object reader) except -1:
     return 0
 
 
-def settings_of(bytes data not None, object load=None):
+def settings_of(bytes data not None, object load=None, SharedValues shared=None):
     """``(reader, settings)`` of a sealed queue: the keyword arguments it was made with, and a reader behind them."""
     start, end = unseal(MAGIC, VERSION, data)
     cdef Reader reader = Reader(data, start, end, load)
+    reader.shared = shared
     cdef int64_t flags
     cdef dict settings = {"max_page_size": reader.value(), "max_browse_page_size": reader.value()}
     flags = reader.count(127)
@@ -186,7 +189,11 @@ cdef int put_consumers(Writer writer, ConsumerList consumers, GroupMap groups, N
     cdef Consumer* it
     cdef int64_t before = 0
     writer.value(tuple(consumers.targets))
-    writer.value(tuple(consumers.questions))
+    questions = tuple(consumers.questions)
+    if all(asked is None or asked[0] is None or type(asked[0]) is Selector for asked in questions):
+        writer.common(questions)
+    else:                                # selectors of the caller's own, which need save=
+        writer.value(questions)
     writer.count(slots.used)
     for slot in range(consumers.slots):
         it = &consumers.at[slot]
@@ -331,7 +338,11 @@ cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering s
     writer.count(names.used)
     for handle in range(groups.size):
         if names.at[handle]:
-            writer.value(groups.names[handle])
+            name = groups.names[handle]
+            if type(name) is str:
+                writer.common(name)
+            else:
+                writer.value(name)
     for key in range(groups.keys):
         owned += groups.owner[key] >= 0
     writer.count(owned)

@@ -9,11 +9,19 @@ Invariants: a Reader never reads beyond its bytes; what does not fit raises Snap
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
+cdef class SharedValues:
+    cdef dict numbers            # value -> number
+    cdef list values
+
+    cdef int64_t number_of(self, object value) except -1
+
+
 cdef class Writer:
     cdef unsigned char* at
     cdef int64_t size
     cdef int64_t room
     cdef object save             # object -> bytes, for what is no plain value; None: refused
+    cdef SharedValues shared     # where ``common`` puts values; None: here
 
     cdef int reserve(self, int64_t more) except -1
     cdef int count(self, uint64_t number) except -1          # 0 or more
@@ -21,6 +29,7 @@ cdef class Writer:
     cdef int text(self, str text) except -1
     cdef int raw(self, const void* source, int64_t size) except -1
     cdef int value(self, object value) except -1
+    cdef int common(self, object value) except -1            # a value, hashable, that other snapshots have too
     cdef bytes content(self)
 
 
@@ -30,6 +39,7 @@ cdef class Reader:
     cdef int64_t position
     cdef int64_t end
     cdef object load             # bytes -> object
+    cdef SharedValues shared     # what a number of ``common`` stands for
 
     cdef object refuse(self, str problem)
     cdef int64_t count(self, int64_t limit) except -1        # 0 .. limit

@@ -1,6 +1,13 @@
 from typing_extensions import disjoint_base
 
 @disjoint_base
+class SharedValues:
+    def __len__(self) -> int: ...
+    def snapshot(self) -> bytes: ...
+    @classmethod
+    def restore(cls, data: bytes) -> SharedValues: ...
+
+@disjoint_base
 class Writer: ...
 
 @disjoint_base

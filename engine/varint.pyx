@@ -15,12 +15,57 @@ cdef extern from "crc32.h":
 pyengine_crc32_prepare()
 
 cdef int NONE = 0, TRUE = 1, FALSE = 2, WHOLE = 3, LONG = 4, FLOAT = 5, TEXT = 6, BYTES = 7, TUPLE = 8, SELECTOR = 9
-cdef int FOREIGN = 10
+cdef int FOREIGN = 10, SHARED = 11
 cdef int DEEPEST = 50            # tuples in tuples; what is deeper was not written here
 
 
 cdef uint32_t checksum(const unsigned char* data, int64_t size) noexcept nogil:
     return pyengine_crc32(data, size)
+
+
+cdef class SharedValues:
+    """Values that many snapshots have in common, such as group names and selectors, so that each is written once.
+
+    A snapshot written with it has numbers in the values' places, and is read with the same SharedValues or with what
+    ``restore`` makes of its ``snapshot()``; values are only ever added.
+    """
+
+    def __cinit__(self):
+        self.numbers = {}
+        self.values = []
+
+    def __len__(self):
+        return len(self.values)
+
+    def __reduce__(self):
+        return type(self).restore, (self.snapshot(),)
+
+    cdef int64_t number_of(self, object value) except -1:
+        cdef object known = self.numbers.get(value)
+        if known is None:
+            known = self.numbers[value] = len(self.values)
+            self.values.append(value)
+        return known
+
+    def snapshot(self):
+        """The values, sealed."""
+        cdef Writer writer = Writer()
+        writer.value(tuple(self.values))
+        return seal(b"PYEV", 1, writer.content())
+
+    @classmethod
+    def restore(cls, bytes data not None):
+        """Raises SnapshotError for bytes that are damaged or no shared values."""
+        cdef SharedValues made = cls()
+        start, end = unseal(b"PYEV", 1, data)
+        cdef Reader reader = Reader(data, start, end)
+        values = reader.value()
+        if type(values) is not tuple:
+            raise reader.refuse("they are no row of values")
+        for value in values:
+            if made.number_of(value) != len(made.values) - 1:
+                raise reader.refuse("a value stands twice")
+        return made
 
 
 cdef class Writer:
@@ -110,6 +155,12 @@ cdef class Writer:
         self.count(PyBytes_GET_SIZE(data))
         return self.raw(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
 
+    cdef int common(self, object value) except -1:
+        if self.shared is None:
+            return self.value(value)
+        self.count(SHARED)
+        return self.count(self.shared.number_of(value))
+
     cdef bytes content(self):
         return PyBytes_FromStringAndSize(<char*> self.at, self.size)
 
@@ -181,7 +232,7 @@ cdef class Reader:
         return self._value(0)
 
     def _value(self, int depth):
-        cdef int kind = <int> self.count(FOREIGN)
+        cdef int kind = <int> self.count(SHARED)
         cdef double number
         cdef int64_t _, size
         cdef bytes data
@@ -197,6 +248,10 @@ cdef class Reader:
         if kind == FLOAT:
             memcpy(&number, self.raw(sizeof(double)), sizeof(double))
             return number
+        if kind == SHARED:
+            if self.shared is None:
+                raise self.refuse("it was written with shared=, so it needs that to be read")
+            return self.shared.values[self.count(len(self.shared.values) - 1)]
         if kind == TUPLE:
             size = self.count(self.end - self.position)
             if depth == DEEPEST:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from pyengine._engine.batches import carried, offer_runs, settle_runs
 from pyengine._engine.queue import Queue
-from pyengine._engine.varint import seal, unseal
+from pyengine._engine.varint import SharedValues, seal, unseal
 from pyengine.activemq.assignments import (
     ASSIGNMENT_SCHEMA,
     DESTINATION,
@@ -42,8 +42,9 @@ from pyengine.topology import Topology
 
 STREAM_SCHEMA = ASSIGNMENT_SCHEMA.append(pa.field("attempt", pa.int32()))
 EVENTS = ("join", "leave", "lose")
-MAGIC, VERSION = b"PYES", 1
+MAGIC, VERSION = b"PYES", 2
 _KEY, _ATTEMPTS, _ERROR = "__key", "__attempts", "__error"
+_WASTE = 1024  # shared values of a shard that may have lost their use before all its queues are written anew
 _SEQUENCE_BITS = 40  # of a key; the queue's place in the task stands above
 
 
@@ -58,10 +59,15 @@ class _Carried:
 
 @dataclass
 class _Shard:
-    """roster: places of the consumers that are there, in the order in which they joined. queues: numbers in Carry."""
+    """roster: places of the consumers that are there, in the order in which they joined. queues: numbers in Carry.
+
+    shared: group names and selectors that the bytes of its queues refer to; used: how many when all were written anew.
+    """
 
     roster: list[int]
     queues: list[int] = field(default_factory=list)
+    shared: SharedValues = field(default_factory=SharedValues)
+    used: int = 0
 
 
 class Carry:
@@ -112,6 +118,7 @@ class Carry:
             queues = pa.ipc.open_stream(stream).read_all()
             kept = pa.ipc.open_stream(stream).read_all()
             told = json.loads(queues.schema.metadata[b"pyengine"])
+            shared = SharedValues.restore(queues.schema.metadata[b"shared"])
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise SnapshotError("a shard's state is no Arrow stream of queues and messages") from error
         if told["fingerprint"] != self.fingerprint:
@@ -121,7 +128,7 @@ class Carry:
         if told["shard"] != shard:
             raise SnapshotError(f"the state of shard {told['shard']} lies where that of shard {shard} should")
         first = len(self._names)
-        found = _Shard(list(told["roster"]), list(range(first, first + queues.num_rows)))
+        found = _Shard(list(told["roster"]), list(range(first, first + queues.num_rows)), shared, told["used"])
         members = [{int(id): place for id, place in each} for each in told["members"]]
         self._shards[shard] = found
         names = queues.column("name").to_pylist()
@@ -137,9 +144,16 @@ class Carry:
         it = self._shards[shard]
         codes: dict[tuple[tuple[int, int], ...], int] = {}
         blobs, members = [], []
+        anew = len(it.shared) > 2 * it.used + _WASTE
+        if anew:
+            for number in it.queues:
+                self._opened(number, it)
+        shared = it.shared
+        if anew or all(number in self._open for number in it.queues):
+            shared, anew = SharedValues(), True
         for number in it.queues:
             queue = self._open.get(number)
-            blobs.append(self._blobs[number] if queue is None else queue.core.snapshot())
+            blobs.append(self._blobs[number] if queue is None else queue.core.snapshot(shared=shared))
             here = self._stored_members[number] if queue is None else queue.members
             members.append(codes.setdefault(tuple(here.items()), len(codes)))
         told = {
@@ -147,6 +161,7 @@ class Carry:
             "shard": shard,
             "roster": it.roster,
             "members": [list(each) for each in codes],
+            "used": len(shared) if anew else it.used,
         }
         queues = pa.table(
             {
@@ -154,7 +169,7 @@ class Carry:
                 "members": pa.array(members, pa.int32()),
                 "queue": pa.array(blobs, pa.binary()),
             }
-        ).replace_schema_metadata({"pyengine": json.dumps(told)})
+        ).replace_schema_metadata({"pyengine": json.dumps(told), "shared": shared.snapshot()})
         keys = self._kept.column(_KEY).to_numpy()
         mine = np.full(len(self._names) + 1, -1)
         mine[it.queues] = np.arange(len(it.queues))
@@ -336,7 +351,7 @@ class Carry:
         if queue is None:
             blob = self._blobs[number]
             if blob is not None:
-                core, members = Queue.restore(blob), dict(self._stored_members[number])
+                core, members = Queue.restore(blob, shared=shard.shared), dict(self._stored_members[number])
                 queue = _Carried(core, members, self._membership(core, members))
             else:
                 covering = (self.topology.covering(self._names[number]), tuple(shard.roster))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyengine.activemq import Queue
+from pyengine.activemq import Queue, carry
 from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA, DESTINATION
 from pyengine.activemq.carry import Carry
 from pyengine.activemq.dispatch import columns_read, dispatch_table, member_of
@@ -212,6 +212,28 @@ def test_another_topology_another_shard_and_damage_are_refused() -> None:
             stream.made().load(shard, bytes(broken))
         with pytest.raises(SnapshotError):
             stream.made().load(shard, data[:position])
+
+
+def test_groups_that_ended_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each queue remembers two groups, and a thousand come by; one queue is idle meanwhile and keeps its own."""
+    monkeypatch.setattr(carry, "_WASTE", 20)
+    monkeypatch.setattr(f"{__name__}.SHARDS", 1)
+    topology = topology_of(
+        [Consumer("a", "q.>"), Consumer("b", "q.>")], Policy("q.>", message_group_map_factory_type="cached?cacheSize=2")
+    )
+    lines = [{"queue": "q.idle", "who": "kept"}, *({"queue": "q.busy", "who": f"g{n}"} for n in range(200))]
+    lines += [{"queue": "q.idle", "who": "kept"}]
+    messages = messages_of(topology, lines)
+    stream = Stream(topology, messages.schema)
+    sizes = []
+    for start in range(0, len(lines), 10):
+        stream.feed(messages.slice(start, 10))
+        data = stream.bytes[0]
+        assert data is not None
+        sizes.append(len(data))
+    assert max(sizes) < sizes[0] + 1_000
+    found = by_row(stream.everything().select(ASSIGNMENT_SCHEMA.names))
+    assert found.equals(by_row(dispatch_table(topology, messages)).cast(found.schema))
 
 
 def test_an_event_that_makes_no_sense_is_told_and_changes_nothing() -> None:

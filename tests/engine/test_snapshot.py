@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pyengine import Selector
-from pyengine._engine.varint import seal, unseal
+from pyengine._engine.varint import SharedValues, seal, unseal
 from pyengine.activemq import Queue
 from pyengine.errors import SnapshotError
 
@@ -116,3 +116,24 @@ def test_forgotten_groups_are_not_carried() -> None:
     queue.add_consumer()
     queue.offer_batch(1_000, groups=queue.intern_groups([f"group-{n}" for n in range(1_000)]))
     assert len(queue.snapshot()) < 200
+
+
+def test_queues_share_group_names_and_selectors() -> None:
+    queues = [Queue(), Queue()]
+    for queue in queues:
+        queue.add_consumer(selector=Selector("price > 10"))
+        queue.offer_batch(
+            40, groups=queue.intern_groups([f"group-{n}" for n in range(40)]), matches=np.full(40, 3, "u8")
+        )
+    shared = SharedValues()
+    written = [queue.snapshot(shared=shared) for queue in queues]
+    assert len(shared) == 41
+    assert len(written[0]) < len(queues[0].snapshot()) - 300
+    read = SharedValues.restore(shared.snapshot())
+    for queue, data in zip(queues, written, strict=True):
+        assert Queue.restore(data, shared=read).snapshot() == queue.snapshot()
+        for other in (None, SharedValues()):
+            with pytest.raises(SnapshotError):
+                Queue.restore(data, shared=other)
+    with pytest.raises(SnapshotError):
+        SharedValues.restore(shared.snapshot()[:-1])
