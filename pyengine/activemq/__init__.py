@@ -5,6 +5,7 @@ from pyengine._engine.groups import GroupMap
 from pyengine._engine.queue import AckKind, Delivery, Queue
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.varint import SharedValues
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.browser import QueueBrowser
 from pyengine.activemq.connection import Connection
@@ -45,6 +46,7 @@ __all__ = [
     "QueueBrowser",
     "RedeliveryPolicy",
     "Session",
+    "SharedValues",
     "TopicSubscriber",
     "UnknownOptions",
     "Verdict",

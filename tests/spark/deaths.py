@@ -6,17 +6,21 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Death:
-    """when: "before" or "after" the ``nth`` rename to a path that ends with ``target``."""
+    """when: "before" or "after" the ``nth`` rename to a path that ends with ``target`` ("{0}": the batch)."""
 
     when: str
     target: str
     nth: int = 1
+
+    def in_batch(self, batch: int) -> Death:
+        """This step of this micro-batch."""
+        return replace(self, target=self.target.format(batch))
 
     @contextmanager
     def awaited(self, die: Callable[[], None]) -> Iterator[None]:

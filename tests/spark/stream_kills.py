@@ -1,6 +1,7 @@
 """A Spark stream whose whole process is killed again and again, at moments that are up to the machine.
 
 ``python -m tests.spark.stream_kills --kills 30``. The same input through an undisturbed run gives the same deliveries.
+Before that it walks through every step between which a micro-batch can die, one after another.
 """
 
 from __future__ import annotations
@@ -21,7 +22,18 @@ import pyarrow as pa
 
 from pyengine.spark.session import start_session
 from pyengine.topology import Topology
-from tests.spark.test_streaming import OPTIONS, assert_same_lines, come_and_go, run, told, traffic, write_files
+from tests.spark.test_streaming import (
+    IN_A_WORKER,
+    ON_THE_DRIVER,
+    OPTIONS,
+    assert_same_lines,
+    come_and_go,
+    run,
+    told,
+    traffic,
+    walk,
+    write_files,
+)
 
 AHEAD = 8  # micro-batches that wait when a process starts: more than it finishes before its death
 ROOT = Path(__file__).parents[2]
@@ -81,6 +93,16 @@ def compare(place: Path) -> pa.Table:
     return found
 
 
+def every_step(folder: Path) -> None:
+    """A micro-batch dies at each step once."""
+    folder.mkdir()
+    steps = [*IN_A_WORKER, *ON_THE_DRIVER]
+    spark = start_session("local[2, 2]", {"spark.sql.shuffle.partitions": "2"})
+    walk(spark, folder, steps)
+    spark.stop()
+    print(f"died at each of {len(steps)} steps: as undisturbed", flush=True)
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=30)
@@ -92,6 +114,7 @@ def main() -> None:
         return
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
+        every_step(Path(folder) / "steps")
         place = Path(folder)
         (place / "topology.toml").write_text(come_and_go().to_text())
         kill_often(place, options.kills, random.Random(options.seed))

@@ -172,40 +172,46 @@ def traffic(index: int, size: int = 60) -> pa.Table:
     return rows.set_column(0, "number", pa.array(range(index * size, (index + 1) * size), pa.int64()))
 
 
-# Where a micro-batch can die: between the steps that change what the next process finds, in their order.
-IN_A_WORKER = [
-    Death("before", "_batch=0/part-00000.parquet"),
-    Death("before", f"shard-00000/{1:020d}.state"),
-    Death("before", f"shard-00001/{2:020d}.state"),
-]
-ON_THE_DRIVER = [
-    Death("before", "sink/batch=3"),
-    Death("after", "sink/batch=4"),
+# Where micro-batch N can die: between the steps that change what the next process finds, in their order.
+IN_A_WORKER = (
+    Death("before", "_batch={0}/part-00000.parquet"),
+    Death("before", "shard-00000/{0:020d}.state"),
+    Death("before", "shard-00001/{0:020d}.state"),
+)
+ON_THE_DRIVER = (
+    Death("before", "sink/batch={0}"),
+    Death("after", "sink/batch={0}"),
     Death("after", "state/progress", nth=2),  # the first one is that of the micro-batch that died before
-]
+)
 
 
-def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One micro-batch after another dies, each at another step; a worker by SIGKILL."""
-    topology, place = come_and_go(), tmp_path / "dying"
+def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(spark: Any, tmp_path: Path) -> None:
+    """With half of the shards written, a worker by SIGKILL, and with the deliveries told and no progress written;
+    ``make stream-kills`` walks through every step."""
+    walk(spark, tmp_path, [IN_A_WORKER[2], ON_THE_DRIVER[1]])
+
+
+def walk(spark: Any, folder: Path, deaths: list[Death]) -> None:
+    """One micro-batch after another dies, each at another step; the sink is that of a stream that never died."""
+    topology, place = come_and_go(), folder / "dying"
     options = {**OPTIONS, "shards": 2, "partitions": 1}
-    for index, death in enumerate(IN_A_WORKER + ON_THE_DRIVER):
-        write_files(traffic(index), tmp_path / "in", 1, first=index)
-        with monkeypatch.context() as patched:
-            if death in IN_A_WORKER:
+    for index, step in enumerate(deaths):
+        write_files(traffic(index), folder / "in", 1, first=index)
+        death = step.in_batch(index)
+        with pytest.MonkeyPatch.context() as patched:
+            if step in IN_A_WORKER:
                 work = streaming._Shards
                 patched.setattr(streaming, "_Shards", lambda *about, work=work, at=death: DyingWork(work(*about), at))
                 with pytest.raises(Exception, match=r"worker exited unexpectedly \(crashed\)"):
-                    run(spark, tmp_path / "in", 1, topology, place, **options)
+                    run(spark, folder / "in", 1, topology, place, **options)
             else:
                 with death.awaited(raise_died), pytest.raises(Exception, match="died at the step"):
-                    run(spark, tmp_path / "in", 1, topology, place, **options)
-        assert (place / "sink" / f"batch={index}").exists() == (index >= 4), death
-    run(spark, tmp_path / "in", 1, topology, place, **options)
-    run(spark, tmp_path / "in", 99, topology, tmp_path / "calm", **options)
-    assert_same_lines(told(spark, place), told(spark, tmp_path / "calm"))
+                    run(spark, folder / "in", 1, topology, place, **options)
+        told_already = step in ON_THE_DRIVER[1:]
+        assert (place / "sink" / f"batch={index}").exists() == told_already, death
+    run(spark, folder / "in", 1, topology, place, **options)
+    run(spark, folder / "in", 99, topology, folder / "calm", **options)
+    assert_same_lines(told(spark, place), told(spark, folder / "calm"))
 
 
 def assert_same_lines(found: pa.Table, expected: pa.Table) -> None:
