@@ -3,6 +3,7 @@
 #   make test    every test, with lint and types
 #   make bench   ratios against rivals, written to docs/benchmarks.md
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
+#   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
@@ -11,7 +12,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential differential-rocketmq kills stream-kills
+.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -41,6 +42,9 @@ kills: build
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)
+
+differential-selectors: build
+	$(BIN)/python -m tests.fuzz.real_selectors --selectors $(or $(SELECTORS),1000000)
 
 differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)

@@ -30,7 +30,11 @@ CORE_MAY = {
     "__future__",
 }
 # One room wraps a library of its own, on first use.
-CORE_ALSO = {"xpath": {"lxml"}, "codepoints": {"unicodedata", "functools"}, "regex": {"re", "functools", "unicodedata"}}
+CORE_ALSO = {
+    "xpath": {"lxml", "re"},
+    "codepoints": {"unicodedata", "functools"},
+    "regex": {"re", "functools", "unicodedata"},
+}
 
 # Package of pyengine -> packages of pyengine that it may import.
 FACADE_MAY = {
