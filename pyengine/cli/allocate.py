@@ -10,11 +10,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from pyengine.errors import InvalidSourceError
+from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.rocketmq import (
+    AllocateMachineRoomNearby,
     AllocateMessageQueueByMachineRoom,
     AllocateMessageQueueConsistentHash,
     AllocationPlan,
+    MessageQueue,
     Move,
     allocate_topics,
 )
@@ -22,6 +24,7 @@ from pyengine.rocketmq.allocation import Strategy, named_strategy
 from pyengine.rocketmq.topic_list import read_queues
 
 SHOWN = 20
+NEARBY = "MACHINE_ROOM_NEARBY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,26 @@ class Options:
 
     brokers: Sequence[str]
     rooms: Sequence[str]
+    room_mark: str
     virtual_nodes: int
     join: Sequence[str]
     leave: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RoomsByName:
+    """A broker or client is in the room whose name stands before the first ``mark`` in its own name."""
+
+    mark: str
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str:
+        """The room of a queue's broker, empty without a mark."""
+        return self.consumer_deploy_in(queue.broker_name)
+
+    def consumer_deploy_in(self, client_id: str) -> str:
+        """The room of a client, empty without a mark."""
+        room, mark, _ = client_id.partition(self.mark)
+        return room if mark else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,4 +155,9 @@ def _strategy(name: str, options: Options) -> Strategy:
         return AllocateMessageQueueConsistentHash(options.virtual_nodes)
     if name == "MACHINE_ROOM":
         return AllocateMessageQueueByMachineRoom(frozenset(options.rooms))
+    if name == NEARBY or name.startswith(NEARBY + "-"):
+        if not options.room_mark:
+            raise ConfigurationError("room_mark", "''", "a text is needed that ends the room in names", "-")
+        inner = name.removeprefix(NEARBY).removeprefix("-") or "AVG"
+        return AllocateMachineRoomNearby(_strategy(inner, options), RoomsByName(options.room_mark))
     return named_strategy(name)

@@ -255,19 +255,26 @@ def allocate(
     topics: Annotated[Path, typer.Argument(help="A JSON file of topics, or a RocketMQ broker's topics.json.")],
     clients: Annotated[str, typer.Option(help="Client ids, separated by commas, or a file with one a line.")],
     strategy: Annotated[
-        list[str] | None, typer.Option(help="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH or MACHINE_ROOM; repeat to compare.")
+        list[str] | None,
+        typer.Option(
+            help="AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, MACHINE_ROOM or MACHINE_ROOM_NEARBY, with another behind a dash "
+            "for the share inside a room; repeat to compare."
+        ),
     ] = None,
     join: Annotated[str, typer.Option(help="Clients that come, separated by commas: what moves then?")] = "",
     leave: Annotated[str, typer.Option(help="Clients that go, separated by commas: what moves then?")] = "",
     brokers: Annotated[str, typer.Option(help="Brokers of topics whose file names none.")] = "broker-a",
     rooms: Annotated[str, typer.Option(help="Rooms of MACHINE_ROOM, separated by commas.")] = "",
+    room_mark: Annotated[
+        str, typer.Option(help="Of MACHINE_ROOM_NEARBY: what ends the room at the head of a broker's or client's name.")
+    ] = "-",
     virtual_nodes: Annotated[int, typer.Option(min=0, help="Nodes a client of CONSISTENT_HASH.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
     """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go."""
     with plain_errors():
         options = allocating.Options(
-            allocating.items(brokers), allocating.items(rooms), virtual_nodes, allocating.items(join),
+            allocating.items(brokers), allocating.items(rooms), room_mark, virtual_nodes, allocating.items(join),
             allocating.items(leave),
         )  # fmt: skip
         answers = allocating.ask(topics, allocating.items_or_file(clients), strategy or ["AVG"], options)

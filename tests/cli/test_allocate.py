@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from pyengine.cli import allocate
+from pyengine.errors import ConfigurationError
 from tests.cli.test_cli import pyengine
 
 
@@ -31,6 +36,23 @@ def test_json_has_every_strategy_whole(tmp_path: Path) -> None:
     assert average["skew"] == {"fewest": 2, "most": 3, "mean": 8 / 3, "ratio": 1.125, "idle": 0, "orphans": 0}
     assert ring["after"]["moved"] == len(ring["after"]["moves"])
     assert {move["after"] for move in ring["after"]["moves"]} <= {"c4"}
+
+
+def test_rooms_are_read_in_names(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.json"
+    topics.write_text(json.dumps({"T": {"IDC1-a": 10, "IDC2-a": 5, "IDC3-a": 5}}))
+    clients = ["IDC1-a", "IDC1-b", "IDC2-a"]
+    options = allocate.Options((), (), "-", 10, ("IDC3-a",), ())
+    for name in ("MACHINE_ROOM_NEARBY", "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"):
+        (answer,) = allocate.ask(topics, clients, [name], options)
+        (document,) = allocate.as_dict([answer])
+        homes = {client: [broker for _, broker, _ in queues] for client, queues in document["clients"].items()}
+        at_home = {"IDC1-a": 5, "IDC1-b": 5, "IDC2-a": 5}
+        assert {client: brokers.count(client[:5] + "a") for client, brokers in homes.items()} == at_home
+        assert [brokers.count("IDC3-a") for brokers in homes.values()] == [2, 2, 1]
+        assert {(move["queue"][1], move["after"]) for move in document["after"]["moves"]} == {("IDC3-a", "IDC3-a")}
+    with pytest.raises(ConfigurationError, match="room_mark"):
+        allocate.ask(topics, clients, ["MACHINE_ROOM_NEARBY"], replace(options, room_mark=""))
 
 
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
