@@ -1,8 +1,10 @@
 """work: records of queues that somebody else polled: who may work on which record now, and what is safe to commit.
 
-A lane holds the records that must be worked on one after the other: those of one key, of one queue, or a single one.
-Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand; a record is in its ProcessQueue
-until it is completed; a revoked queue is in no table, and its records know an epoch that no table has.
+A lane holds the records that must be worked on one after the other: those of one key or of one queue. A record that
+waits for no other has none.
+Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand, a record without a lane exactly
+if it is not in hand; a record is in its ProcessQueue until it is completed; a revoked queue is in no table, and its
+records know an epoch that no table has. A lane's waiting records are waiting[first:].
 """
 
 from libc.stdint cimport int64_t
@@ -11,10 +13,15 @@ from pyengine._engine.process_queue cimport ProcessQueue
 
 
 cdef class Lane:
-    cdef object waiting         # deque of Work
+    cdef list waiting           # of Work
+    cdef Py_ssize_t first       # the first of them, None before
     cdef object key
     cdef Assigned assigned
     cdef bint busy              # one record of it is in hand
+
+    cdef Work next(self)
+    cdef int back(self, Work work) except -1
+    cdef bint idle(self) noexcept
 
 
 cdef class Assigned:
@@ -37,12 +44,13 @@ cdef class Work:
     cdef readonly int64_t epoch
     cdef readonly int64_t attempts      # how often it was taken
     cdef bint taken
-    cdef Lane lane
+    cdef Assigned assigned
+    cdef Lane lane              # None: waits for no other
 
 
 cdef class WorkTable:
     cdef dict queues            # queue -> Assigned
-    cdef object ready           # deque of Lane
+    cdef object ready           # deque of Lane and of Work without one
     cdef int64_t epochs
     cdef int order
     cdef readonly int64_t dropped       # completions that came after a revoke
@@ -51,4 +59,5 @@ cdef class WorkTable:
     cdef int64_t max_span
 
     cdef Assigned of(self, queue)
-    cdef int leave(self, Work work) except -1
+    cdef bint take_in(self, Assigned assigned, Work work) except -1       # True: the offset is new
+    cdef Assigned leave(self, Work work)

@@ -3,12 +3,13 @@
 
 from collections import deque
 
+from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t
 
 from pyengine._engine.process_queue cimport ProcessQueue
 
 from pyengine._engine.process_queue import FlowControl
-from pyengine.errors import IllegalStateError
+from pyengine.errors import IllegalStateError, InvalidMessageError
 
 
 cpdef enum WorkOrder:
@@ -22,6 +23,29 @@ cdef class Lane:
 
     def __init__(self):
         raise TypeError("a Lane is made by WorkTable")
+
+    cdef bint idle(self) noexcept:
+        """Nothing waits."""
+        return self.first == len(self.waiting)
+
+    cdef Work next(self):
+        """The first that waits, which waits no longer."""
+        cdef Work work = self.waiting[self.first]
+        self.waiting[self.first] = None
+        self.first += 1
+        if self.first > 32 and 2 * self.first > len(self.waiting):
+            del self.waiting[:self.first]
+            self.first = 0
+        return work
+
+    cdef int back(self, Work work) except -1:
+        """It waits again, before the others."""
+        if self.first:
+            self.first -= 1
+            self.waiting[self.first] = work
+        else:
+            self.waiting.insert(0, work)
+        return 0
 
 
 cdef class Assigned:
@@ -42,6 +66,68 @@ cdef class Work:
 
     def __repr__(self):
         return f"Work({self.queue!r}, {self.queue_offset}, key={self.key!r})"
+
+
+cdef enum Shape:
+    METHODS                 # confluent-kafka's
+    ATTRIBUTES              # aiokafka's and kafka-python's
+    ROCKETMQ
+
+
+cdef Shape shape_of(object record) except *:
+    if hasattr(record, "queue_offset"):
+        return ROCKETMQ
+    return METHODS if callable(record.offset) else ATTRIBUTES
+
+
+def polled(records):
+    """The records as a list of Work that no table has yet; queue is (topic, partition) or (topic, broker, queue id).
+
+    A record has confluent-kafka's methods, aiokafka's and kafka-python's attributes, or RocketMQ's. Records of one
+    type have one shape. Raises InvalidMessageError for what is no record.
+    """
+    cdef list made = []
+    cdef Work work
+    cdef Shape shape = METHODS
+    cdef object seen = None, topic = None, partition = None, place = None, offset, body, here, number
+    for record in records:
+        try:
+            if type(record) is not seen:
+                shape = shape_of(record)
+                seen, topic = type(record), None
+            work = Work.__new__(Work)
+            if shape == METHODS:
+                here, number, offset = record.topic(), record.partition(), record.offset()
+                work.key, body = record.key(), record.value()
+            elif shape == ATTRIBUTES:
+                here, number, offset = record.topic, record.partition, record.offset
+                work.key, body = record.key, record.value
+            else:
+                here, number, offset = record.topic, record.queue_id, record.queue_offset
+                work.key, body = record.keys or None, record.body
+                if topic is not None and place[1] != record.broker_name:
+                    topic = None
+            if topic is None or number != partition or here != topic:
+                topic, partition = here, number
+                place = (here, record.broker_name, number) if shape == ROCKETMQ else (here, number)
+        except AttributeError as error:
+            raise InvalidMessageError(
+                "record", record, f"this is no record of a queue: {error}",
+                hint="it needs topic, partition, offset, key and value, as attributes or methods",
+            ) from error
+        if not PyLong_Check(offset) or not -2**63 <= offset < 2**63:
+            raise InvalidMessageError("offset", offset, "an offset is a signed 64-bit integer")
+        work.queue, work.record, work.queue_offset = place, record, offset
+        work.body = body if isinstance(body, (bytes, str)) else None
+        made.append(work)
+    return made
+
+
+cdef bint belongs(object turn, Assigned assigned) except -1:
+    """Whether a lane, or a record without one, is of this queue."""
+    if type(turn) is Work:
+        return (<Work>turn).assigned is assigned
+    return (<Lane>turn).assigned is assigned
 
 
 cdef class WorkTable:
@@ -88,10 +174,9 @@ cdef class WorkTable:
         assigned.
         """
         cdef Assigned assigned = self.of(queue)
-        cdef Lane lane
         del self.queues[queue]
         assigned.revoked = True
-        self.ready = deque([lane for lane in self.ready if lane.assigned is not assigned])
+        self.ready = deque([turn for turn in self.ready if not belongs(turn, assigned)])
         assigned.lanes = {}
         return assigned.safe
 
@@ -101,28 +186,49 @@ cdef class WorkTable:
         body: what counts against the budget in bytes, bytes or str. Raises IllegalStateError for a queue that is not
         assigned.
         """
-        cdef Assigned assigned = self.of(queue)
+        cdef Work work = Work.__new__(Work)
+        work.key, work.record, work.queue_offset = key, record, offset
+        work.body = body if isinstance(body, (bytes, str)) else None
+        return self.take_in(self.of(queue), work)
+
+    def put_polled(self, list works not None):
+        """Take in what :func:`polled` made. Returns how many were new.
+
+        Raises IllegalStateError at the first whose queue is not assigned; those before it are in.
+        """
         cdef Work work
+        cdef Assigned assigned = None
+        cdef object place = None
+        cdef int64_t new = 0
+        for work in works:
+            if work.queue is not place:
+                place = work.queue
+                assigned = self.of(place)
+            new += self.take_in(assigned, work)
+        return new
+
+    cdef bint take_in(self, Assigned assigned, Work work) except -1:
+        """Whether the record's offset is new; then it waits."""
         cdef Lane lane
+        cdef int64_t offset = work.queue_offset
         if assigned.process_queue.cached.has(offset):
             return False
-        work = Work.__new__(Work)
-        work.queue, work.key, work.record, work.queue_offset = queue, key, record, offset
-        work.body = body if isinstance(body, (bytes, str)) else None
-        work.epoch = assigned.epoch
-        assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
-        group = work if self.order == WorkOrder.UNORDERED or (self.order == WorkOrder.BY_KEY and key is None) else (
-            key if self.order == WorkOrder.BY_KEY else None
-        )
+        work.queue, work.epoch, work.assigned = assigned.queue, assigned.epoch, assigned
+        group = None if self.order == WorkOrder.BY_QUEUE else work.key
+        if self.order == WorkOrder.UNORDERED or (self.order == WorkOrder.BY_KEY and group is None):
+            assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
+            self.ready.append(work)
+            return True
         lane = assigned.lanes.get(group)
         if lane is None:
             lane = Lane.__new__(Lane)
-            lane.waiting, lane.key, lane.assigned = deque(), group, assigned
+            lane.waiting, lane.key, lane.assigned = [], group, assigned
             assigned.lanes[group] = lane
+        assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
         work.lane = lane
-        lane.waiting.append(work)
-        if not lane.busy and len(lane.waiting) == 1:
+        if not lane.busy and lane.idle():
             self.ready.append(lane)
+        lane.waiting.append(work)
         return True
 
     def take(self):
@@ -131,38 +237,44 @@ cdef class WorkTable:
         cdef Work work
         if not self.ready:
             return None
-        lane = self.ready.popleft()
-        work = lane.waiting.popleft()
-        lane.busy = work.taken = True
+        turn = self.ready.popleft()
+        if type(turn) is Work:
+            work = <Work>turn
+        else:
+            lane = turn
+            work = lane.next()
+            lane.busy = True
+        work.taken = True
         work.attempts += 1
-        lane.assigned.in_hand += 1
+        work.assigned.in_hand += 1
         return work
 
-    cdef int leave(self, Work work) except -1:
-        """Let go of a record in hand."""
+    cdef Assigned leave(self, Work work):
+        """Let go of a record in hand. Returns its queue."""
         if not work.taken:
             raise IllegalStateError(f"{work!r} is not in hand: take() comes first, and each record is finished once")
         work.taken = False
-        work.lane.assigned.in_hand -= 1
-        work.lane.busy = False
-        return 0
+        work.assigned.in_hand -= 1
+        if work.lane is not None:
+            work.lane.busy = False
+        return work.assigned
 
     def complete(self, Work work not None, int64_t now=0):
         """The work is done. Returns True; False if the queue was revoked meanwhile: then it counts for nothing.
 
         Raises IllegalStateError for a record that is not in hand.
         """
+        cdef Assigned assigned = self.leave(work)
         cdef Lane lane = work.lane
-        cdef Assigned assigned = lane.assigned
         cdef int64_t safe
-        self.leave(work)
         if assigned.revoked:
             self.dropped += 1
             return False
-        if lane.waiting:
-            self.ready.append(lane)
-        else:
-            del assigned.lanes[lane.key]
+        if lane is not None:
+            if lane.idle():
+                del assigned.lanes[lane.key]
+            else:
+                self.ready.append(lane)
         assigned.process_queue.last_consume_timestamp = now
         assigned.process_queue.take_out(work.queue_offset, 0 if work.body is None else len(work.body))
         safe = assigned.process_queue.safe()
@@ -175,13 +287,15 @@ cdef class WorkTable:
 
         Raises IllegalStateError for a record that is not in hand.
         """
-        cdef Lane lane = work.lane
-        self.leave(work)
-        if lane.assigned.revoked:
+        cdef Assigned assigned = self.leave(work)
+        if assigned.revoked:
             self.dropped += 1
             return False
-        lane.waiting.appendleft(work)
-        self.ready.append(lane)
+        if work.lane is None:
+            self.ready.append(work)
+        else:
+            work.lane.back(work)
+            self.ready.append(work.lane)
         return True
 
     def safe_offset(self, queue):
@@ -238,11 +352,17 @@ cdef class WorkTable:
             waiting = 0
             for key, lane in assigned.lanes.items():
                 assert lane.assigned is assigned
-                assert lane.busy or lane.waiting, key
-                assert (lane in ready) == (not lane.busy and bool(lane.waiting)), key
-                for work in lane.waiting:
-                    assert work.epoch == assigned.epoch and not work.taken, work
-                waiting += len(lane.waiting)
+                assert lane.busy or not lane.idle(), key
+                assert (lane in ready) == (not lane.busy and not lane.idle()), key
+                assert all(work is None for work in lane.waiting[:lane.first])
+                for work in lane.waiting[lane.first:]:
+                    assert work.epoch == assigned.epoch and work.lane is lane and not work.taken, work
+                waiting += len(lane.waiting) - lane.first
+            for turn in ready:
+                if type(turn) is Work and (<Work>turn).assigned is assigned:
+                    work = turn
+                    assert work.epoch == assigned.epoch and work.lane is None and not work.taken, work
+                    waiting += 1
             assert waiting + assigned.in_hand == assigned.process_queue.message_count, queue
-        for lane in ready:
-            assert not lane.assigned.revoked
+        for turn in ready:
+            assert not ((<Work>turn).assigned if type(turn) is Work else (<Lane>turn).assigned).revoked

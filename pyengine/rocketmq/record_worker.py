@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pyengine._engine.process_queue import FlowControl
-from pyengine._engine.work import Work, WorkOrder, WorkTable
-from pyengine.errors import InvalidMessageError
+from pyengine._engine.work import Work, WorkOrder, WorkTable, polled
 from pyengine.rocketmq.allocation import MessageQueue
 
 _ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
@@ -25,27 +24,13 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-def _shape(record: Any) -> tuple[tuple[Any, ...], int, Hashable, Any]:
-    """Where a record is from, its offset, key and body: confluent-kafka's methods, aiokafka's and kafka-python's
-    attributes, RocketMQ's.
-    """
-    if hasattr(record, "queue_offset"):
-        return (
-            (record.topic, record.broker_name, record.queue_id),
-            record.queue_offset,
-            record.keys or None,
-            record.body,
-        )
-    try:
-        offset = record.offset
-        if callable(offset):
-            return (record.topic(), record.partition()), offset(), record.key(), record.value()
-        return (record.topic, record.partition), offset, record.key, record.value
-    except AttributeError as error:
-        raise InvalidMessageError(
-            "record", record, f"this is no record of a queue: {error}",
-            hint="it needs topic, partition, offset, key and value, as attributes or methods",
-        ) from error  # fmt: skip
+def _named(queue: Hashable) -> Hashable:
+    """A plain tuple as what it stands for."""
+    if type(queue) is tuple and len(queue) == 2:
+        return TopicPartition(*queue)
+    if type(queue) is tuple and len(queue) == 3:
+        return MessageQueue(*queue)
+    return queue
 
 
 class RecordWorker:
@@ -73,19 +58,21 @@ class RecordWorker:
         self._table = WorkTable(
             _ORDERS[order], max_messages=max_messages, max_mebibytes=max_mebibytes, max_span=max_span
         )
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
 
     def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has."""
-        with self._changed:
-            return {queue: self._table.assign(queue) for queue in queues}
+        with self._lock:
+            return {queue: self._table.assign(queue) for queue in map(_named, queues)}
 
     def revoke(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, where there is one.
 
         What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`).
         """
-        with self._changed:
+        with self._lock:
             safe = {queue: self._table.revoke(queue) for queue in queues}
         return {queue: offset for queue, offset in safe.items() if offset >= 0}
 
@@ -94,16 +81,11 @@ class RecordWorker:
 
         Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned.
         """
-        shapes = [(*_shape(record), record) for record in records]
-        with self._changed:
-            new = 0
-            named: dict[tuple[Any, ...], Hashable] = {}
-            for place, offset, key, body, record in shapes:
-                queue = named.get(place)
-                if queue is None:
-                    queue = named[place] = TopicPartition(*place) if len(place) == 2 else MessageQueue(*place)
-                new += self._table.put(queue, offset, key, record, body)
-            self._changed.notify(new)
+        works = polled(records)
+        with self._lock:
+            new = self._table.put_polled(works)
+            if self._waiting:
+                self._changed.notify(new)
         return new
 
     def take(self, timeout: float | None = 0) -> Work | None:
@@ -112,49 +94,59 @@ class RecordWorker:
         The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
         :meth:`give_back`.
         """
-        with self._changed:
+        with self._lock:
             work = self._table.take()
-            if work is None and timeout != 0:
+            return self._wait(timeout) if work is None and timeout != 0 else work
 
-                def found() -> bool:
-                    nonlocal work
-                    work = self._table.take()
-                    return work is not None
+    def _wait(self, timeout: float | None) -> Work | None:
+        """What can be taken within ``timeout``; the lock is held."""
+        work: Work | None = None
 
-                self._changed.wait_for(found, timeout)
-            return work
+        def found() -> bool:
+            nonlocal work
+            work = self._table.take()
+            return work is not None
+
+        self._waiting += 1
+        try:
+            self._changed.wait_for(found, timeout)
+        finally:
+            self._waiting -= 1
+        return work
 
     def complete(self, work: Work) -> bool:
         """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too."""
-        with self._changed:
+        with self._lock:
             counted = self._table.complete(work)
-            self._changed.notify()
+            if self._waiting:
+                self._changed.notify()
             return counted
 
     def give_back(self, work: Work) -> bool:
         """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile."""
-        with self._changed:
+        with self._lock:
             kept = self._table.give_back(work)
-            self._changed.notify()
+            if self._waiting:
+                self._changed.notify()
             return kept
 
     def commits(self) -> dict[Any, int]:
         """The offsets to commit: {queue: next offset to consume}, for queues where it moved since the last call."""
-        with self._changed:
+        with self._lock:
             return self._table.commits()
 
     def full(self) -> Mapping[Any, FlowControl]:
         """The queues that hold enough, and which limit they exceed. Pause them at the client, resume the others."""
-        with self._changed:
+        with self._lock:
             return self._table.full()
 
     def unfinished(self, queue: Hashable) -> list[int]:
         """The offsets of a queue that were put and not completed, ascending."""
-        with self._changed:
+        with self._lock:
             return self._table.unfinished(queue)
 
     @property
     def dropped(self) -> int:
         """How many records were finished after their queue had been revoked."""
-        with self._changed:
+        with self._lock:
             return self._table.dropped

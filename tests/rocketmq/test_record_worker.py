@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from pyengine._engine.work import Work, WorkOrder, WorkTable
 from pyengine.errors import IllegalStateError, InvalidMessageError
-from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker
+from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker, TopicPartition
 
 P0, P1 = ("orders", 0), ("orders", 1)
 
@@ -72,6 +72,39 @@ def test_rocketmq_messages() -> None:
     assert worker.take() is None
     worker.complete(work)
     assert worker.commits() == {queue: 90}
+
+
+def test_records_of_several_clients_and_queues_in_one_call() -> None:
+    there, other = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-b", 0)
+    worker = RecordWorker("none")
+    worker.assign([("T", 0), P1, there, tuple(other)])
+    far = [MessageExt("T", b"x", broker_name=f"broker-{name}", queue_id=0, queue_offset=7) for name in "abab"]
+    near = [Attributes("T", 0, 7), Methods("T", 0, 8), Attributes("orders", 1, 8), Methods("orders", 1, 9)]
+    assert worker.put([far[0], near[0], far[1], near[1], near[2], far[2], near[3], far[3]]) == 6
+    taken = []
+    while (work := worker.take()) is not None:
+        taken.append((work.queue, work.queue_offset))
+        assert worker.complete(work)
+    p0 = TopicPartition("T", 0)
+    assert taken == [(there, 7), (p0, 7), (other, 7), (p0, 8), (TopicPartition(*P1), 8), (TopicPartition(*P1), 9)]
+    assert all(type(queue) in (MessageQueue, TopicPartition) for queue, _ in taken)
+    assert worker.commits() == {p0: 9, P1: 10, there: 8, other: 8}
+
+
+def test_many_records_of_a_key_wait_in_order() -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    worker.put(Attributes("orders", 0, offset, b"a") for offset in range(200))
+    done: list[int] = []
+    while (work := worker.take()) is not None:
+        if work.queue_offset % 5 == 3 and work.attempts == 1:
+            assert worker.give_back(work)
+        else:
+            done.append(work.queue_offset)
+            assert worker.complete(work)
+        worker._table._check()
+    assert done == list(range(200))
+    assert worker.commits() == {P0: 200}
 
 
 def test_five_messages_and_the_smallest_offset() -> None:
@@ -153,6 +186,10 @@ def test_misuse_is_refused() -> None:
         worker.complete(work)
     with pytest.raises(InvalidMessageError, match="needs topic, partition, offset"):
         worker.put([object()])
+    for offset in (None, "1", 2**63):
+        with pytest.raises(InvalidMessageError, match="signed 64-bit"):
+            worker.put([Attributes("orders", 0, 2), Attributes("orders", 0, offset)])  # type: ignore[arg-type]
+    assert worker.unfinished(P0) == []
     with pytest.raises(ValueError, match="'key', 'queue' or 'none'"):
         RecordWorker("random")  # type: ignore[arg-type]
     assert worker.take(timeout=0.01) is None
