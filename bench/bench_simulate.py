@@ -1,4 +1,4 @@
-"""simulate: one queue under virtual time, against the textbook's event loop (a heap of events, a deque) in Python."""
+"""simulate: a queue and a RocketMQ group under virtual time, against the textbook's event loop (a heap of events, a deque) in Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.contest import Contest, Side, speed_test
+from pyengine.backlog.group_simulation import SimulatedClient, simulate_group
 from pyengine.backlog.simulate import SimulatedConsumer, Workload, simulate
 
 MESSAGES = 40_000
@@ -54,6 +55,36 @@ def contests() -> Iterator[Contest]:
                     call=lambda: textbook(workload, servers),
                     answer=lambda: textbook(workload, servers).tolist(),
                     units=MESSAGES,
+                ),
+            },
+            goals={},
+            at_most=1e-6,
+        )
+    yield from groups()
+
+
+def groups() -> Iterator[Contest]:
+    """Groups that keep up (every arrival wakes a pull), and one that works off a backlog (pulls find 32 messages)."""
+    for label, threads, clients, queues, rate, service in (
+        ("one client of one thread", 1, 1, 1, 800, 0.001),
+        ("4 clients of 20 threads, 4 queues", 20, 4, 4, 5600, 0.01),
+        ("4 clients of 20 threads, 4 queues, a backlog", 20, 4, 4, 1_000_000, 0.01),
+    ):
+        workload = Workload.from_rate(rate, service, 2 * MESSAGES, seed=clients)
+        group = [SimulatedClient(f"c{number}", threads=threads) for number in range(clients)]
+        yield Contest(
+            question=f"simulated RocketMQ group, {label}",
+            unit="message",
+            sides={
+                "pyengine": lambda workload=workload, group=group, queues=queues: Side(
+                    call=lambda: simulate_group(workload, group, queues=queues),
+                    answer=lambda: int((simulate_group(workload, group, queues=queues).finished >= 0).sum()),
+                    units=2 * MESSAGES,
+                ),
+                "heap and deque in Python, no rules": lambda workload=workload, servers=threads * clients: Side(
+                    call=lambda: textbook(workload, servers),
+                    answer=lambda: int((textbook(workload, servers) >= 0).sum()),
+                    units=2 * MESSAGES,
                 ),
             },
             goals={},

@@ -5,13 +5,23 @@ from libc.stdint cimport INT32_MAX, int64_t
 from pyengine._engine.process_queue cimport ProcessQueue
 
 RESUBMIT_DELAY = 5000       # ms until messages that could not be given back are consumed again
+EXPIRED_AT_ONCE = EXPIRED_MESSAGES
+EXPIRED_DELAY_LEVEL = EXPIRED_LEVEL
 
 
 def slices(list messages not None, int64_t size):
     """Batches of at most ``size`` messages in order; no messages are one empty batch (submitConsumeRequest)."""
-    if len(messages) <= size:
+    cdef int64_t count = len(messages), start = 0, end
+    if count <= size:
         return [messages]
-    return [messages[start:start + size] for start in range(0, len(messages), size)]
+    if size < 1:
+        raise ValueError(f"size = {size}: a batch has one message at least")
+    cdef list batches = []
+    while start < count:
+        end = slice_end(start, count, size)
+        batches.append(messages[start:end])
+        start = end
+    return batches
 
 
 def rejected(list batches not None, int64_t position):
@@ -46,9 +56,14 @@ cdef class ConsumeRequest:
         self.queue = queue
         self.acknowledged = -1
 
+    @property
+    def goes_on(self):
+        """False: the queue was given up, and the listener's answer counts for nothing."""
+        return goes_on(self.process_queue)
+
     def start(self, int64_t now):
         """True if the listener is to be called: the queue is still ours. Stamps the messages with ``now`` (ms)."""
-        if self.process_queue.dropped:
+        if not goes_on(self.process_queue):
             return False
         stamp = str(now)
         for message in self.messages:
@@ -64,10 +79,7 @@ cdef class ConsumeRequest:
         if count == 0:
             return None
         self.succeeded = status == "CONSUME_SUCCESS"
-        if not self.succeeded:
-            self.acknowledged = -1
-            return 0, count
-        self.acknowledged = count - 1 if ack_index >= count else ack_index
+        self.acknowledged = acknowledged_to(count, self.succeeded, ack_index)
         return self.acknowledged + 1, count - self.acknowledged - 1
 
     def failed(self):
@@ -93,4 +105,4 @@ cdef class ConsumeRequest:
     def finish(self, int64_t now):
         """Take the batch out of the process queue; the offset to commit, never lowering it, or None. now: ms."""
         offset = self.process_queue.remove_messages(self.messages, now=now)
-        return offset if offset >= 0 and not self.process_queue.dropped else None
+        return offset if commits(self.process_queue, offset) else None

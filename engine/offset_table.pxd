@@ -6,6 +6,11 @@ Invariants: a frozen entry changes by update_and_freeze alone, until it is remov
 from libc.stdint cimport int64_t
 
 
+cdef inline bint replaces(int64_t value, int64_t before, bint increase_only) noexcept:
+    """Whether an update changes an offset that is not frozen."""
+    return not increase_only or value > before
+
+
 cdef class ControllableOffset:
     cdef readonly int64_t value
     cdef readonly bint frozen

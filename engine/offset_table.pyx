@@ -11,7 +11,7 @@ cdef class ControllableOffset:
 
     def update(self, int64_t value, *, bint increase_only=False):
         """Set it; with ``increase_only`` never lower it. Nothing happens to a frozen one."""
-        if not self.frozen and (not increase_only or value > self.value):
+        if not self.frozen and replaces(value, self.value, increase_only):
             self.value = value
 
     def update_and_freeze(self, int64_t value):

@@ -13,6 +13,23 @@ from libc.stdint cimport int64_t
 from pyengine._engine.window cimport Window
 
 
+cpdef enum FlowControl:
+    PULL = 0                # nothing holds the pull back
+    COUNT = 1               # cached message count exceeds the threshold
+    SIZE = 2                # cached message size exceeds the threshold
+    SPAN = 3                # span between the smallest and the largest offset is too long
+
+
+cdef struct PullLimits:
+    int64_t count           # messages, pullThresholdForQueue
+    int64_t size            # MiB, pullThresholdSizeForQueue
+    int64_t span            # offsets, consumeConcurrentlyMaxSpan
+
+
+cdef int holding(int64_t count, int64_t mebibytes, int64_t span, const PullLimits* limits, bint orderly) noexcept
+cdef bint overdue(int64_t now, int64_t started, int64_t consume_timeout) noexcept
+
+
 cdef class ProcessQueue:
     cdef Window cached                      # not yet consumed ("tree")
     cdef Window taken                       # taken in order, not committed ("consumingTree")
@@ -29,6 +46,11 @@ cdef class ProcessQueue:
     cdef public int64_t try_unlock_times
 
     cdef bint put_one(self, int64_t offset, object message, int64_t size) except -1   # True: the offset is new
+    cdef bint put_offset(self, int64_t offset, int64_t size) except -1                # the same without its message
+    cdef int hold(self, const PullLimits* limits, bint orderly) noexcept              # a FlowControl
+    cdef int64_t mebibytes(self) noexcept
+    cdef int64_t span(self) noexcept
+    cdef bint finishing(self, int64_t now) noexcept                                   # before take_out: any cached?
     cdef object finish_one(self, object message, int64_t now)
     cdef bint take_out(self, int64_t offset, int64_t size) except -1                  # True: it was there
     cdef int64_t safe(self) noexcept                                                  # of a queue not empty before

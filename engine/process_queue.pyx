@@ -25,13 +25,6 @@ cdef str NAME_QUEUE_OFFSET = "queue_offset", NAME_BODY = "body"
 cdef object BARE = object()       # stands in a window for a message that is its offset alone
 
 
-cpdef enum FlowControl:
-    PULL = 0                # nothing holds the pull back
-    COUNT = 1               # cached message count exceeds the threshold
-    SIZE = 2                # cached message size exceeds the threshold
-    SPAN = 3                # span between the smallest and the largest offset is too long
-
-
 cdef inline int64_t body_size(object message) except -1:
     if message is BARE or PyLong_CheckExact(message):
         return 0
@@ -107,13 +100,25 @@ def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *, int64_t p
                     int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
                     bint orderly=False):
     """What holds a pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2), all strict."""
-    if count > pull_threshold_for_queue:
-        return FlowControl.COUNT
-    if mebibytes > pull_threshold_size_for_queue:
-        return FlowControl.SIZE
-    if not orderly and span > consume_concurrently_max_span:
-        return FlowControl.SPAN
-    return FlowControl.PULL
+    cdef PullLimits limits = PullLimits(
+        pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
+    return <FlowControl>(holding(count, mebibytes, span, &limits, orderly))
+
+
+cdef int holding(int64_t count, int64_t mebibytes, int64_t span, const PullLimits* limits, bint orderly) noexcept:
+    """flow_control_of with the limits in one place."""
+    if count > limits.count:
+        return COUNT
+    if mebibytes > limits.size:
+        return SIZE
+    if not orderly and span > limits.span:
+        return SPAN
+    return PULL
+
+
+cdef bint overdue(int64_t now, int64_t started, int64_t consume_timeout) noexcept:
+    """Whether a listener that began at ``started`` (ms) has had its message for longer than these minutes."""
+    return <int64_t>(<uint64_t>now - <uint64_t>started) > consume_timeout * 60000
 
 
 cdef class ProcessQueue:
@@ -180,9 +185,8 @@ cdef class ProcessQueue:
             return self.finish_one((<list>messages)[0], now)
         batch = list(messages)
         offsets = offsets_of(batch, few)
-        self.last_consume_timestamp = now
         try:
-            if self.cached.count == 0:
+            if not self.finishing(now):
                 return -1
             for i in range(len(batch)):
                 if self.cached.drop(offsets[i]):
@@ -205,8 +209,7 @@ cdef class ProcessQueue:
 
     cdef inline object finish_one(self, object message, int64_t now):
         cdef int64_t offset = offset_of(message)
-        self.last_consume_timestamp = now
-        if self.cached.count == 0:
+        if not self.finishing(now):
             return -1
         if self.cached.drop(offset):
             # The body of the one given counts, not of the one that was cached.
@@ -222,6 +225,15 @@ cdef class ProcessQueue:
         self.queue_offset_max = offset
         self.message_size += size
         return True
+
+    cdef bint put_offset(self, int64_t offset, int64_t size) except -1:
+        """Cache one message that somebody else holds."""
+        return self.put_one(offset, BARE, size)
+
+    cdef inline bint finishing(self, int64_t now) noexcept:
+        """Messages are about to be let go; False: nothing is cached, and nothing is safe to commit."""
+        self.last_consume_timestamp = now
+        return self.cached.count > 0
 
     cdef bint take_out(self, int64_t offset, int64_t size) except -1:
         """Let go of one message of this size, if it is cached; see remove_messages."""
@@ -300,6 +312,9 @@ cdef class ProcessQueue:
     @property
     def max_span(self):
         """Largest less smallest cached offset, as Java's long; 0 for none or one (spec 1.8)."""
+        return self.span()
+
+    cdef int64_t span(self) noexcept:
         if self.cached.count == 0:
             return 0
         return <int64_t>(<uint64_t>self.cached.largest() - <uint64_t>self.cached.smallest())
@@ -335,23 +350,24 @@ cdef class ProcessQueue:
         started = (getattr(message, "properties", None) or {}).get("CONSUME_START_TIME")
         if not started:
             return None
-        cdef int64_t age = <int64_t>(<uint64_t>now - <uint64_t>parsed_long("CONSUME_START_TIME", started))
-        if age <= consume_timeout * 60000:
-            return None
-        return message
+        return message if overdue(now, parsed_long("CONSUME_START_TIME", started), consume_timeout) else None
 
     def flow_control(self, *, int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
                      int64_t consume_concurrently_max_span=2000, bint orderly=False):
         """What holds the next pull back; see ``flow_control_of``."""
-        return flow_control_of(
-            self.message_count, self.message_mebibytes, self.max_span,
-            pull_threshold_for_queue=pull_threshold_for_queue,
-            pull_threshold_size_for_queue=pull_threshold_size_for_queue,
-            consume_concurrently_max_span=consume_concurrently_max_span, orderly=orderly)
+        cdef PullLimits limits = PullLimits(
+            pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
+        return <FlowControl>(self.hold(&limits, orderly))
+
+    cdef int hold(self, const PullLimits* limits, bint orderly) noexcept:
+        return holding(self.message_count, self.mebibytes(), self.span(), limits, orderly)
 
     @property
     def message_mebibytes(self):
         """Whole MiB of the cached bodies, cut towards zero as Java's int does."""
+        return self.mebibytes()
+
+    cdef int64_t mebibytes(self) noexcept:
         cdef int64_t mebibytes = abs(self.message_size) // MIB
         return mebibytes if self.message_size >= 0 else -mebibytes
 

@@ -6,7 +6,17 @@ the two counters that thin out the flow-control lines. Invariant: the counters o
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.process_queue cimport ProcessQueue
+from pyengine._engine.process_queue cimport ProcessQueue, PullLimits
+
+
+cdef inline int64_t pull_delay(int64_t pull_interval) noexcept:
+    """ms from an answer with messages to the next pull."""
+    return pull_interval if pull_interval > 0 else 0
+
+
+cdef inline bint commits_with_pull(int64_t memory_offset) noexcept:
+    """Whether a pull in clustering commits the offset in memory (-1 for none) on the way (spec 2.4)."""
+    return memory_offset > 0
 
 
 cdef class PullRequest:
@@ -15,6 +25,9 @@ cdef class PullRequest:
     cdef readonly ProcessQueue process_queue
     cdef public int64_t next_offset
     cdef public bint previously_locked
+
+    cdef bint opens(self, int64_t now) noexcept         # False: the request is gone
+    cdef bint found(self, int64_t next_begin_offset, int64_t first_offset) noexcept
 
 
 cdef class PullGate:

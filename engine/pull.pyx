@@ -2,12 +2,11 @@
 
 from libc.stdint cimport INT64_MAX, int64_t
 
-from pyengine._engine.process_queue cimport ProcessQueue
+from pyengine._engine.process_queue cimport FlowControl, ProcessQueue, PullLimits
 
 from typing import NamedTuple
 
 from pyengine._engine.consumer_parameters import suggested
-from pyengine._engine.process_queue import FlowControl
 
 # How long a request waits, ms.
 CACHE_FLOW_CONTROL = 50
@@ -47,6 +46,19 @@ cdef class PullRequest:
         self.process_queue = process_queue
         self.next_offset = next_offset
 
+    cdef bint opens(self, int64_t now) noexcept:
+        """The request's turn in the pull loop, whatever holds it then."""
+        if self.process_queue.dropped:
+            return False
+        self.process_queue.last_pull_timestamp = now
+        return True
+
+    cdef bint found(self, int64_t next_begin_offset, int64_t first_offset) noexcept:
+        """The request goes on behind what was found. False: the broker's numbers go backwards."""
+        cdef int64_t before = self.next_offset
+        self.next_offset = next_begin_offset
+        return next_begin_offset >= before and first_offset >= before
+
     def __str__(self):
         return (f"PullRequest [consumerGroup={self.consumer_group}, messageQueue={self.queue}, "
                 f"nextOffset={self.next_offset}]")
@@ -76,9 +88,9 @@ cdef class PullGate:
         """Steps 1 to 7 of spec 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
         cdef ProcessQueue queue = request.process_queue
         cdef int64_t number
-        if queue.dropped:
+        cdef PullLimits limits
+        if not request.opens(now):
             return PullVerdict(PullStep.DROP, 0, (("INFO", f"the pull request[{request}] is dropped."),))
-        queue.last_pull_timestamp = now
         if service_state != "RUNNING":
             state = suggested(f"The consumer service state not OK, {service_state}")
             return PullVerdict(PullStep.LATER, exception_delay, (
@@ -87,10 +99,8 @@ cdef class PullGate:
             return PullVerdict(PullStep.LATER, SUSPENDED, (
                 ("WARN", "consumer was paused, execute pull request later. "
                          f"instanceName={instance_name}, group={self.consumer_group}"),))
-        verdict = queue.flow_control(
-            pull_threshold_for_queue=pull_threshold_for_queue,
-            pull_threshold_size_for_queue=pull_threshold_size_for_queue,
-            consume_concurrently_max_span=consume_concurrently_max_span, orderly=orderly)
+        limits = PullLimits(pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
+        cdef int verdict = queue.hold(&limits, orderly)
         if verdict == FlowControl.SPAN:
             number = self.queue_max_span_flow_control_times
             self.queue_max_span_flow_control_times += 1
@@ -146,16 +156,15 @@ cdef class PullGate:
             return PullVerdict(PullStep.FORGET)
         cdef int64_t before = request.next_offset
         if status == "FOUND":
-            request.next_offset = next_begin_offset
             if not found:
                 first_offset = INT64_MAX
             log = ()
-            if next_begin_offset < before or first_offset < before:
+            if not request.found(next_begin_offset, first_offset):
                 log = (("WARN", "[BUG] pull message result maybe data wrong, nextBeginOffset: "
                                 f"{next_begin_offset} firstMsgOffset: {first_offset} prevRequestOffset: {before}"),)
             if not found:
                 return PullVerdict(PullStep.IMMEDIATELY, 0, log)
-            return PullVerdict(PullStep.CONSUME, max(0, pull_interval), log)
+            return PullVerdict(PullStep.CONSUME, pull_delay(pull_interval), log)
         if status == "OFFSET_ILLEGAL":
             line = f"the pull request offset illegal, {request} {result}"
             request.next_offset = next_begin_offset
@@ -183,7 +192,7 @@ def commit_with_pull(int64_t memory_offset, *, bint clustering=True):
     """(commit offset, its bit): what a pull tells the broker on the way (spec 2.4). memory_offset: -1 for none."""
     if not clustering:
         return 0, 0
-    return memory_offset, 1 if memory_offset > 0 else 0
+    return memory_offset, 1 if commits_with_pull(memory_offset) else 0
 
 
 def pull_sys_flag(*, bint commit_offset=False, bint suspend=False, bint subscription=False, bint class_filter=False):

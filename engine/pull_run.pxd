@@ -1,24 +1,27 @@
 """pull_run: one RocketMQ consumer group on one topic under virtual time (nanoseconds): messages arrive, clients pull,
 cache, consume on their threads (concurrently), commit, give back what fails, and rebalance.
 
-The rules are those of the client's own rooms: the process queue and its flow control, the pull gate, consume requests,
-the rebalance with its timer, delay levels and retries. This room only knows when things happen, and stands for the
-broker: message queues, committed offsets, held pulls. Rows are the messages' numbers in the workload.
+The rules are those of the client's own rooms: the process queue and its flow control, pull requests, the concurrent
+service, committed offsets, the rebalance with its timer, delay levels and retries. This room only knows when things
+happen, and stands for the broker: message queues, committed offsets, held pulls. Rows are the messages' numbers in the
+workload; nothing is made for a message but its row at an offset and its place in the client's process queue.
 
 Invariants: ``lines[q].rows[offset]`` is the row at an offset; an offset of a line is never used twice; a Share is one
-stay of a queue at a client and is over once its process queue is dropped; what is due lies in the heap once.
+stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, in its client's line
+or free; a share that holds a pull is in its line's ``held``, and one entry of the agenda watches over its holds.
 """
 
-from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.process_queue cimport ProcessQueue
-from pyengine._engine.pull cimport PullGate, PullRequest
+from pyengine._engine.agenda cimport Agenda, Due
+from pyengine._engine.process_queue cimport ProcessQueue, PullLimits
+from pyengine._engine.pull cimport PullRequest
 from pyengine._engine.rebalance cimport RebalanceTimer
 
 
 cdef enum What:
-    PULL        # a Share's request is next in the pull loop
+    PULL        # a share's request is next in the pull loop
+    WAITED      # a pull has waited for a message as long as the broker holds it
     ANSWER      # a pull's answer is here
     DONE        # a listener returns
     RETRY       # a delayed row reaches the retry queue
@@ -27,24 +30,18 @@ cdef enum What:
     CLEAN       # a client looks for messages whose listener takes too long
 
 
-cdef struct Due:
-    int64_t time
-    int64_t order
-    int64_t number      # row of RETRY, work of DONE (ns)
-    PyObject* who       # owned: a Share, a Batch or a Member
-    int what
-
-
-cdef class Stored:
-    cdef readonly int64_t queue_offset
-    cdef readonly object body           # of the row's size, or None
-    cdef readonly dict properties
-    cdef int64_t row
+cdef struct Batch:
+    int64_t first           # offsets
+    int64_t end
+    int64_t work            # ns
+    int32_t share
+    int32_t next            # in its client's line, or of the free ones; -1 none
 
 
 cdef class Line:
     cdef readonly object queue          # the message queue, as the allocation knows it
     cdef int64_t* rows
+    cdef int64_t* begun                 # ms when the client that caches the offset began with it, -1 not yet
     cdef readonly int64_t size
     cdef int64_t room
     cdef public int64_t stored          # committed offset at the broker, -1 none
@@ -55,7 +52,8 @@ cdef class Line:
 
 cdef class Member:
     cdef readonly str name
-    cdef readonly object settings       # of the pull gate, by name
+    cdef readonly int32_t number
+    cdef PullLimits limits
     cdef int32_t threads
     cdef int32_t busy
     cdef int64_t batch_size
@@ -73,25 +71,24 @@ cdef class Member:
     cdef readonly int64_t count_holds   # pulls held back by each limit
     cdef readonly int64_t size_holds
     cdef readonly int64_t span_holds
-    cdef PullGate gate
     cdef RebalanceTimer timer
     cdef dict table                     # message queue -> ProcessQueue
     cdef dict shares                    # message queue -> Share
-    cdef object waiting                 # batches that wait for a thread
+    cdef int32_t head                   # batches that wait for a thread, in order; -1 none
+    cdef int32_t tail
 
 
 cdef class Share:
+    cdef int32_t number
     cdef Member member
     cdef Line line
     cdef ProcessQueue process
     cdef PullRequest request
-    cdef int64_t holds                  # counts holds, from 1; one that is over has an older number
+    cdef bint held                      # its pull waits for a message
+    cdef bint watched                   # a WAITED of it is in the agenda
+    cdef int64_t held_until             # ns
+    cdef int64_t held_order
     cdef int64_t committed              # in the client's memory, -1 none
-
-
-cdef class Batch:
-    cdef Share share
-    cdef object request                 # ConsumeRequest
 
 
 cdef class PullRun:
@@ -104,7 +101,9 @@ cdef class PullRun:
     cdef readonly object moments        # [(ns, client, queues)] of each rebalance that changed something
     cdef list kept
     cdef list lines
+    cdef dict line_by                   # message queue -> Line
     cdef list members
+    cdef list shares                    # all that ever were, by number
     cdef object allocate
     cdef object retry
     cdef object levels
@@ -124,22 +123,25 @@ cdef class PullRun:
     cdef int64_t* began
     cdef int64_t* ended
     cdef int32_t* times
-    cdef Due* heap
-    cdef int64_t heap_size
-    cdef int64_t heap_room
-    cdef int64_t orders
+    cdef Agenda agenda
+    cdef Batch* batches
+    cdef int32_t batch_room
+    cdef int32_t batch_free             # first free one, -1 none
 
     cdef const int64_t* wide(self, str field, object values) except? NULL
     cdef const int32_t* narrow(self, str field, object values) except? NULL
     cdef Member member(self, str name)
     cdef bint remaining(self) except -1
-    cdef int plan(self, int64_t time, int what, object who, int64_t number=*) except -1
-    cdef Due pop(self) noexcept
+    cdef int plan(self, int64_t time, int what, int32_t who) except -1
+    cdef int64_t size_of(self, int64_t row) noexcept
+    cdef int32_t new_batch(self, Share share, int64_t first, int64_t end) except -1
+    cdef int free_batch(self, int32_t number) noexcept
     cdef int arrive(self, Line line, int64_t row) except -1
-    cdef int pull(self, Share share, int64_t hold) except -1
+    cdef int pull(self, Share share) except -1
+    cdef int waited(self, Due due) except -1
     cdef int answer(self, Share share) except -1
     cdef int begin(self, Member member) except -1
-    cdef int done(self, Batch batch, int64_t work) except -1
+    cdef int done(self, int32_t number) except -1
     cdef int rebalance(self, Member member, int64_t delay) except -1
     cdef int clean(self, Member member) except -1
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1

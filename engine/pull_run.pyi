@@ -6,15 +6,6 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
 @disjoint_base
-class Stored:
-    @property
-    def queue_offset(self) -> int: ...
-    @property
-    def body(self) -> range | None: ...
-    @property
-    def properties(self) -> dict[str, str]: ...
-
-@disjoint_base
 class Line:
     stored: int
     @property
@@ -27,7 +18,7 @@ class Member:
     @property
     def name(self) -> str: ...
     @property
-    def settings(self) -> dict[str, int]: ...
+    def number(self) -> int: ...
     @property
     def work(self) -> int: ...
     @property
@@ -41,9 +32,6 @@ class Member:
 
 @disjoint_base
 class Share: ...
-
-@disjoint_base
-class Batch: ...
 
 @disjoint_base
 class PullRun:

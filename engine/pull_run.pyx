@@ -1,22 +1,28 @@
 """Virtual time for a RocketMQ consumer group; see pull_run.pxd."""
 
 import numpy as np
-from collections import deque
 
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine._engine.agenda cimport Agenda, Due
+from pyengine._engine.consume_concurrently cimport (
+    EXPIRED_LEVEL,
+    EXPIRED_MESSAGES,
+    acknowledged_to,
+    commits,
+    goes_on,
+    slice_end,
+)
 from pyengine._engine.consume_queue cimport MAX_COUNT
-from pyengine._engine.process_queue cimport ProcessQueue
-from pyengine._engine.pull cimport PullGate, PullRequest
+from pyengine._engine.offset_table cimport replaces
+from pyengine._engine.process_queue cimport COUNT, SIZE, SPAN, ProcessQueue, overdue
+from pyengine._engine.pull cimport PullRequest, commits_with_pull, pull_delay
 from pyengine._engine.rebalance cimport RebalanceTimer
 
 from pyengine._engine.batches import column
-from pyengine._engine.consume_concurrently import ConsumeRequest, slices
 from pyengine._engine.delay import DelayLevels, send_back
-from pyengine._engine.pull import PullStep, commit_with_pull
+from pyengine._engine.pull import CACHE_FLOW_CONTROL
 from pyengine._engine.rebalance import (
     DISPATCH_DELAY,
     is_balanced,
@@ -31,12 +37,9 @@ cdef enum:
     MILLISECOND = 1_000_000
     FIRST_PERSIST = 10_000      # ms, MQClientInstance.startScheduledTask
     PERSIST_PERIOD = 5_000      # persistConsumerOffsetInterval
-    CLEANED_AT_ONCE = 16        # ProcessQueue.cleanExpiredMsg
-    EXPIRED_LEVEL = 3
     HELD = 15_000               # ms a pull waits for a message, brokerSuspendMaxTimeMillis
 
-cdef int SEND = PullStep.SEND
-cdef int DROP = PullStep.DROP
+cdef int64_t HELD_BACK = CACHE_FLOW_CONTROL * MILLISECOND
 
 
 cdef void* grown(void* memory, int64_t size) except NULL:
@@ -44,13 +47,6 @@ cdef void* grown(void* memory, int64_t size) except NULL:
     if larger == NULL:
         raise MemoryError()
     return larger
-
-
-cdef class Stored:
-    """A message as a client holds it. Made by the run alone."""
-
-    def __reduce__(self):
-        raise TypeError("a message of a simulation cannot be pickled")
 
 
 cdef class Line:
@@ -63,6 +59,7 @@ cdef class Line:
 
     def __dealloc__(self):
         free(self.rows)
+        free(self.begun)
 
     def __reduce__(self):
         raise TypeError("a queue of a simulation cannot be pickled")
@@ -71,7 +68,9 @@ cdef class Line:
         if self.size == self.room:
             self.room = max(64, 2 * self.room)
             self.rows = <int64_t*> grown(self.rows, self.room * sizeof(int64_t))
+            self.begun = <int64_t*> grown(self.begun, self.room * sizeof(int64_t))
         self.rows[self.size] = row
+        self.begun[self.size] = -1
         self.size += 1
         return 0
 
@@ -88,13 +87,6 @@ cdef class Share:
 
     def __reduce__(self):
         raise TypeError("a share of a simulation cannot be pickled")
-
-
-cdef class Batch:
-    """Messages on their way through a listener."""
-
-    def __reduce__(self):
-        raise TypeError("a batch of a simulation cannot be pickled")
 
 
 cdef class PullRun:
@@ -119,6 +111,7 @@ cdef class PullRun:
         self.sizes = NULL if sizes is None else self.wide("sizes", sizes)
         self.group = group
         self.lines = [Line(queue) for queue in queues]
+        self.line_by = {(<Line> line).queue: line for line in self.lines}
         if len(self.lines) < 2:
             raise InvalidMessageError("queues", queues, "give a queue of the topic and the retry queue at least")
         line = self.lines[0]
@@ -128,6 +121,9 @@ cdef class PullRun:
         self.levels = DelayLevels()
         self.round_trip = round_trip
         self.members = []
+        self.shares = []
+        self.agenda = Agenda()
+        self.batch_free = -1
         self.moments = []
         self.dead = []
         cdef int64_t row
@@ -146,10 +142,7 @@ cdef class PullRun:
             self.began, self.ended, self.times = &began[0], &ended[0], &times[0]
 
     def __dealloc__(self):
-        cdef int64_t index
-        for index in range(self.heap_size):
-            Py_DECREF(<object> self.heap[index].who)
-        free(self.heap)
+        free(self.batches)
 
     def __reduce__(self):
         raise TypeError("a simulation at work cannot be pickled")
@@ -181,7 +174,14 @@ cdef class PullRun:
         cdef Member it = Member.__new__(Member)
         if any((<Member> other).name == name and not (<Member> other).gone for other in self.members):
             raise IllegalStateError(f"client {name!r} is here already")
+        for field, value in (("threads", threads), ("pull_batch_size", pull_batch_size),
+                             ("consume_message_batch_max_size", consume_message_batch_max_size),
+                             ("consume_timeout", consume_timeout)):
+            if value < 1:
+                raise InvalidMessageError(field, value, "must be 1 or more")
         it.name = name
+        it.number = len(self.members)
+        it.head = it.tail = -1
         it.threads = threads
         it.factor = factor
         it.batch_size = consume_message_batch_max_size
@@ -191,19 +191,16 @@ cdef class PullRun:
         it.size_for_topic = pull_threshold_size_for_topic
         it.max_reconsume_times = 16 if max_reconsume_times == -1 else max_reconsume_times
         it.consume_timeout = consume_timeout
-        it.settings = {
-            "pull_threshold_for_queue": pull_threshold_for_queue,
-            "pull_threshold_size_for_queue": pull_threshold_size_for_queue,
-            "consume_concurrently_max_span": consume_concurrently_max_span,
-        }
-        it.gate = PullGate(self.group)
+        it.limits.count = pull_threshold_for_queue
+        it.limits.size = pull_threshold_size_for_queue
+        it.limits.span = consume_concurrently_max_span
         # A rebalance may come 20 s later, the timeout cleaner after one or two of its periods.
         self.patience = max(self.patience, (2 * consume_timeout + 1) * 60_000 * MILLISECOND)
         it.timer = RebalanceTimer(self.now // MILLISECOND)
-        it.table, it.shares, it.waiting = {}, {}, deque()
+        it.table, it.shares = {}, {}
         self.members.append(it)
-        self.plan(self.now + <int64_t> FIRST_PERSIST * MILLISECOND, PERSIST, it)
-        self.plan(self.now + consume_timeout * 60_000 * MILLISECOND, CLEAN, it)
+        self.plan(self.now + <int64_t> FIRST_PERSIST * MILLISECOND, PERSIST, it.number)
+        self.plan(self.now + consume_timeout * 60_000 * MILLISECOND, CLEAN, it.number)
         if not at_once:
             self.tell()
 
@@ -211,7 +208,7 @@ cdef class PullRun:
         """Give the clients that were there before their queues."""
         for it in self.members:
             self.rebalance(it, 0)
-            self.plan((<Member> it).timer.due() * MILLISECOND, REBALANCE, it)
+            self.plan((<Member> it).timer.due() * MILLISECOND, REBALANCE, (<Member> it).number)
 
     def leave(self, str name not None, *, bint lost=False):
         """A client shuts down, its offsets written; lost: it is killed, and what it did not write is forgotten."""
@@ -265,9 +262,9 @@ cdef class PullRun:
             if until is None and self.moving == 0 and self.arrived == self.rows \
                     and self.now - self.progressed > self.patience:
                 break
-            next_due = self.heap[0].time if self.heap_size else 2**63 - 1
+            next_due = self.agenda.next_time()
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else 2**63 - 1
-            if min(next_due, next_arrival) > end or (not self.heap_size and self.arrived == self.rows):
+            if min(next_due, next_arrival) > end or (not self.agenda.size and self.arrived == self.rows):
                 break
             if next_due <= next_arrival:
                 self.step()
@@ -289,161 +286,207 @@ cdef class PullRun:
         return alive or self.arrived < self.rows
 
     cdef int step(self) except -1:
-        cdef Due due = self.pop()
-        cdef object who = <object> due.who
+        cdef Due due = self.agenda.pop()
         cdef Member member
-        Py_DECREF(who)
         self.now = due.time
-        if due.what == PULL:
-            return self.pull(who, due.number)
-        if due.what == DONE or due.what == RETRY:
+        if due.what == DONE:
             self.moving -= 1
             self.progressed = self.now
+            return self.done(due.who)
+        if due.what == PULL:
+            return self.pull(self.shares[due.who])
         if due.what == ANSWER:
-            return self.answer(who)
-        if due.what == DONE:
-            return self.done(who, due.number)
+            return self.answer(self.shares[due.who])
+        if due.what == WAITED:
+            return self.waited(due)
         if due.what == RETRY:
+            self.moving -= 1
+            self.progressed = self.now
             return self.arrive(self.lines[len(self.lines) - 1], due.number)
-        member = who
+        member = self.members[due.who]
         if member.gone:
             return 0
         if due.what == PERSIST:
             self.persist(member)
-            return self.plan(self.now + <int64_t> PERSIST_PERIOD * MILLISECOND, PERSIST, member)
+            return self.plan(self.now + <int64_t> PERSIST_PERIOD * MILLISECOND, PERSIST, member.number)
         if due.what == CLEAN:
             self.clean(member)
-            return self.plan(self.now + member.consume_timeout * 60_000 * MILLISECOND, CLEAN, member)
+            return self.plan(self.now + member.consume_timeout * 60_000 * MILLISECOND, CLEAN, member.number)
         if member.timer.due() * MILLISECOND > self.now:
             return 0                        # it was woken meanwhile: another look is planned
         if member.timer.run_now(self.now // MILLISECOND):
             self.rebalance(member, DISPATCH_DELAY)
-        return self.plan(member.timer.due() * MILLISECOND, REBALANCE, member)
+        return self.plan(member.timer.due() * MILLISECOND, REBALANCE, member.number)
 
     cdef int tell(self) except -1:
         # The broker tells every client that the group changed.
         for it in self.members:
             if not (<Member> it).gone:
-                self.plan((<Member> it).timer.wake(self.now // MILLISECOND) * MILLISECOND, REBALANCE, it)
+                self.plan((<Member> it).timer.wake(self.now // MILLISECOND) * MILLISECOND, REBALANCE,
+                          (<Member> it).number)
+        return 0
+
+    cdef int plan(self, int64_t time, int what, int32_t who) except -1:
+        return self.agenda.plan(time, what, who, 0)
+
+    cdef int64_t size_of(self, int64_t row) noexcept:
+        return self.sizes[row] if self.sizes != NULL else 0
+
+    cdef int32_t new_batch(self, Share share, int64_t first, int64_t end) except -1:
+        cdef int32_t number
+        if self.batch_free < 0:
+            number = self.batch_room
+            self.batches = <Batch*> grown(self.batches, 2 * (number + 32) * sizeof(Batch))
+            self.batch_room = 2 * (number + 32)
+            while number < self.batch_room:
+                self.free_batch(number)
+                number += 1
+        number = self.batch_free
+        self.batch_free = self.batches[number].next
+        self.batches[number] = Batch(first, end, 0, share.number, -1)
+        return number
+
+    cdef int free_batch(self, int32_t number) noexcept:
+        self.batches[number].next = self.batch_free
+        self.batch_free = number
         return 0
 
     cdef int arrive(self, Line line, int64_t row) except -1:
+        cdef Share share
         line.append(row)
         if line.held:
-            woken, line.held = line.held, []
-            for share in woken:
-                (<Share> share).holds += 1
-                self.plan(self.now + self.round_trip, ANSWER, share)
+            for each in line.held:
+                share = each
+                share.held = False
+                self.plan(self.now + self.round_trip, ANSWER, share.number)
+            line.held.clear()
         return 0
 
-    cdef int pull(self, Share share, int64_t hold) except -1:
-        # hold: which of the share's holds has come to its end, 0: none.
+    cdef int pull(self, Share share) except -1:
         cdef Member member = share.member
-        cdef int64_t now = self.now // MILLISECOND
-        if member.gone or (hold and hold != share.holds):
+        cdef int held
+        if member.gone or not share.request.opens(self.now // MILLISECOND):
             return 0
-        if hold:
-            share.line.held.remove(share)
-            share.holds += 1
-        verdict = member.gate.examine(share.request, now, **member.settings)
-        cdef int step = verdict[0]
-        if step == DROP:
+        held = share.process.hold(&member.limits, False)
+        if held:
+            member.count_holds += held == COUNT
+            member.size_holds += held == SIZE
+            member.span_holds += held == SPAN
+            return self.plan(self.now + HELD_BACK, PULL, share.number)
+        if commits_with_pull(share.committed):
+            share.line.stored = share.committed
+        return self.plan(self.now + self.round_trip, ANSWER, share.number)
+
+    cdef int waited(self, Due due) except -1:
+        cdef Share share = self.shares[due.who]
+        share.watched = share.held
+        if not share.held:
             return 0
-        if step != SEND:
-            held = share.process.flow_control(**member.settings)
-            member.count_holds += held == 1
-            member.size_holds += held == 2
-            member.span_holds += held == 3
-            return self.plan(self.now + <int64_t> verdict[1] * MILLISECOND, PULL, share)
-        offset, bit = commit_with_pull(share.committed)
-        if bit and offset > share.line.stored:
-            share.line.stored = offset
-        return self.plan(self.now + self.round_trip, ANSWER, share)
+        if share.held_until > due.time:     # a later hold
+            due.time, due.order = share.held_until, share.held_order
+            return self.agenda.push(due)
+        share.held = share.watched = False
+        share.line.held.remove(share)
+        return self.pull(share)
 
     cdef int answer(self, Share share) except -1:
         cdef Member member = share.member
         cdef Line line = share.line
-        cdef int64_t first = share.request.next_offset, end, offset, row
-        cdef list messages
-        cdef Stored message
-        cdef Batch batch
-        if member.gone or share.process.dropped:
+        cdef int64_t first = share.request.next_offset, end, offset, delay
+        cdef int32_t number
+        if member.gone or not goes_on(share.process):
             return 0
         end = min(line.size, first + member.pull_size)
         if end <= first:
             line.held.append(share)
-            return self.plan(self.now + <int64_t> HELD * MILLISECOND, PULL, share, share.holds)
+            share.held = True
+            share.held_until = self.now + <int64_t> HELD * MILLISECOND
+            share.held_order = self.agenda.take_order()
+            if not share.watched:
+                share.watched = True
+                self.agenda.push(Due(share.held_until, share.held_order, 0, 0, share.number, WAITED))
+            return 0
         self.progressed = self.now
-        messages = []
+        share.request.found(end, first)
         for offset in range(first, end):
-            row = line.rows[offset]
-            message = Stored.__new__(Stored)
-            message.queue_offset = offset
-            message.row = row
-            message.body = range(self.sizes[row]) if self.sizes != NULL else None
-            message.properties = {}
-            messages.append(message)
-        verdict = member.gate.answered(share.request, "FOUND", end, end - first, first, member.pull_interval)
-        share.process.put_messages(messages)
-        for part in slices(messages, member.batch_size):
-            batch = Batch.__new__(Batch)
-            batch.share = share
-            batch.request = ConsumeRequest(part, share.process, line.queue)
-            member.waiting.append(batch)
+            line.begun[offset] = -1
+            share.process.put_offset(offset, self.size_of(line.rows[offset]))
+        while first < end:
+            number = self.new_batch(share, first, slice_end(first, end, member.batch_size))
+            first = self.batches[number].end
+            if member.head < 0:
+                member.head = number
+            else:
+                self.batches[member.tail].next = number
+            member.tail = number
         self.begin(member)
-        return self.plan(self.now + <int64_t> verdict[1] * MILLISECOND, PULL, share)
+        delay = pull_delay(member.pull_interval) * MILLISECOND
+        if delay == 0 and self.agenda.next_time() > self.now:
+            return self.pull(share)         # nothing comes before it
+        return self.plan(self.now + delay, PULL, share.number)
 
     cdef int begin(self, Member member) except -1:
-        cdef Batch batch
-        cdef Stored message
-        cdef int64_t work, row
+        cdef Share share
+        cdef Batch* batch
+        cdef int64_t row, offset
         cdef int64_t now = self.now // MILLISECOND
-        while member.busy < member.threads and member.waiting and not member.dead and not member.gone:
-            batch = member.waiting.popleft()
-            if not batch.request.start(now):
+        cdef int32_t number
+        while member.busy < member.threads and member.head >= 0 and not member.dead and not member.gone:
+            number = member.head
+            batch = &self.batches[number]
+            member.head = batch.next
+            share = self.shares[batch.share]
+            if not goes_on(share.process):
+                self.free_batch(number)
                 continue
-            work = 0
-            for each in batch.request.messages:
-                message = each
-                row = message.row
-                work += <int64_t> (self.service[row] * member.factor)
+            for offset in range(batch.first, batch.end):
+                row = share.line.rows[offset]
+                share.line.begun[offset] = now
+                batch.work += <int64_t> (self.service[row] * member.factor)
                 self.times[row] += 1
                 if self.ended[row] < 0:
                     self.began[row] = self.now
             member.busy += 1
-            self.plan(self.now + work, DONE, batch, work)
+            self.moving += 1
+            self.plan(self.now + batch.work, DONE, number)
         return 0
 
-    cdef int done(self, Batch batch, int64_t work) except -1:
-        cdef Member member = batch.share.member
-        cdef Stored message
-        cdef bint fails = False
+    cdef int done(self, int32_t number) except -1:
+        cdef Batch batch = self.batches[number]
+        cdef Share share = self.shares[batch.share]
+        cdef Member member = share.member
+        cdef ProcessQueue process = share.process
+        cdef Line line = share.line
+        cdef int64_t offset, row, done, safe = -1
+        cdef bint fails = False, any_cached
+        self.free_batch(number)
         if member.gone or member.dead:
             return 0
         member.busy -= 1
-        member.work += work
-        if batch.share.process.dropped:
+        member.work += batch.work
+        if not goes_on(process):
             return self.begin(member)       # the new owner consumes them again
-        for each in batch.request.messages:
-            message = each
-            if self.failures != NULL and self.times[message.row] <= self.failures[message.row]:
-                fails = True
-        batch.request.settle("RECONSUME_LATER" if fails else "CONSUME_SUCCESS")
-        if fails:
-            for each in batch.request.failed():
-                message = each
-                if batch.request.holds(message):
-                    self.give_back(message.row, 0, member.max_reconsume_times)
-        else:
-            for each in batch.request.messages:
-                message = each
-                member.finished += 1
-                if self.ended[message.row] < 0:
-                    self.ended[message.row] = self.now
-                    self.ends += 1
-        offset = batch.request.finish(self.now // MILLISECOND)
-        if offset is not None and offset > batch.share.committed:
-            batch.share.committed = offset
+        if self.failures != NULL:
+            for offset in range(batch.first, batch.end):
+                row = line.rows[offset]
+                fails = fails or self.times[row] <= self.failures[row]
+        done = batch.first + acknowledged_to(batch.end - batch.first, not fails, INT32_MAX) + 1
+        for offset in range(batch.first, done):
+            row = line.rows[offset]
+            member.finished += 1
+            if self.ended[row] < 0:
+                self.ended[row] = self.now
+                self.ends += 1
+        for offset in range(done, batch.end):
+            if process.cached.has(offset):
+                self.give_back(line.rows[offset], 0, member.max_reconsume_times)
+        any_cached = process.finishing(self.now // MILLISECOND)
+        for offset in range(batch.first, batch.end):
+            process.take_out(offset, self.size_of(line.rows[offset]))
+        if any_cached:
+            safe = process.safe()
+        if commits(process, safe) and replaces(safe, share.committed, True):
+            share.committed = safe
         return self.begin(member)
 
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1:
@@ -453,27 +496,32 @@ cdef class PullRun:
         if wanted < 0:
             self.dead.append(row)
             return 0
-        return self.plan(self.levels.deliver_time(wanted, now) * MILLISECOND, RETRY, None, row)
+        self.moving += 1
+        return self.agenda.plan(self.levels.deliver_time(wanted, now) * MILLISECOND, RETRY, -1, row)
 
     cdef int clean(self, Member member) except -1:
         cdef Share share
-        cdef Stored message
+        cdef int64_t offset, row
         cdef int _turn
         cdef int64_t now = self.now // MILLISECOND
         for each in list(member.shares.values()):
             share = each
-            for _turn in range(CLEANED_AT_ONCE):
-                found = share.process.expired(now, member.consume_timeout)
-                if found is None:
+            for _turn in range(EXPIRED_MESSAGES):
+                if not share.process.cached.count:
                     break
-                message = found
-                self.give_back(message.row, EXPIRED_LEVEL, member.max_reconsume_times)
-                share.process.remove_messages([message], now=now)
+                offset = share.process.cached.smallest()
+                if share.line.begun[offset] < 0 or not overdue(now, share.line.begun[offset], member.consume_timeout):
+                    break
+                row = share.line.rows[offset]
+                self.give_back(row, EXPIRED_LEVEL, member.max_reconsume_times)
+                share.process.finishing(now)
+                share.process.take_out(offset, self.size_of(row))
+                share.process.safe()
         return 0
 
     cdef int persist(self, Member member) except -1:
         for share in member.shares.values():
-            if (<Share> share).committed > (<Share> share).line.stored:
+            if (<Share> share).committed >= 0:
                 (<Share> share).line.stored = (<Share> share).committed
         return 0
 
@@ -488,21 +536,22 @@ cdef class PullRun:
                 share = member.shares.pop(queue)
                 del member.table[queue]
                 changed = True
-                if share.committed > share.line.stored:
+                if share.committed >= 0:
                     share.line.stored = share.committed
             for queue in queues_to_take_on(mine, member.table):
                 share = Share.__new__(Share)
+                share.number = len(self.shares)
+                self.shares.append(share)
                 share.member = member
-                share.line = next(line for line in self.lines if (<Line> line).queue == queue)
+                share.line = self.line_by[queue]
                 share.process = ProcessQueue(now=now)
-                share.committed = -1
-                share.holds = 1
+                share.committed = share.line.stored
                 start = starting_point("CONSUME_FROM_FIRST_OFFSET", share.line.stored, topic).offset
                 share.request = PullRequest(self.group, queue, share.process, start)
                 member.table[queue] = share.process
                 member.shares[queue] = share
                 changed = True
-                self.plan(self.now + delay * MILLISECOND, PULL, share)
+                self.plan(self.now + delay * MILLISECOND, PULL, share.number)
             balanced = balanced and is_balanced(topic, mine, member.table)
         if changed:
             self.share_thresholds(member)
@@ -511,68 +560,40 @@ cdef class PullRun:
         return 0
 
     cdef int share_thresholds(self, Member member) except -1:
-        for limit, key in ((member.threshold_for_topic, "pull_threshold_for_queue"),
-                           (member.size_for_topic, "pull_threshold_size_for_queue")):
-            after = shared_threshold(limit, len(member.table))
-            if after is not None:
-                member.settings[key] = after
+        count = shared_threshold(member.threshold_for_topic, len(member.table))
+        if count is not None:
+            member.limits.count = count
+        size = shared_threshold(member.size_for_topic, len(member.table))
+        if size is not None:
+            member.limits.size = size
         return 0
 
     def _check(self):
         """Assert the invariants; for tests."""
-        cdef int64_t index
         cdef Member it
-        for index in range(1, self.heap_size):
-            assert not sooner(&self.heap[index], &self.heap[(index - 1) // 2])
+        cdef int32_t number
+        cdef int64_t free_ones = 0, waiting = 0, busy = 0
+        self.agenda._check()
+        number = self.batch_free
+        while number >= 0:
+            free_ones += 1
+            number = self.batches[number].next
         for each in self.members:
             it = each
             assert 0 <= it.busy <= it.threads
             assert it.table.keys() == it.shares.keys()
+            busy += 0 if it.dead or it.gone else it.busy
+            number = it.head
+            while number >= 0:
+                waiting += 1
+                assert it.tail == number or self.batches[number].next >= 0
+                number = self.batches[number].next
             for share in it.shares.values():
                 (<Share> share).process._check()
                 assert (<Share> share).request.next_offset <= (<Share> share).line.size
                 assert (<Share> share).committed <= (<Share> share).request.next_offset
+        for share in self.shares:
+            assert (<Share> share).held == (share in (<Share> share).line.held)
+            assert (<Share> share).watched or not (<Share> share).held
+        assert free_ones + waiting + busy <= self.batch_room
         assert self.ends == int((self.finished >= 0).sum())
-
-    cdef int plan(self, int64_t time, int what, object who, int64_t number=0) except -1:
-        cdef int64_t place = self.heap_size, above
-        cdef Due entry
-        if self.heap_size == self.heap_room:
-            self.heap_room = max(64, 2 * self.heap_room)
-            self.heap = <Due*> grown(self.heap, self.heap_room * sizeof(Due))
-        entry.time, entry.what, entry.number, entry.order = time, what, number, self.orders
-        entry.who = <PyObject*> who
-        Py_INCREF(who)
-        self.orders += 1
-        self.moving += what == DONE or what == RETRY
-        self.heap_size += 1
-        while place > 0:
-            above = (place - 1) // 2
-            if not sooner(&entry, &self.heap[above]):
-                break
-            self.heap[place] = self.heap[above]
-            place = above
-        self.heap[place] = entry
-        return 0
-
-    cdef Due pop(self) noexcept:
-        cdef Due first = self.heap[0], last
-        cdef int64_t place = 0, below
-        self.heap_size -= 1
-        last = self.heap[self.heap_size]
-        while True:
-            below = 2 * place + 1
-            if below >= self.heap_size:
-                break
-            if below + 1 < self.heap_size and sooner(&self.heap[below + 1], &self.heap[below]):
-                below += 1
-            if not sooner(&self.heap[below], &last):
-                break
-            self.heap[place] = self.heap[below]
-            place = below
-        self.heap[place] = last
-        return first
-
-
-cdef bint sooner(const Due* one, const Due* other) noexcept nogil:
-    return one.time < other.time or (one.time == other.time and one.order < other.order)

@@ -4,13 +4,14 @@ The rules are the queue's own: every arrival is a send, every finished piece of 
 rounds it asks for; this room only knows when. A consumer's client takes what it is handed in order, on ``threads``
 workers; a message takes ``services[row] * factor`` there and is acknowledged when it is done.
 
-Invariants: a row is in at most one client's line or at one worker; a worker's entry in the heap is void once its
+Invariants: a row is in at most one client's line or at one worker; a worker's entry in the agenda is void once its
 client's epoch has moved on (the client left or died). Of things due at one moment work ends before messages arrive,
 both in the order in which they were asked for.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from pyengine._engine.agenda cimport Agenda
 from pyengine._engine.queue cimport Queue
 
 
@@ -26,14 +27,6 @@ cdef struct Client:
     int32_t threads
     int32_t busy
     bint dead                   # connected, begins and finishes nothing
-
-
-cdef struct Finish:
-    int64_t time
-    int64_t order
-    int64_t epoch
-    int64_t row
-    int32_t client
 
 
 cdef struct MaskBit:
@@ -79,10 +72,7 @@ cdef class QueueRun:
     cdef int32_t client_room
     cdef int32_t* client_of             # queue slot -> client, -1
     cdef int32_t slot_room
-    cdef Finish* heap
-    cdef int64_t heap_size
-    cdef int64_t heap_room
-    cdef int64_t orders
+    cdef Agenda agenda                  # ends of work: who is the client, number the row
     cdef dict by_consumer               # id -> client
     cdef MaskBit* masks
     cdef int32_t mask_count
@@ -95,7 +85,5 @@ cdef class QueueRun:
     cdef int hand(self) except -1
     cdef int give(self, int32_t slot, int64_t row, int32_t message) except -1
     cdef int begin(self, int32_t client) except -1
-    cdef int push(self, Finish entry) except -1
-    cdef Finish pop(self) noexcept
     cdef int wakeups(self) except -1
     cdef int32_t client_by(self, consumer) except -1

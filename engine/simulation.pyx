@@ -7,6 +7,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine._engine.agenda cimport Agenda, Due
 from pyengine._engine.pending cimport Message
 from pyengine._engine.rounds cimport Handout
 
@@ -68,6 +69,7 @@ cdef class QueueRun:
             raise IllegalStateError("the queue holds messages that did not arrive in this run")
         self.kept = []
         self.by_consumer = {}
+        self.agenda = Agenda()
         self.arrivals = column("arrivals", arrivals, self.rows, np.int64)
         self.services = column("services", services, self.rows, np.int64)
         if self.rows and (np.diff(self.arrivals) < 0).any():
@@ -108,7 +110,6 @@ cdef class QueueRun:
         free(self.message)
         free(self.clients)
         free(self.client_of)
-        free(self.heap)
         free(self.masks)
 
     def __reduce__(self):
@@ -212,10 +213,10 @@ cdef class QueueRun:
         if end < self.now:
             raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
         while True:
-            next_finish = self.heap[0].time if self.heap_size else 2**63 - 1
+            next_finish = self.agenda.next_time()
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else 2**63 - 1
             if next_finish <= next_arrival:
-                if next_finish > end or not self.heap_size:
+                if next_finish > end or not self.agenda.size:
                     break
                 self.work_done()
             else:
@@ -249,12 +250,11 @@ cdef class QueueRun:
                 assert self.ended[row] < 0
                 row = self.after[row] if row != self.clients[number].tail else -1
             assert 0 <= self.clients[number].busy <= self.clients[number].threads
-        for index in range(1, self.heap_size):
-            assert self.heap[(index - 1) // 2].time <= self.heap[index].time
-        for index in range(self.heap_size):
-            if self.heap[index].epoch == self.clients[self.heap[index].client].epoch:
-                assert self.heap[index].row not in seen
-                seen.add(self.heap[index].row)
+        self.agenda._check()
+        for index in range(self.agenda.size):
+            if self.agenda.heap[index].epoch == self.clients[self.agenda.heap[index].who].epoch:
+                assert self.agenda.heap[index].number not in seen
+                seen.add(self.agenda.heap[index].number)
         self.queue._check()
 
     cdef int32_t client_by(self, consumer) except -1:
@@ -326,7 +326,6 @@ cdef class QueueRun:
 
     cdef int begin(self, int32_t number) except -1:
         cdef Client* it = &self.clients[number]
-        cdef Finish entry
         cdef int64_t row, work
         while it.busy < it.threads and it.head >= 0 and not it.dead:
             row = it.head
@@ -337,65 +336,22 @@ cdef class QueueRun:
             it.busy += 1
             it.busy_time += work
             self.began[row] = self.now
-            entry.time = self.now + work
-            entry.order = self.orders
-            entry.epoch = it.epoch
-            entry.row = row
-            entry.client = number
-            self.orders += 1
-            self.push(entry)
+            self.agenda.plan(self.now + work, 0, number, row, it.epoch)
         return 0
 
     cdef int work_done(self) except -1:
-        cdef Finish entry = self.pop()
-        cdef Client* it = &self.clients[entry.client]
+        cdef Due entry = self.agenda.pop()
+        cdef Client* it = &self.clients[entry.who]
         self.now = entry.time
         if entry.epoch != it.epoch:
             return 0
         it.busy -= 1
         it.finished += 1
-        self.ended[entry.row] = self.now
-        self.queue.complete(it.slot, self.message[entry.row])
-        self.message[entry.row] = -1
+        self.ended[entry.number] = self.now
+        self.queue.complete(it.slot, self.message[entry.number])
+        self.message[entry.number] = -1
         self.queue.consumers.contract(it.slot, 1)
         self.queue.refresh(it.slot)
         self.queue.rounds_due += 2
-        self.begin(entry.client)
+        self.begin(entry.who)
         return self.wakeups()
-
-    cdef int push(self, Finish entry) except -1:
-        cdef int64_t place = self.heap_size, above
-        if self.heap_size == self.heap_room:
-            self.heap_room = max(64, 2 * self.heap_room)
-            self.heap = <Finish*> grown(self.heap, self.heap_room * sizeof(Finish))
-        self.heap_size += 1
-        while place > 0:
-            above = (place - 1) // 2
-            if not sooner(&entry, &self.heap[above]):
-                break
-            self.heap[place] = self.heap[above]
-            place = above
-        self.heap[place] = entry
-        return 0
-
-    cdef Finish pop(self) noexcept:
-        cdef Finish first = self.heap[0], last
-        cdef int64_t place = 0, below
-        self.heap_size -= 1
-        last = self.heap[self.heap_size]
-        while True:
-            below = 2 * place + 1
-            if below >= self.heap_size:
-                break
-            if below + 1 < self.heap_size and sooner(&self.heap[below + 1], &self.heap[below]):
-                below += 1
-            if not sooner(&self.heap[below], &last):
-                break
-            self.heap[place] = self.heap[below]
-            place = below
-        self.heap[place] = last
-        return first
-
-
-cdef bint sooner(const Finish* one, const Finish* other) noexcept nogil:
-    return one.time < other.time or (one.time == other.time and one.order < other.order)

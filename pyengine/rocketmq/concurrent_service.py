@@ -6,7 +6,15 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyengine._engine.consume_concurrently import RESUBMIT_DELAY, ConsumeRequest, rejected, return_type, slices
+from pyengine._engine.consume_concurrently import (
+    EXPIRED_AT_ONCE,
+    EXPIRED_DELAY_LEVEL,
+    RESUBMIT_DELAY,
+    ConsumeRequest,
+    rejected,
+    return_type,
+    slices,
+)
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
 from pyengine.errors import IllegalStateError, PyengineError
@@ -25,9 +33,6 @@ if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
 log = logging.getLogger("pyengine.rocketmq")
-
-EXPIRED_DELAY_LEVEL = 3
-EXPIRED_AT_ONCE = 16
 
 
 class ConsumeMessageConcurrentlyService:
@@ -145,7 +150,7 @@ class ConsumeMessageConcurrentlyService:
                 "consumeMessage return null, Group: %s Msgs: %s MQ: %s", member.group, listed(request.messages), queue
             )
         member.statistics.consumed(queue.topic, member.group, elapsed, kind)
-        if request.process_queue.dropped:
+        if not request.goes_on:
             log.warning(
                 "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s",
                 queue,

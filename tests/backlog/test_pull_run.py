@@ -1,0 +1,114 @@
+"""A group's run on offsets alone against a slow one with message objects, the live client's own calls and tuples.
+
+`python -m tests.backlog.test_pull_run 500` plays so many random traces.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pyengine._engine.pull_run import PullRun
+from pyengine.errors import InvalidMessageError
+from pyengine.rocketmq.allocation import MessageQueue
+from tests.model.pull_run_model import MS, PullRunModel
+
+SECOND = 1000 * MS
+
+
+def parameters(rng: np.random.Generator) -> dict[str, Any]:
+    """A client's settings, limits low enough that all of them hold pulls back now and then."""
+    return {
+        "threads": int(rng.integers(1, 5)),
+        "factor": float(rng.choice([0.5, 1.0, 3.0])),
+        "pull_batch_size": int(rng.integers(1, 33)),
+        "pull_interval": int(rng.choice([0, 0, 0, 20])),
+        "consume_message_batch_max_size": int(rng.integers(1, 6)),
+        "pull_threshold_for_queue": int(rng.choice([5, 1000])),
+        "pull_threshold_size_for_queue": int(rng.choice([1, 100])),
+        "consume_concurrently_max_span": int(rng.choice([10, 2000])),
+        "pull_threshold_for_topic": int(rng.choice([-1, -1, 30])),
+        "pull_threshold_size_for_topic": int(rng.choice([-1, -1, 2])),
+        "max_reconsume_times": int(rng.choice([-1, 0, 2])),
+        "consume_timeout": int(rng.integers(1, 3)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_the_run_with_the_live_client_s_calls(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, queues = 400, int(rng.integers(1, 5))
+    topic = [MessageQueue("t", "b", number) for number in range(queues)]
+    retry = MessageQueue("%RETRY%g", "b", 0)
+
+    def allocate(name: str, names: list[str], of_retry: bool) -> list[MessageQueue]:
+        mine = sorted(names).index(name)
+        return ([retry] if mine == 0 else []) if of_retry else topic[mine :: len(names)]
+
+    grain = int(rng.choice([1, MS, 10 * MS]))  # coarse: many things happen at one moment
+    arrivals = np.cumsum(rng.integers(0, 200 * MS, rows)) // grain * grain
+    services = rng.integers(0, 300 * MS, rows) // grain * grain
+    services[rng.random(rows) < 0.02] = 400 * SECOND
+    lines = rng.integers(0, queues, rows).astype(np.int32)
+    failures = (rng.random(rows) < 0.1) * rng.integers(1, 5, rows).astype(np.int32)
+    sizes = rng.integers(0, 300_000, rows)
+    round_trip = int(rng.choice([0, MS, 30 * MS]))
+    fast = PullRun("g", [*topic, retry], allocate, arrivals, services, lines, failures=failures, sizes=sizes,
+                   round_trip=round_trip)  # fmt: skip
+    slow = PullRunModel("g", [*topic, retry], allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
+                        failures=failures.tolist(), sizes=sizes.tolist(), round_trip=round_trip)  # fmt: skip
+    here = ["c0", "c1"]
+    for name in here:
+        settings = parameters(rng)
+        for run in (fast, slow):
+            run.join(name, at_once=True, **settings)
+    fast.settle()
+    slow.settle()
+    at = 0
+    for step in range(40):
+        at += int(rng.integers(0, 5 * SECOND)) if step < 39 else 900 * SECOND
+        fast.run(at)
+        slow.run(at)
+        fast._check()
+        seen = fast.started.tolist(), fast.finished.tolist(), fast.deliveries.tolist(), fast.dead, fast.moments
+        assert seen == (slow.started, slow.finished, slow.deliveries, slow.dead, slow.moments)
+        assert fast.members_seen() == slow.members_seen()
+        assert fast.offsets() == slow.offsets()
+        what = rng.integers(0, 12)
+        name = str(rng.choice(here))
+        if what == 0 and len(here) < 4:
+            here.append(f"n{step}")
+            settings = parameters(rng)
+            for run in (fast, slow):
+                run.join(here[-1], **settings)
+        elif what in (1, 2) and len(here) > 1:
+            here.remove(name)
+            for run in (fast, slow):
+                run.leave(name, lost=bool(what == 1))
+        elif what == 3:
+            for run in (fast, slow):
+                run.set_factor(name, 2.0)
+        elif what == 4 and step > 25:
+            for run in (fast, slow):
+                run.kill(name)
+    assert sum(slow.deliveries) > 0
+
+
+@pytest.mark.parametrize(
+    "field", ["threads", "pull_batch_size", "consume_message_batch_max_size", "consume_timeout"]
+)  # fmt: skip
+def test_a_client_without_threads_batches_or_time_is_refused(field: str) -> None:
+    queues = [MessageQueue("t", "b", 0), MessageQueue("%RETRY%g", "b", 0)]
+    none = np.zeros(0, np.int64)
+    run = PullRun("g", queues, lambda name, names, retry: queues[:1], none, none, none.astype(np.int32))
+    with pytest.raises(InvalidMessageError, match=field):
+        run.join("c", **{field: 0})
+
+
+if __name__ == "__main__":
+    for each in range(int(sys.argv[1])):
+        test_equals_the_run_with_the_live_client_s_calls(each)
+    print(f"{sys.argv[1]} random traces: the same answers")
