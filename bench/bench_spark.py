@@ -77,10 +77,10 @@ def masked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Columns cross, and nothing comes back but an assignment's shape of nulls."""
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, _kept
+    from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA, kept_of
 
     for batch in batches:
-        kept = _kept(batch, np.zeros(batch.num_rows, bool))
+        kept = kept_of(batch, np.zeros(batch.num_rows, bool))
         named = {"destination": batch.column("__destination"), "consumer": batch.column("__destination")}
         named["delivery"] = batch.column("__row")
         columns = [

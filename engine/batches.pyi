@@ -12,12 +12,13 @@ def offer_runs(
     prompts: list[set[int] | None],
     *,
     groups: Any = None,
-    group_names: list[str] | None = None,
+    group_names: list[str | None] | None = None,
     group_sequences: Any = None,
     priorities: Any = None,
     expirations: Any = None,
     matches: Any = None,
     arrivals: Any = None,
+    steady: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def carried(queues: list[Queue]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def settle_runs(

@@ -25,30 +25,35 @@ def column(str field, values, int64_t size, dtype):
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-cdef int offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt) except -1:
-    # The deliveries stand in queue.out.
+cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt,
+                        bint steady) except -1:
+    # The deliveries stand in queue.out. steady: stop where nothing can move any more, and return that row.
     cdef int64_t row, now = 0
-    cdef int32_t number, words = <int32_t> min(rows.words, queue.consumers.word_count)
-    cdef uint64_t none = 1
-    cdef Message* it
     queue.out_size = 0
+    if steady and (queue.told or queue.consumers.size == 0):
+        return start
     for row in range(start, stop):
-        number = queue.pending.allot()
-        it = &queue.pending.at[number]
-        it.group = rows.groups[row] if rows.groups != NULL else -1
-        it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
-        it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
-        it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
-        it.connection = -1
-        if words:
-            queue.pending.at[number].match = queue.consumers.class_for_words(&rows.matches[row * rows.words], words)
-        else:
-            queue.pending.at[number].match = queue.consumers.class_for_words(&none, 1)
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
-        queue.accept(number)
+        queue.accept(take_in(queue, rows, row))
         settle(queue, prompt, now)
-    return 0
+        if steady and queue.at_rest():
+            return row + 1
+    return stop
+
+
+cdef int32_t take_in(Rounds queue, const Rows* rows, int64_t row) except -1:
+    # A row as a message that is nowhere yet.
+    cdef int32_t number = queue.pending.allot(), words = <int32_t> min(rows.words, queue.consumers.word_count)
+    cdef uint64_t none = 1
+    cdef Message* it = &queue.pending.at[number]
+    it.group = rows.groups[row] if rows.groups != NULL else -1
+    it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
+    it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
+    it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
+    it.connection = -1
+    it.match = queue.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
+    return number
 
 
 cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
@@ -132,7 +137,7 @@ cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequenc
         given.rows.groups = given.narrow("groups", groups, size)
         if np.max(groups) >= queue.groups.size or np.min(groups) < -1:
             raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
-    offer_rows(queue, &given.rows, 0, size, prompt)
+    offer_rows(queue, &given.rows, 0, size, prompt, False)
     consumers = np.full(size, -1, np.int64)
     sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
     cdef int64_t[::1] got = consumers, which = sequences, whom = order
@@ -223,27 +228,52 @@ cdef class Lines:
         queue.out_size = 0
         return 0
 
-    cdef int close(self, Rounds queue, int32_t run, int64_t start, int64_t stop, int64_t offset) except -1:
-        # What is held, then the rows of this batch that are neither delivered nor held: their time was over.
-        cdef int32_t message, slot
-        cdef int reason
-        cdef int64_t first = self.size, row
-        cdef Line* line
+    cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:
+        # What is held, by arrival.
+        cdef int32_t message
+        cdef int64_t first = self.size
         for message in range(queue.pending.slots):
             if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
-                line = self.add(run, queue.pending.at[message].sequence + offset)
-                reason, slot = reason_of(queue, message)
-                line.reason = reason
-                if slot >= 0:
-                    line.consumer = queue.consumers.at[slot].id
-                if line.row >= start:
-                    self.seen[line.row] = 1
+                self.explain(queue, message, self.add(run, queue.pending.at[message].sequence + offset), start)
         if self.size > first + 1:
             qsort(&self.at[first], self.size - first, sizeof(Line), by_row)
+        return 0
+
+    cdef int explain(self, Rounds queue, int32_t message, Line* line, int64_t start) except -1:
+        cdef int32_t slot
+        line.reason, slot = reason_of(queue, message)
+        if slot >= 0:
+            line.consumer = queue.consumers.at[slot].id
+        if line.row >= start:
+            self.seen[line.row] = 1
+        return 0
+
+    cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
+        # What is held, without a word.
+        cdef int32_t message
+        for message in range(queue.pending.slots):
+            if (queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
+                    and queue.pending.at[message].sequence + offset >= start):
+                self.seen[queue.pending.at[message].sequence + offset] = 1
+        return 0
+
+    cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
+        # Rows of this batch that are neither delivered nor held: their time was over.
+        cdef int64_t row
         for row in range(start, stop):
             if not self.seen[row]:
-                line = self.add(run, row)
-                line.reason = EXPIRED
+                self.add(run, row).reason = EXPIRED
+        return 0
+
+    cdef int pass_by(self, Rounds queue, int32_t run, const Rows* rows, int64_t start, int64_t stop) except -1:
+        # Rows that come to a queue where nothing moves any more: they stay in the store behind what waits.
+        cdef int64_t row
+        cdef int32_t message
+        for row in range(start, stop):
+            message = take_in(queue, rows, row)
+            queue.pending.at[message].whereabouts = STORED
+            self.explain(queue, message, self.add(run, row), start)
+            queue.pending.discard(message)
         return 0
 
     cdef tuple arrays(self):
@@ -264,20 +294,29 @@ cdef class Lines:
 
 
 def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
-               group_sequences=None, priorities=None, expirations=None, matches=None, arrivals=None):
+               group_sequences=None, priorities=None, expirations=None, matches=None, arrivals=None,
+               bint steady=False):
     """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch.
 
     Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
-    group), and bit p of ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what
-    queue r still holds is told, with the reasons. prompts[r]: ids of the consumers that acknowledge at once, None all.
-    A queue stands in one run only. Returns ``(runs int32, rows int64, consumers int64, deliveries int64, reasons
-    int8)``, run by run: first what was delivered, in order (reason -1); then, if closing, what is held, by arrival
-    (HoldReason; the consumer it is about or -1), and what had expired (-2). A row before its run's first is a message
-    of an earlier batch, counted back from there.
+    group; a name is looked at where the queue was there before or stays, and for a bucket map), and bit p of
+    ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what queue r still holds is
+    told, with the reasons. prompts[r]: ids of the consumers that acknowledge at once, None all.
+
+    steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
+    what has expired is told with its batch, and a queue in which nothing can move any more tells all it holds and every
+    later message at once and keeps none, however many come; one that is closed is renewed (Queue.renew), and may stand
+    in several runs that close it. Otherwise a queue stands in one run only.
+
+    Returns ``(runs int32, rows int64, consumers int64, deliveries int64, reasons int8)``, run by run: first what was
+    delivered, in order (reason -1); then, if it is told, what is held, by arrival (HoldReason; the consumer it is about
+    or -1), and what had expired (-2). A row before its run's first is a message of an earlier batch, counted back from
+    there.
     """
     cdef const int64_t[::1] bound = column("bounds", bounds, len(queues) + 1, np.int64)
     cdef const unsigned char[::1] last = column("closing", closing, len(queues), np.uint8)
-    cdef int64_t size = bound[len(queues)], start, stop, offset, delivered
+    cdef int64_t size = bound[len(queues)], start, stop, offset, delivered, reached
+    cdef bint resting
     cdef Given given = Given(size, group_sequences, priorities, expirations, arrivals, matches)
     cdef const int32_t* codes = given.narrow("groups", groups, size)
     cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
@@ -294,12 +333,28 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         given.suits(queue)
         start, stop = bound[run], bound[run + 1]
         offset, delivered = start - queue.next_sequence, queue.totals.dispatched
-        if codes != NULL:
+        if codes != NULL and queue.told and not queue.lazy_dispatch:
+            memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, whatever the group
+        elif codes != NULL:
             lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
-        offer_rows(queue, &given.rows, start, stop, prompts[run])
+        reached = offer_rows(queue, &given.rows, start, stop, prompts[run], steady)
         lines.take(queue, run, start, offset, delivered)
-        if last[run]:
-            lines.close(queue, run, start, stop, offset)
+        if queue.told:
+            lines.pass_by(queue, run, &given.rows, start, stop)
+        else:
+            resting = steady and queue.at_rest()
+            if resting or last[run]:
+                lines.hold(queue, run, start, offset)
+            elif steady:
+                lines.see(queue, start, offset)
+            if steady or last[run]:
+                lines.expire(run, start, reached)
+                queue.removed.clear()
+            if resting:
+                queue.told = True
+                lines.pass_by(queue, run, &given.rows, reached, stop)
+        if steady and last[run]:
+            queue.start_over()
     return lines.arrays()
 
 

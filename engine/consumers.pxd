@@ -99,6 +99,7 @@ cdef class ConsumerList:
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
     cdef int leave(self, int32_t slot) except -1
+    cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
     cdef int32_t append_predicate(self) except -1
     cdef int free_predicate(self, int32_t predicate) except -1

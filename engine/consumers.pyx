@@ -192,6 +192,33 @@ cdef class ConsumerList:
             self.free_predicate(predicate)
         return 0
 
+    cdef int renew(self) except -1:
+        cdef int32_t slot, index
+        cdef Consumer* it
+        self.size = self.open_total = self.unmarked = 0
+        self.sorted = True
+        self.displaced = self.elected = -1
+        self.paused = self.counts_matter = False
+        if self.slowed:
+            self.slowed = []
+        memset(self.open_words, 0, self.word_count * sizeof(uint64_t))
+        for index in range(self.predicate_count):
+            self.predicates[index].open = 0
+        for slot in range(self.slots):
+            it = &self.at[slot]
+            it.extension = it.enqueued = it.dispatched = it.dequeued = it.pull_mark = it.elsewhere = it.opened = 0
+            it.held.first = it.held.last = -1
+            it.held.count = it.walk_count = 0
+            it.live = it.open = it.filled = it.slow = it.done = 0
+        for slot in range(self.slots):
+            self.at[slot].live = 1
+            self.append(slot)
+            if self.elect_on_join(slot):
+                self.refresh_all()
+            else:
+                self.refresh(slot)
+        return 0
+
     cdef bint matches(self, int32_t match, int32_t slot) noexcept nogil:
         cdef int32_t predicate = self.at[slot].predicate
         if self.classes[match].target >= 0 and self.classes[match].target_slot != slot:

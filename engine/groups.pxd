@@ -59,6 +59,7 @@ cdef class GroupMap:
     cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
+    cdef int renew(self) except -1                                          # nobody ever asked for a group
     # A later access than known: to its place in the list, sought from ``cursor`` towards the eldest.
     cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil

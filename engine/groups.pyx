@@ -1,6 +1,6 @@
 """Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -214,6 +214,20 @@ cdef class GroupMap:
             self.listed = 0
             for index in range(self.slots):
                 self.counts[index] = 0
+        return 0
+
+    cdef int renew(self) except -1:
+        self.names.clear()
+        self.handles.clear()
+        if self.form == BUCKET:
+            memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
+        else:
+            self.keys = 0
+        self.size = self.listed = 0
+        self.eldest = self.youngest = -1
+        self.now.round = 0
+        self.now.position = INT64_MAX
+        memset(self.counts, 0, self.slots * sizeof(int64_t))
         return 0
 
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil:

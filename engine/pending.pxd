@@ -119,6 +119,7 @@ cdef class Pending:
     cdef int32_t allot(self) except -1
     cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
     cdef int discard(self, int32_t message) except -1
+    cdef int renew(self) except -1                            # no message was ever here
     cdef void store(self, int32_t message) noexcept nogil
     cdef int32_t page_in(self) noexcept nogil                 # next of the cursor, taken out of it; -1 empty
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil

@@ -103,6 +103,23 @@ cdef class Pending:
         Py_XDECREF(body)
         return 0
 
+    cdef int renew(self) except -1:
+        cdef int32_t message
+        cdef int where
+        for message in range(self.slots):
+            where = self.at[message].whereabouts
+            if where == NOWHERE:
+                continue
+            if where == WAITING or where == IN_DOUBT:
+                self.withdraw(message)
+            self.discard(message)
+        for where in range(10):
+            self.cursor[where].first = self.cursor[where].last = -1
+            self.cursor[where].count = 0
+        self.stored = 0
+        self.appended = self.prepended = self.pages = 0
+        return 0
+
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil:
         self.at[message].previous = chain.last
         self.at[message].next = -1

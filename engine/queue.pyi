@@ -50,6 +50,7 @@ class Queue(Rounds):
     def close(
         self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
     ) -> list[Delivery]: ...
+    def renew(self) -> None: ...
     def send(
         self,
         message: Any = None,

@@ -169,6 +169,13 @@ cdef class Queue(Rounds):
             self.dispatch(now, 0)
         return self.take_out(now)
 
+    def renew(self):
+        """As it was when its consumers had joined and nothing had been sent: for another queue with the same ones.
+
+        Raises IllegalStateError if a consumer has left, or if one is a browser or has a name.
+        """
+        self.start_over()
+
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
              object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0, bint wake=True):
         """Put a message on the queue and ask for a wakeup; return its handle.

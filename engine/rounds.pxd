@@ -70,9 +70,11 @@ cdef class Rounds:
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
-
+    cdef bint told                   # nothing can move any more, and what is held was told (batches)
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
 
+    cdef int start_over(self) except -1                          # as made, with its consumers; nobody has ever left
+    cdef bint at_rest(self) noexcept                             # as long as nobody joins, leaves or acknowledges
     # Who is there
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1
     cdef int name_consumer(self, int32_t slot, object name) except -1

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
+from libc.string cimport memset
 
 from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.groups cimport CACHED, GroupMap
@@ -61,6 +62,33 @@ cdef class Rounds:
     def __dealloc__(self):
         free(self.out)
         free(self.fresh)
+
+    cdef int start_over(self) except -1:
+        if self.consumers.vacant or self.browsers or self.consumers.targets:
+            raise IllegalStateError(
+                "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
+        self.pending.renew()
+        self.groups.renew()
+        self.consumers.renew()
+        memset(&self.totals, 0, sizeof(self.totals))
+        self.rounds_due = self.consumers.size
+        self.flagged = self.stranded = self.next_sequence = self.in_flight = self.out_size = 0
+        self.echo = self.extra = self.stirred = self.told = False
+        self.first_consumer = self.consumers.size > 0
+        self.latch = self.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
+        self.start_at = -1
+        self.transactions.clear()
+        self.removed.clear()
+        self.failed.clear()
+        return 0
+
+    cdef bint at_rest(self) noexcept:
+        if self.consumers.size == 0:
+            return True
+        if self.stirred or self.rounds_due or self.echo or self.start_at >= 0:
+            return False
+        return (self.page_size >= 0 and self.pending.waiting >= self.page_size
+                or self.lazy_dispatch and self.consumers.free_slots() <= 0)
 
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1:
         # A question nobody asked before is put to every message here, once; ``matching``: or its answer is known.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -59,8 +60,10 @@ def whole_numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[
     return found
 
 
-def kept_of(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBatch:
-    """What an assignment repeats of its message."""
+def kept_of(
+    batch: pa.RecordBatch, errors: np.ndarray[Any, Any], names: Sequence[str] = KEPT_SCHEMA.names
+) -> pa.RecordBatch:
+    """What an assignment repeats of its message: these columns of KEPT_SCHEMA, in its order."""
     sources = {
         "row": ROW,
         "message_id": "JMSMessageID",
@@ -69,7 +72,8 @@ def kept_of(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBat
         "bytes": BYTES,
     }
     columns: list[Any] = []
-    for kept in KEPT_SCHEMA:
+    schema = pa.schema([KEPT_SCHEMA.field(name) for name in names])
+    for kept in schema:
         name = sources.get(kept.name, "")
         if kept.name == "error":
             columns.append(pa.array(errors))
@@ -77,4 +81,4 @@ def kept_of(batch: pa.RecordBatch, errors: np.ndarray[Any, Any]) -> pa.RecordBat
             columns.append(batch.column(name).cast(kept.type))
         else:
             columns.append(pa.nulls(batch.num_rows, kept.type))
-    return pa.RecordBatch.from_arrays(columns, schema=KEPT_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

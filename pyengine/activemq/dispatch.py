@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, takewhile
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,9 +96,14 @@ def order_columns(topology: Topology, available: Sequence[str]) -> list[str]:
     return [QUEUE, *(["JMSTimestamp"] if by_time else []), ROW]
 
 
-def dispatch_batches(topology: Topology, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Assignments of messages that come sorted by ``order_columns``; a queue may run over any number of batches."""
-    dispatcher = Dispatcher(topology)
+def dispatch_batches(
+    topology: Topology, batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Assignments of messages that come sorted by ``order_columns``; a queue may run over any number of batches.
+
+    columns: of ASSIGNMENT_SCHEMA, in its order; None: all.
+    """
+    dispatcher = Dispatcher(topology, columns)
     for batch in batches:
         yield from dispatcher.feed(batch)
     yield from dispatcher.finish()
@@ -106,8 +112,9 @@ def dispatch_batches(topology: Topology, batches: Iterable[pa.RecordBatch]) -> I
 class Dispatcher:
     """Messages of many queues and topics, sorted by ``__queue``."""
 
-    def __init__(self, topology: Topology) -> None:
-        self._queues = QueueDispatcher(topology)
+    def __init__(self, topology: Topology, columns: Sequence[str] | None = None) -> None:
+        self._queues = QueueDispatcher(topology, columns)
+        self._columns = None if columns is None else self._queues.schema.names
         self._topics = TopicDispatcher(topology) if topology.has_topics else None
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -121,13 +128,16 @@ class Dispatcher:
         else:
             topics = pc.starts_with(names, TOPIC)
         yield from self._queues.feed(batch.filter(pc.invert(topics)))
-        yield from self._topics.feed(batch.filter(topics))
+        yield from self._selected(self._topics.feed(batch.filter(topics)))
+
+    def _selected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches if self._columns is None else (batch.select(self._columns) for batch in batches)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What is still held, with the reasons; everything is closed."""
         yield from self._queues.finish()
         if self._topics is not None:
-            yield from self._topics.finish()
+            yield from self._selected(self._topics.finish())
 
 
 class QueueDispatcher:
@@ -135,11 +145,14 @@ class QueueDispatcher:
 
     What a batch needs once is done once: groups become codes, a selector is asked of whole columns, and the core runs
     all queues of the batch in one call. Open at the end of a batch are the queues of one value of ``__queue`` (more
-    than one when two names hash alike).
+    than one when two names hash alike). Kept are the messages that a queue may still hand out, at most a page of them
+    (maxPageSize) and what a start delay holds back.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, columns: Sequence[str] | None = None) -> None:
         self.topology = topology
+        self.schema = pa.schema([each for each in ASSIGNMENT_SCHEMA if columns is None or each.name in columns])
+        self._kept = [each.name for each in KEPT_SCHEMA if each.name in self.schema.names or each.name == "error"]
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
@@ -150,25 +163,23 @@ class QueueDispatcher:
         if not batch.num_rows:
             return
         batch, starts, keys, names = _cut(batch)
-        queues: list[_OpenQueue] = []
-        bounds: list[int] = []
-        here: dict[str, int] = {}
-        ended: list[int] = []
-        for start, key, name in zip(starts, keys, names, strict=True):
-            if key != self._key:
-                for queue in self._open.values():
-                    if queue.name not in here:
-                        here[queue.name] = len(queues)
-                        queues.append(queue)
-                        bounds.append(start)
-                    ended.append(here[queue.name])
-                self._open, here, self._key = {}, {}, key
-            if name not in self._open:
-                self._open[name] = self._opened(name)
-            here[name] = len(queues)
-            queues.append(self._open[name])
-            bounds.append(start)
-        yield from self._offer(batch, queues, [*bounds, batch.num_rows], ended)
+        head = _while(keys, self._key)
+        if head == len(keys):
+            self._open |= {name: self._opened(name) for name in names if name not in self._open}
+            known = [self._open[name] for name in names]
+            yield from self._offer(batch, known, [], [], [*starts, batch.num_rows], closing=0)
+            return
+        # Of the queues that were open some have more rows here; all end here, because the key is another one now.
+        first = [self._open.pop(name) if name in self._open else self._opened(name) for name in names[:head]]
+        first += self._open.values()
+        bounds = [*starts[:head], *[starts[head]] * (len(first) - head), *starts[head:], batch.num_rows]
+        tail = len(keys) - _while(reversed(keys), keys[-1])
+        self._key = keys[-1]
+        self._open = {name: self._opened(name) for name in names[tail:]}
+        between = names[head:tail]
+        yield from self._offer(
+            batch, first, between, list(self._open.values()), bounds, closing=len(first) + len(between)
+        )
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What the open queues still hold, with the reasons; they are closed."""
@@ -176,28 +187,46 @@ class QueueDispatcher:
         self._open, self._key = {}, None
         if queues:
             none = pa.RecordBatch.from_pylist([], pa.schema([(DESTINATION, pa.string())]))
-            yield from self._offer(none, queues, [0] * (len(queues) + 1), list(range(len(queues))))
+            yield from self._offer(none, queues, [], [], [0] * (len(queues) + 1), closing=len(queues))
 
-    def _opened(self, name: str) -> _OpenQueue:
+    def _shape_of(self, name: str) -> Shape:
         covering = self.topology.covering(name)
         shape = self._shapes.get(covering)
         if shape is None:
             policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
             shape = self._shapes[covering] = Shape(self.topology, policy, consumers)
+        return shape
+
+    def _opened(self, name: str) -> _OpenQueue:
+        shape = self._shape_of(name)
         return _OpenQueue(name, shape, shape.queue())
 
     def _offer(
-        self, batch: pa.RecordBatch, queues: list[_OpenQueue], bounds: list[int], ended: list[int]
+        self,
+        batch: pa.RecordBatch,
+        first: list[_OpenQueue],
+        between: list[str],
+        last: list[_OpenQueue],
+        bounds: list[int],
+        *,
+        closing: int,
     ) -> Iterator[pa.RecordBatch]:
-        closing = np.zeros(len(queues), np.uint8)
-        closing[ended] = 1
-        matches, errors = matches_of(batch, queues, bounds)
-        codes, groups = group_codes(batch)
+        """first, last: queues that were there before this batch or stay. between: names of those that begin and end in
+        it. closing: so many end, from the first on."""
+        names = [*(queue.name for queue in first), *between, *(queue.name for queue in last)]
+        inside = [self._shape_of(name) for name in between]
+        shapes = [*(queue.shape for queue in first), *inside, *(queue.shape for queue in last)]
+        beyond = [*enumerate(first), *enumerate(last, len(first) + len(between))]
+        matches, errors = matches_of(batch, shapes, bounds)
+        every = any(shape.by_name for shape in {id(shape): shape for shape in shapes}.values())
+        codes, groups = group_codes(batch, None if every else [(bounds[run], bounds[run + 1]) for run, _ in beyond])
+        closes = np.zeros(len(shapes), np.uint8)
+        closes[:closing] = 1
         runs, rows, consumers, deliveries, reasons = offer_runs(
-            [queue.core for queue in queues],
+            [*(queue.core for queue in first), *(shape.core for shape in inside), *(queue.core for queue in last)],
             np.array(bounds),
-            closing,
-            [queue.shape.prompt for queue in queues],
+            closes,
+            [shape.prompt for shape in shapes],
             groups=codes,
             group_names=groups,
             group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
@@ -205,16 +234,19 @@ class QueueDispatcher:
             expirations=whole_numbers(batch, "JMSExpiration", 0),
             arrivals=whole_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
+            steady=True,
         )
-        kept = kept_of(batch, errors)
-        parts, index = [kept], rows.copy()
-        for run, queue in enumerate(queues):
+        kept = kept_of(batch, errors, self._kept)
+        parts, index = [kept], rows
+        for run, queue in beyond:
+            told = rows[runs == run]
             if queue.waiting:
+                index = index.copy() if index is rows else index
                 at = np.flatnonzero((runs == run) & (rows < bounds[run]))
                 for found, where in queue.earlier(rows[at] - bounds[run] + queue.arrived):
                     index[at[where]] = sum(part.num_rows for part in parts) + np.arange(len(where))
                     parts.append(found)
-                if closing[run] and (found := queue.rest()) is not None:
+                if run < closing and (found := queue.rest()) is not None:
                     more = np.arange(found.num_rows) + sum(part.num_rows for part in parts)
                     index = np.concatenate([index, more])
                     runs = np.concatenate([runs, np.full(len(more), run, np.int32)])
@@ -223,16 +255,19 @@ class QueueDispatcher:
                     )
                     reasons = np.concatenate([reasons, np.full(len(more), EXPIRED, np.int8)])
                     parts.append(found)
-            if not closing[run]:
-                queue.keep(kept, bounds[run], bounds[run + 1], rows[runs == run])
+            if run < closing:
+                queue.shape.take_back(queue.core)
+            else:
+                queue.keep(kept, bounds[run], bounds[run + 1], told)
         if len(index):
-            yield self._assignments(parts, index, queues, runs, consumers, deliveries, reasons)
+            yield self._assignments(parts, index, names, shapes, runs, consumers, deliveries, reasons)
 
     def _assignments(
         self,
         parts: list[pa.RecordBatch],
         index: np.ndarray[Any, Any],
-        queues: list[_OpenQueue],
+        names: list[str],
+        shapes: list[Shape],
         runs: np.ndarray[Any, Any],
         consumers: np.ndarray[Any, Any],
         deliveries: np.ndarray[Any, Any],
@@ -243,39 +278,49 @@ class QueueDispatcher:
         else:
             rows = pa.Table.from_batches(parts).combine_chunks().take(pa.array(index)).combine_chunks()
             rows = rows.to_batches()[0]
-        shapes = {id(queue.shape): queue.shape for queue in queues}
-        firsts = dict(zip(shapes, np.cumsum([0, *(len(shape.consumers) for shape in shapes.values())]), strict=False))
-        places = np.array([place for shape in shapes.values() for place in shape.consumers] or [0])
-        first = np.array([firsts[id(queue.shape)] for queue in queues])
-        found = (
-            self.names.take(pa.array(places[np.maximum(first[runs] + consumers, 0)], mask=consumers < 0))
-            if len(self.names)
-            else pa.nulls(len(index), pa.string())
-        )
+        wanted = self.schema.names
+        made: dict[str, Any] = {}
+        if "destination" in wanted:
+            made["destination"] = pa.array(names, pa.string()).take(pa.array(runs))
         delivered = reasons == DELIVERED
-        made: dict[str, Any] = {
-            "destination": pa.array([queue.name for queue in queues], pa.string()).take(pa.array(runs)),
-            "delivery": pa.array(deliveries, mask=~delivered),
-        }
-        if delivered.all():
-            made["consumer"] = found
-        else:
+        every = bool(delivered.all())
+        if "delivery" in wanted:
+            made["delivery"] = pa.array(deliveries, mask=None if every else ~delivered)
+        if "reason" in wanted and not every:
+            words = np.where(reasons == EXPIRED, len(REASON_WORDS) - 1, reasons)
             failed = np.isin(reasons, SELECTOR_REASONS) & rows.column("error").to_numpy(zero_copy_only=False)
-            words = np.where(
-                failed, len(REASON_WORDS) - 2, np.where(reasons == EXPIRED, len(REASON_WORDS) - 1, reasons)
-            )
+            words[failed] = len(REASON_WORDS) - 2
             made["reason"] = REASON_WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
-            made["consumer"] = pc.if_else(pa.array(delivered), found, None)
-            made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
+        if "consumer" in wanted or ("blocked_by" in wanted and not every):
+            found = self._named(shapes, runs, consumers)
+            made["consumer"] = found if every else pc.if_else(pa.array(delivered), found, None)
+            if not every:
+                made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
         columns = [
-            made[wanted.name]
-            if wanted.name in made
-            else rows.column(wanted.name)
-            if wanted.name in KEPT_SCHEMA.names
-            else pa.nulls(len(index), wanted.type)
-            for wanted in ASSIGNMENT_SCHEMA
+            made[field.name]
+            if field.name in made
+            else rows.column(field.name)
+            if field.name in rows.schema.names
+            else pa.nulls(len(index), field.type)
+            for field in self.schema
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _named(self, shapes: list[Shape], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]) -> pa.Array:
+        """Names of consumers, given by their ids at the core of their run; null for -1."""
+        if not len(self.names):
+            return pa.nulls(len(runs), pa.string())
+        different = {id(shape): shape for shape in shapes}
+        places = np.array([place for shape in different.values() for place in shape.consumers] or [0])
+        if len(different) > 1:
+            sizes = [len(shape.consumers) for shape in different.values()]
+            firsts = dict(zip(different, np.cumsum([0, *sizes]).tolist(), strict=False))
+            first = np.array([firsts[id(shape)] for shape in shapes])
+            consumers = np.where(consumers < 0, consumers, first[runs] + consumers)
+        missing = consumers < 0
+        if missing.any():
+            return self.names.take(pa.array(places[np.maximum(consumers, 0)], mask=missing))
+        return self.names.take(pa.array(places[consumers]))
 
 
 def member_of(topology: Topology, policy: Policy, place: int, number: int) -> dict[str, Any]:
@@ -322,24 +367,40 @@ class HasShape(Protocol):
 class Shape(Membership):
     """What queues with the same policy and the same consumers have in common.
 
-    consumers: places in the topology; their ids at the core are 0, 1, ... in this order.
+    consumers: places in the topology; their ids at the core are 0, 1, ... in this order. by_name: owners of groups hang
+    on the groups' names. core: for queues that begin and end in one batch, one after another. Making a queue costs as
+    much as a hundred messages, so those that have ended are used again.
     """
 
     def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
         self.consumers = consumers
+        self.by_name = policy.message_group_map_factory_type.startswith("bucket")
         self._policy = policy
         self._members = [member_of(topology, policy, place, number) for number, place in enumerate(consumers)]
-        super().__init__(topology, self.queue(), dict(enumerate(consumers)))
+        self._idle: list[Queue] = []
+        self.core = self.queue()
+        super().__init__(topology, self.core, dict(enumerate(consumers)))
+
+    @property
+    def shape(self) -> Membership:
+        """Itself: what a queue of this shape asks."""
+        return self
 
     def queue(self) -> Queue:
-        """A new queue with its consumers."""
+        """A queue with its consumers, to which nothing was sent."""
+        if self._idle:
+            return self._idle.pop()
         core = Queue(**queue_settings(self._policy))
         for member in self._members:
             core.add_consumer(**member)
         return core
 
+    def take_back(self, core: Queue) -> None:
+        """A queue of ``queue()`` is not needed any more, and is as new."""
+        self._idle.append(core)
 
-@dataclass
+
+@dataclass(slots=True)
 class _Waiting:
     """Messages of one batch that outlived it. sequences: ascending arrival numbers; left: which still wait."""
 
@@ -348,7 +409,7 @@ class _Waiting:
     left: np.ndarray[Any, Any]
 
 
-@dataclass
+@dataclass(slots=True)
 class _OpenQueue:
     """A queue of the core with what the assignments of its waiting messages need. arrived: messages so far."""
 
@@ -390,6 +451,11 @@ class _OpenQueue:
         self.waiting = [part for part in self.waiting if len(part.sequences)]
 
 
+def _while(keys: Iterable[int], key: int | None) -> int:
+    """How many of the first keys are this one."""
+    return sum(1 for _ in takewhile(lambda each: each == key, keys))
+
+
 def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], list[str]]:
     """The batch, and the first row, key and name of every run of one queue; the names of a key in one run each."""
     keys = batch.column(QUEUE).to_numpy(zero_copy_only=False)
@@ -410,18 +476,26 @@ def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], l
     return batch, starts.tolist(), keys[starts].tolist(), names.to_pylist()
 
 
-def group_codes(batch: pa.RecordBatch) -> tuple[np.ndarray[Any, Any] | None, list[str] | None]:
+def group_codes(
+    batch: pa.RecordBatch, spans: Sequence[tuple[int, int]] | None = None
+) -> tuple[np.ndarray[Any, Any] | None, list[str | None] | None]:
+    """Groups as codes (int32, -1 none) and the names of the codes. spans: rows whose names are wanted, None all."""
     position = batch.schema.get_field_index("JMSXGroupID")
     if position < 0 or batch.column(position).null_count == batch.num_rows:
         return None, None
     column = batch.column(position)
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    if len(encoded.dictionary) > batch.num_rows:
-        encoded = pc.dictionary_encode(pc.cast(encoded, encoded.type.value_type))
-    names = encoded.dictionary.to_pylist()
+    if encoded.dictionary.null_count:
+        encoded = encoded.dictionary_decode().dictionary_encode()
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
-    if None in names:
-        codes = np.where(codes == names.index(None), np.int32(-1), codes)
+    total = sum(stop - start for start, stop in spans) if spans is not None else len(codes)
+    if 2 * total >= len(encoded.dictionary):
+        return codes, encoded.dictionary.to_pylist()
+    names: list[str | None] = [None] * len(encoded.dictionary)
+    wanted = np.unique(np.concatenate([codes[start:stop] for start, stop in spans or ()] or [codes[:0]]))
+    wanted = wanted[wanted >= 0]
+    for code, name in zip(wanted.tolist(), encoded.dictionary.take(pa.array(wanted)).to_pylist(), strict=True):
+        names[code] = name
     return codes, names
 
 
@@ -432,12 +506,10 @@ def matches_of(
     size = batch.num_rows
     errors = np.zeros(size, bool)
     shapes: dict[int, tuple[Membership, list[tuple[int, int]]]] = {}
-    for queue, start, stop in zip(queues, bounds[:-1], bounds[1:], strict=True):
-        spans = shapes.setdefault(id(queue.shape), (queue.shape, []))[1]
-        if spans and spans[-1][1] == start:
-            spans[-1] = (spans[-1][0], stop)
-        else:
-            spans.append((start, stop))
+    place = 0
+    for number, same in groupby(id(queue.shape) for queue in queues):
+        start, place = place, place + sum(1 for _ in same)
+        shapes.setdefault(number, (queues[start].shape, []))[1].append((bounds[start], bounds[place]))
     words = max((shape.questions[-1][0] // 64 + 1 for shape, _ in shapes.values() if shape.questions), default=0)
     if not words:
         return None, errors

@@ -258,8 +258,7 @@ class Topology:
         if destination in self._pattern_names or destination.startswith(TOPIC):
             return self._covered_by(destination)
         # Patterns see an element only as one of their own or as any other, so there are few kinds of names.
-        known = self._pattern_elements
-        kind = tuple(element if element in known else None for element in destination.split("."))
+        kind = tuple(map(self._pattern_elements.get, destination.split(".")))
         found = self._coverings.get(kind)
         if found is None:
             found = self._coverings[kind] = self._covered_by(destination)
@@ -298,9 +297,10 @@ class Topology:
         return {}
 
     @cached_property
-    def _pattern_elements(self) -> frozenset[str]:
+    def _pattern_elements(self) -> dict[str, str]:
         parts = (part for each in self._composites for part in parse_destination(each.name, each.kind))
-        return frozenset(element for pattern in (*self._wildcards, *parts) for element in pattern.elements) | {"*"}
+        found = (element for pattern in (*self._wildcards, *parts) for element in pattern.elements)
+        return {element: element for element in ("*", *found)}
 
     @cached_property
     def _composites(self) -> tuple[Destination, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pyengine
+from pyengine._engine.batches import offer_runs
 from pyengine.activemq import AckKind, HoldReason, Queue, Verdict
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 
@@ -236,6 +238,112 @@ def ODD(message: dict[str, int]) -> bool:  # noqa: N802
 
 def BIG(message: dict[str, int]) -> bool:  # noqa: N802
     return message["bits"] > 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    parts=st.lists(batches(), min_size=1, max_size=4),
+    page=st.sampled_from([2, 2, 200, None]),
+    prefetch=st.sampled_from([1, 3, 100]),
+    exclusive=st.booleans(),
+    prompt=st.sampled_from([None, set(), {0}, {0, 1}]),
+    groups=st.sampled_from(["cached?cacheSize=2", "simple", "bucket?bucketCount=2"]),
+    options=st.sets(st.sampled_from(["prioritized_messages", "lazy_dispatch", "strict_order_dispatch"])),
+    delay=st.sampled_from([0, 0, 3]),
+    lonely=st.sampled_from([False, False, False, True]),
+)
+def test_steady_batches_tell_what_a_queue_tells_in_the_end(
+    parts: list[dict[str, Any]],
+    page: int | None,
+    prefetch: int,
+    exclusive: bool,
+    prompt: set[int] | None,
+    groups: str,
+    options: set[str],
+    delay: int,
+    lonely: bool,
+) -> None:
+    def new() -> Queue:
+        queue = Queue(
+            max_page_size=page,
+            message_group_map_factory_type=groups,
+            time_before_dispatch_starts=delay,
+            **dict.fromkeys(options, True),  # type: ignore[arg-type]
+        )
+        for selector in () if lonely else (None, ODD, BIG):
+            queue.add_consumer(
+                selector=selector,
+                prefetch=prefetch,
+                exclusive=exclusive and selector is ODD,
+                priority=int(selector is BIG),
+            )
+        return queue
+
+    columns: dict[str, Any] = {
+        field: np.concatenate([part[field] for part in parts]) for field in parts[0] if field != "size"
+    }
+    size = len(columns["bits"])
+    assume(size > 0)
+    bits = columns.pop("bits")
+    columns["matches"] = (1 | (bits % 2) << 1 | (bits > 2).astype(np.int64) << 2).astype(np.uint64)
+    columns["arrivals"] = np.arange(size)
+    columns["expirations"] = np.where(columns["priorities"] == 2, np.arange(size) + bits - 2, 0)
+    names: list[str | None] = ["a", "b", "c", "Aa", "BB"]
+
+    def told(queue: Queue, cuts: list[int], steady: bool) -> list[tuple[int, ...]]:
+        found: list[tuple[int, ...]] = []
+        for start, stop in itertools.pairwise(cuts):
+            _, rows, *rest = offer_runs(
+                [queue],
+                [0, stop - start],
+                [int(stop == size)],
+                [prompt],
+                group_names=names,
+                steady=steady,
+                **{field: values[start:stop] for field, values in columns.items()},
+            )
+            found += zip((rows + start).tolist(), *(array.tolist() for array in rest), strict=True)
+        return found
+
+    expected = told(new(), [0, size], False)
+    assert sorted({line[0] for line in expected}) == list(range(size))
+    cuts = [0, *np.cumsum([part["size"] for part in parts]).tolist()[:-1], size]
+    cuts = [*sorted(cut for cut in cuts if cut < size), size]
+    queue = new()
+    for _ in range(2):
+        found = told(queue, cuts, True)
+        assert [line for line in found if line[3] == -1] == [line for line in expected if line[3] == -1]
+        late = set(range(size)) - {line[0] for line in found}  # expired in a later batch: the caller's to know
+        assert sorted([*found, *((row, -1, -1, -2) for row in late)]) == sorted(expected)
+        queue._check()
+        assert everything_of(queue) == everything_of(new())
+
+
+def everything_of(queue: Queue) -> tuple[Any, ...]:
+    return (
+        queue.statistics,
+        queue.consumer_order,
+        queue.exclusive_consumer,
+        queue.wakeups,
+        queue.starts_at,
+        queue.group_owners,
+        [(queue.counters_of(each), queue.assigned_groups(each)) for each in queue.consumer_order],
+        queue.handles(),
+        queue.take_removed(),
+        queue.take_slow(),
+    )
+
+
+def test_a_queue_at_rest_keeps_nothing_however_much_comes() -> None:
+    queue = Queue(max_page_size=5)
+    queue.add_consumer(prefetch=2)
+    for number in range(30):
+        _, rows, _, _, reasons = offer_runs(
+            [queue], [0, 100], [0], [set()], expirations=np.full(100, number % 2), arrivals=np.full(100, 0), steady=True
+        )
+        assert len(rows) == 100
+        assert number == 0 or set(reasons.tolist()) == {HoldReason.NOT_PAGED_IN}
+    assert queue.statistics["size"] == 7  # two in flight, five in the window
 
 
 def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
