@@ -1,4 +1,4 @@
-"""simulate: a queue and a RocketMQ group under virtual time, against the textbook's event loop in Python: a heap, a deque."""
+"""simulate: a queue and a group under virtual time, against the textbook's event loop in Python (a heap, a deque)."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ class Work:
     def attempts(self) -> int: ...
 
 def polled(records: Iterable[Any]) -> list[Work]: ...
+
 @disjoint_base
 class WorkTable:
     @property
