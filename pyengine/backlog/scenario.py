@@ -80,6 +80,8 @@ def _positive(table: Table, key: str) -> float:
     value = table.number(key, 0.0)
     if value <= 0:
         table.refuse(key, "must be positive", f"write {key} = 0.05")
+    if not 1e-9 <= value <= 1e9:
+        table.refuse(key, "is out of range", "allowed: 1e-9 to 1e9")
     return value
 
 
@@ -164,7 +166,7 @@ def _group_variant(table: Table) -> GroupVariant:
 
 def _clients(table: Table) -> Iterator[SimulatedClient]:
     table.only((*CLIENT, "copies", "slows_at"))
-    whole = {key: table.integer(key, 0, -1) for key in CLIENT_NUMBERS if key in table.values}
+    whole = {key: table.integer(key, 0, -1, 2**31 - 1) for key in CLIENT_NUMBERS if key in table.values}
     times = {key: _seconds(table, key) for key in TIMES if key in table.values}
     client = SimulatedClient(
         table.text("name", required=True),

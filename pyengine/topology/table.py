@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -82,6 +83,8 @@ class Table:
         value = self.values.get(key, default)
         if type(value) not in (int, float):
             self.refuse(key, f"must be a number, is {_toml_type(value)}", f"write {key} = 0.5, without quotes")
+        if not math.isfinite(value):
+            self.refuse(key, f"is {value}", f"write a number: {key} = 0.5")
         return float(value)
 
     def choice(self, key: str, known: tuple[str, ...], default: str) -> str:

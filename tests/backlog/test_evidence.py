@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
 
+from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import read_files, read_text
 from pyengine.errors import InvalidSourceError
 
@@ -36,6 +39,11 @@ GROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HO
 billing  orders  0          100             250             150  -            -     -
 billing  orders  1          -               30              -    -            -     -
 """
+SPARK = {
+    "id": "1", "name": "q", "timestamp": "2026-11-20T10:00:00.000Z", "batchId": 7, "numInputRows": 5,
+    "inputRowsPerSecond": 5.0, "processedRowsPerSecond": 4.0, "durationMs": {"triggerExecution": 900},
+    "sources": [{"latestOffset": {"t": {"0": 100, "1": 50}}, "endOffset": {"t": {"0": 90, "1": 50}}}],
+}  # fmt: skip
 LOG = (
     "2026-11-20 10:00:00.123 WARN  [77] [PullMessageService] [RocketmqClient#pullMessage:1] - the cached message count "
     "exceeds the threshold 1000, so do flow control, minOffset=50, maxOffset=1051, count=1001, size=3 MiB, "
@@ -127,12 +135,7 @@ def test_thread_dumps_of_both_tools() -> None:
 
 
 def test_spark_progress_in_lines_of_a_log() -> None:
-    report = {
-        "id": "1", "name": "q", "timestamp": "2026-11-20T10:00:00.000Z", "batchId": 7, "numInputRows": 5,
-        "inputRowsPerSecond": 5.0, "processedRowsPerSecond": 4.0, "durationMs": {"triggerExecution": 900},
-        "sources": [{"latestOffset": {"t": {"0": 100, "1": 50}}, "endOffset": {"t": {"0": 90, "1": 50}}}],
-    }  # fmt: skip
-    text = f"INFO MicroBatchExecution: Streaming query made progress: {json.dumps(report, indent=2)}\nINFO next {{odd\n"
+    text = f"INFO MicroBatchExecution: Streaming query made progress: {json.dumps(SPARK, indent=2)}\nINFO next {{odd\n"
     evidence = read_text(text, "driver.log")
     (stream,) = evidence.streams
     assert (stream.query, stream.batch, stream.behind, stream.trigger_ms) == ("q", 7, 10, 900)
@@ -163,6 +166,58 @@ def test_rocketmq_s_own_files() -> None:
     assert (group.group, group.consume_enable, group.retry_max_times) == ("g", False, 3)
     with pytest.raises(InvalidSourceError, match=r"cut\.json: no fastjson at line 1"):
         read_text('{"offsetTable":{"Orders@g":{0:12,', "cut.json")
+
+
+KINDS = {
+    "dstat": DSTAT,
+    "progress": PROGRESS,
+    "groups": GROUPS,
+    "kafka": KAFKA,
+    "log": LOG,
+    "jolokia": (DATA / "jolokia-1.json").read_text(),
+    "status": (DATA / "consumer-status.txt").read_text(),
+    "jstack": (DATA / "jstack-1.txt").read_text(),
+    "py-spy": (DATA / "py-spy-1.txt").read_text(),
+    "spark": json.dumps(SPARK),
+    "offsets": '{"offsetTable":{"Orders@g":{0:850,1:10}}}',
+    "local": '{"offsetTable":{{"brokerName":"broker-a","queueId":0,"topic":"Orders"}:850}}',
+    "topics": '{"topicConfigTable":{"Orders":{"perm":6,"readQueueNums":4,"writeQueueNums":4}}}',
+    "groups.json": '{"subscriptionGroupTable":{"g":{"consumeEnable":true,"retryMaxTimes":16,"retryQueueNums":1}}}',
+}
+ODD = ("null", "-1", "1e999", '"x"', "[]", "{}", "NaN", "99999999999999999999", "9000000000000000000", "1.5", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_files_and_odd_values_are_read_or_refused_with_a_word(kind: str) -> None:
+    """Whatever was done to a file: evidence with remarks, or InvalidSourceError; never another exception."""
+    rng = random.Random(6)
+    text = KINDS[kind]
+    values = [match.span() for match in re.finditer(r"(?<=[:=\s])(-?\d+|true|false|\"[^\"\n]*\"|\{\}|\[\])", text)]
+    refused = 0
+    for _ in range(60):
+        start, end = rng.choice(values)
+        odd = text[:start] + rng.choice(ODD) + text[end:]
+        lines = text.splitlines(keepends=True)
+        lines.insert(rng.randrange(len(lines)), lines.pop(rng.randrange(len(lines))))
+        for each in (text[: rng.randrange(len(text))], odd, "".join(lines)):
+            try:
+                diagnose(read_text(each, "broken", 1))
+            except InvalidSourceError:
+                refused += 1
+    assert refused < 180
+
+
+def test_a_folder_is_read_with_what_it_has_that_is_known(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("buy milk")
+    (tmp_path / "picture").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidSourceError, match="holds no file that is known here"):
+        read_files([tmp_path])
+    (tmp_path / "queues.txt").write_text(DSTAT)
+    evidence = read_files([tmp_path])
+    assert [each.name for each in evidence.destinations] == ["orders.eu"]
+    assert [(each.text, str(each.why)) for each in evidence.remarks] == [
+        ("notes.txt", "holds nothing that is known here"), ("picture", "is not text in UTF-8 (byte 0)"),
+    ]  # fmt: skip
 
 
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:

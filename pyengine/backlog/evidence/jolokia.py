@@ -6,6 +6,7 @@ import json
 from typing import Any, Literal
 
 from pyengine.backlog.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
+from pyengine.backlog.evidence.numbers import whole, whole_or_none
 from pyengine.backlog.findings import say
 
 DOMAIN = "org.apache.activemq"
@@ -23,12 +24,16 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     document = json.loads(text)
     found = Evidence()
     for answer in document if isinstance(document, list) else [document]:
-        _answer(answer, file, modified, found)
+        if isinstance(answer, dict):
+            _answer(answer, file, modified, found)
+        else:
+            found.remarks.append(Remark(file, 0, str(answer)[:200], say("not a bean of ActiveMQ with its attributes")))
     return found
 
 
 def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evidence) -> None:
-    request = answer.get("request") or {}
+    request = answer.get("request")
+    request = request if isinstance(request, dict) else {}
     if answer.get("status") != 200:
         why = say(
             "the agent answered {status}: {error}",
@@ -38,14 +43,17 @@ def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evid
         found.remarks.append(Remark(file, 0, str(request.get("mbean", "")), why))
         return
     stamp = answer.get("timestamp")
-    time = int(stamp) * 1000 if isinstance(stamp, int | float) else modified
+    time = stamp * 1000 if type(stamp) is int and 0 <= stamp < 2**53 else modified
     value = answer.get("value")
     asked = str(request.get("mbean", ""))
     beans = value if isinstance(value, dict) and all(":" in name for name in value) and value else {asked: value}
     for name, attributes in beans.items():
         domain, _, keys = name.partition(":")
         if domain == DOMAIN and isinstance(attributes, dict):
-            _bean(_keys(keys), attributes, file, time, found)
+            try:
+                _bean(_keys(keys), attributes, file, time, found)
+            except ValueError as error:
+                found.remarks.append(Remark(file, 0, f"{name}: {error}", say("a number was expected")))
         else:
             found.remarks.append(Remark(file, 0, name, say("not a bean of ActiveMQ with its attributes")))
 
@@ -76,17 +84,17 @@ def _destination(
         broker,
         str(values.get("Name", keys["destinationName"])),
         kind,
-        int(values["QueueSize"]),
-        int(values.get("ConsumerCount", 0)),
-        producer_count=values.get("ProducerCount"),
-        enqueue_count=values.get("EnqueueCount"),
-        dequeue_count=values.get("DequeueCount"),
-        dispatch_count=values.get("DispatchCount"),
-        expired_count=values.get("ExpiredCount"),
-        in_flight_count=values.get("InFlightCount"),
-        blocked_sends=values.get("BlockedSends"),
-        memory_percent=values.get("MemoryPercentUsage"),
-        max_page_size=values.get("MaxPageSize"),
+        whole("QueueSize", values["QueueSize"]),
+        whole("ConsumerCount", values.get("ConsumerCount", 0)),
+        producer_count=whole_or_none("ProducerCount", values.get("ProducerCount")),
+        enqueue_count=whole_or_none("EnqueueCount", values.get("EnqueueCount")),
+        dequeue_count=whole_or_none("DequeueCount", values.get("DequeueCount")),
+        dispatch_count=whole_or_none("DispatchCount", values.get("DispatchCount")),
+        expired_count=whole_or_none("ExpiredCount", values.get("ExpiredCount")),
+        in_flight_count=whole_or_none("InFlightCount", values.get("InFlightCount")),
+        blocked_sends=whole_or_none("BlockedSends", values.get("BlockedSends")),
+        memory_percent=whole_or_none("MemoryPercentUsage", values.get("MemoryPercentUsage")),
+        max_page_size=whole_or_none("MaxPageSize", values.get("MaxPageSize")),
         paused=bool(values.get("Paused", False)),
         dlq=bool(values.get("DLQ", False)),
         message_groups=tuple(sorted((str(k), str(v)) for k, v in groups.items())) if isinstance(groups, dict) else (),
@@ -104,19 +112,19 @@ def _subscription(broker: str, values: dict[str, Any], file: str, time: int | No
         "topic" if values.get("DestinationTopic") else "queue",
         str(values.get("ClientId") or ""),
         consumer,
-        int(values.get("PrefetchSize", 0)),
+        whole("PrefetchSize", values.get("PrefetchSize", 0)),
         selector=str(values.get("Selector") or ""),
         exclusive=bool(values.get("Exclusive", False)),
         active=bool(values.get("Active", True)),
         slow=bool(values.get("SlowConsumer", False)),
         durable=bool(values.get("Durable", False)),
         subscription_name=str(values.get("SubscriptionName") or ""),
-        priority=int(values.get("Priority", 0)),
+        priority=whole("Priority", values.get("Priority", 0)),
         no_local=bool(values.get("NoLocal", False)),
-        awaiting=values.get("MessageCountAwaitingAcknowledge"),
-        pending=values.get("PendingQueueSize"),
-        enqueue_counter=values.get("EnqueueCounter"),
-        dequeue_counter=values.get("DequeueCounter"),
-        dispatched_counter=values.get("DispatchedCounter"),
-        discarded=values.get("DiscardedCount", values.get("Discarded")),
+        awaiting=whole_or_none("MessageCountAwaitingAcknowledge", values.get("MessageCountAwaitingAcknowledge")),
+        pending=whole_or_none("PendingQueueSize", values.get("PendingQueueSize")),
+        enqueue_counter=whole_or_none("EnqueueCounter", values.get("EnqueueCounter")),
+        dequeue_counter=whole_or_none("DequeueCounter", values.get("DequeueCounter")),
+        dispatched_counter=whole_or_none("DispatchedCounter", values.get("DispatchedCounter")),
+        discarded=whole_or_none("DiscardedCount", values.get("DiscardedCount", values.get("Discarded"))),
     )

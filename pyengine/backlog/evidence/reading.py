@@ -17,7 +17,9 @@ from pyengine.backlog.evidence import (
     store_files,
     tables,
 )
-from pyengine.backlog.evidence.model import Evidence
+from pyengine.backlog.evidence.model import Evidence, Remark
+from pyengine.backlog.findings import say
+from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError
 
 
@@ -40,29 +42,52 @@ READERS = (
     Reader("rocketmq_client.log", client_log.recognises, client_log.read),
     Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
 )
+KINDS = "; ".join(reader.what for reader in READERS)
 
 
 def read_files(paths: Iterable[str | Path]) -> Evidence:
     """All evidence in the files; ``-`` is standard input, a folder stands for the files in it.
 
-    Raises InvalidSourceError for a file that cannot be opened, is not text, or that no reader recognises.
+    What no reader recognises in a folder is a remark. Raises InvalidSourceError for a file that was named and is of no
+    known kind, for a folder without any that is, and for what cannot be opened or is not what it looks like.
     """
     found = Evidence()
     for path in paths:
         if str(path) == "-":
             found.add(read_text(sys.stdin.read(), "standard input"))
             continue
-        folder = Path(path)
-        for file in sorted(p for p in folder.rglob("*") if p.is_file()) if folder.is_dir() else [folder]:
-            try:
-                text = file.read_text("utf-8-sig")
-                modified = file.stat().st_mtime_ns // 1_000_000
-            except UnicodeDecodeError as error:
-                raise InvalidSourceError(str(file), f"is not text in UTF-8 (byte {error.start})") from error
-            except OSError as error:
-                raise InvalidSourceError(str(file), f"cannot be read: {error.strerror}") from error
-            found.add(read_text(text, str(file), modified))
+        if Path(path).is_dir():
+            _read_folder(Path(path), found)
+        else:
+            found.add(read_text(*_opened(Path(path))))
     return found
+
+
+def _opened(file: Path) -> tuple[str, str, int]:
+    """(text, name, modification time in ms)."""
+    try:
+        return file.read_text("utf-8-sig"), str(file), file.stat().st_mtime_ns // 1_000_000
+    except UnicodeDecodeError as error:
+        raise InvalidSourceError(str(file), f"is not text in UTF-8 (byte {error.start})") from error
+    except OSError as error:
+        raise InvalidSourceError(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _read_folder(folder: Path, found: Evidence) -> None:
+    known = False
+    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        try:
+            text, name, modified = _opened(file)
+        except InvalidSourceError as error:
+            found.remarks.append(Remark(str(file), 0, file.name, heard(error.problem)))
+            continue
+        if any(reader.recognises(text) for reader in READERS):
+            found.add(read_text(text, name, modified))
+            known = True
+        else:
+            found.remarks.append(Remark(str(file), 0, file.name, say("holds nothing that is known here")))
+    if not known:
+        raise InvalidSourceError(str(folder), "holds no file that is known here", f"read are: {KINDS}")
 
 
 def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
@@ -75,5 +100,4 @@ def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
                 raise
             except ValueError as error:
                 raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
-    kinds = "; ".join(reader.what for reader in READERS)
-    raise InvalidSourceError(file, "holds nothing that is known here", f"read are: {kinds}")
+    raise InvalidSourceError(file, "holds nothing that is known here", f"read are: {KINDS}")

@@ -7,11 +7,16 @@ import time as clock
 
 from pyengine.backlog.evidence import stacks
 from pyengine.backlog.evidence.model import ClientState, ConsumeRates, Evidence, ProcessQueueState, Remark
+from pyengine.backlog.evidence.numbers import whole, whole_or_none
 from pyengine.backlog.findings import say
 
 SECTION = re.compile(r"^#(Consumer|User) ([A-Za-z&]+(?: [A-Za-z]+)?)#$", re.MULTILINE)
 FIELD = re.compile(r"(\w+)=([^,\]]+)")
 SUBSCRIPTION = re.compile(r"^\d{3} Topic: (\S+)\s+ClassFilter: \S+\s+SubExpression: (.*)$")
+NUMBERS = (
+    "pullThresholdForQueue", "pullThresholdSizeForQueue", "consumeConcurrentlyMaxSpan", "consumeThreadMin",
+    "consumeTimeout", "PROP_CONSUMER_START_TIMESTAMP",
+)  # fmt: skip
 KNOWN = ("Properties", "Subscription", "Offset", "MQ Detail", "Pop Detail", "RT&TPS", "Consume Info", "jstack")
 
 
@@ -35,6 +40,12 @@ def _client(text: str, file: str, found: Evidence) -> None:
         if name not in KNOWN:
             found.remarks.append(Remark(file, 0, f"#{name}#", say("a section this version does not know")))
     properties = dict(_properties(sections.get("Properties", "")))
+    for name in NUMBERS:
+        try:
+            whole_or_none(name, properties.get(name))
+        except ValueError as error:
+            found.remarks.append(Remark(file, 0, str(error), say("a number was expected")))
+            del properties[name]
     subscriptions = []
     for line in sections.get("Subscription", "").splitlines():
         if match := SUBSCRIPTION.match(line.strip()):
@@ -89,7 +100,7 @@ def _queues(text: str, file: str, found: Evidence) -> list[ProcessQueueState]:
         broker, queue = rest.split()[:2]
         values = dict(FIELD.findall(rest))
         try:
-            queues.append(_queue(topic, broker, int(queue), values))
+            queues.append(_queue(topic, broker, whole("queueId", queue), values))
         except (KeyError, ValueError) as error:
             found.remarks.append(
                 Remark(file, 0, line.strip(), say("not the fields of a ProcessQueueInfo: {error}", error=str(error)))
@@ -102,14 +113,14 @@ def _queue(topic: str, broker: str, queue: int, values: dict[str, str]) -> Proce
         topic,
         broker,
         queue,
-        int(values["commitOffset"]),
-        int(values["cachedMsgMinOffset"]),
-        int(values["cachedMsgMaxOffset"]),
-        int(values["cachedMsgCount"]),
-        int(values.get("cachedMsgSizeInMiB", 0)),
+        whole("commitOffset", values["commitOffset"]),
+        whole("cachedMsgMinOffset", values["cachedMsgMinOffset"]),
+        whole("cachedMsgMaxOffset", values["cachedMsgMaxOffset"]),
+        whole("cachedMsgCount", values["cachedMsgCount"]),
+        whole("cachedMsgSizeInMiB", values.get("cachedMsgSizeInMiB", 0)),
         values.get("locked") == "true",
         values.get("droped", values.get("dropped")) == "true",
-        int(values.get("tryUnlockTimes", 0)),
+        whole("tryUnlockTimes", values.get("tryUnlockTimes", 0)),
         stamp(values.get("lastLockTimestamp", "0")),
         stamp(values.get("lastPullTimestamp", "0")),
         stamp(values.get("lastConsumeTimestamp", "0")),
@@ -120,7 +131,7 @@ def stamp(text: str) -> int:
     """Milliseconds, or the tool's yyyyMMddHHmmssSSS in this machine's time zone."""
     if re.fullmatch(r"\d{17}", text):
         return int(clock.mktime(clock.strptime(text[:14], "%Y%m%d%H%M%S"))) * 1000 + int(text[14:])
-    return int(text)
+    return whole("a moment", text)
 
 
 def _rates(text: str) -> list[ConsumeRates]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, Remark, StreamProgress
+from pyengine.backlog.evidence.numbers import number_or_none, table, whole, whole_or_none
 from pyengine.backlog.findings import say
 
 MARKS = ('"batchId"', '"numInputRows"')
@@ -35,7 +36,11 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
                 break
         else:
             if all(mark.strip('"') in document for mark in MARKS):
-                found.streams.append(_progress(document, file, modified))
+                try:
+                    found.streams.append(_progress(document, file, modified))
+                except ValueError as error:
+                    line = text.count("\n", 0, position) + 1
+                    found.remarks.append(Remark(file, line, str(error), say("a number was expected")))
         position = text.find("{", end)
     return found
 
@@ -48,22 +53,25 @@ def _progress(document: dict[str, Any], file: str, modified: int | None) -> Stre
         file,
         when,
         str(document.get("name") or document.get("id") or ""),
-        int(document["batchId"]),
-        int(document["numInputRows"]),
-        document.get("inputRowsPerSecond"),
-        document.get("processedRowsPerSecond"),
-        (document.get("durationMs") or {}).get("triggerExecution"),
-        _behind(document.get("sources") or []),
+        whole("batchId", document["batchId"]),
+        whole("numInputRows", document["numInputRows"]),
+        number_or_none("inputRowsPerSecond", document.get("inputRowsPerSecond")),
+        number_or_none("processedRowsPerSecond", document.get("processedRowsPerSecond")),
+        whole_or_none(
+            "triggerExecution", table("durationMs", document.get("durationMs") or {}).get("triggerExecution")
+        ),
+        _behind(document.get("sources")),
     )
 
 
-def _behind(sources: list[dict[str, Any]]) -> int | None:
+def _behind(sources: object) -> int | None:
     """Offsets behind the newest: Spark's own metric if it is there, else latestOffset - endOffset."""
     total, known = 0, False
-    for source in sources:
-        reported = (source.get("metrics") or {}).get("maxOffsetsBehindLatest")
+    for each in sources if isinstance(sources, list) else ():
+        source = table("sources", each)
+        reported = table("metrics", source.get("metrics") or {}).get("maxOffsetsBehindLatest")
         if reported is not None:
-            total, known = total + int(float(reported)), True
+            total, known = total + whole("maxOffsetsBehindLatest", str(reported).removesuffix(".0")), True
             continue
         newest, done = _partitions(source.get("latestOffset")), _partitions(source.get("endOffset"))
         if newest and done:

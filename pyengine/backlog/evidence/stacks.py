@@ -90,7 +90,7 @@ def _py_spy(text: str, file: str, modified: int | None) -> Evidence:
             dumps.append([])
             processes.append(line)
             heading = True  # the command line that follows may have several lines
-        elif match := _PYSPY_THREAD.match(line):
+        elif dumps and (match := _PYSPY_THREAD.match(line)):
             dumps[-1].append(ThreadState(match[2] or "", match[1], ()))
         elif line.startswith("    ") and dumps and dumps[-1]:
             last = dumps[-1][-1]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
+from pyengine.backlog.evidence.numbers import table as object_of
+from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import say
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
@@ -24,12 +26,16 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     found = Evidence()
     table = document.get("offsetTable")
     if "topicConfigTable" in document:
-        _topics(document["topicConfigTable"], file, found)
+        _topics(object_of("topicConfigTable", document["topicConfigTable"]), file, found)
     elif "subscriptionGroupTable" in document:
-        _groups(document["subscriptionGroupTable"], file, found)
-    elif table and all(isinstance(value, dict) and "brokerOffset" in value for value in table.values()):
+        _groups(object_of("subscriptionGroupTable", document["subscriptionGroupTable"]), file, found)
+    elif (
+        isinstance(table, dict)
+        and table
+        and all(isinstance(value, dict) and "brokerOffset" in value for value in table.values())
+    ):
         _consume_stats(table, file, modified, found)
-    elif table and all(isinstance(key, tuple) for key in table):
+    elif isinstance(table, dict) and table and all(isinstance(key, tuple) for key in table):
         for queue, offset in read_local_offsets(text, file).items():
             found.offsets.append(
                 _state(file, modified, _group_of(file), queue.topic, queue.broker_name, queue.queue_id, None, offset)
@@ -57,7 +63,7 @@ def _group_of(file: str) -> str:
 def _consume_stats(table: dict[Any, dict[str, Any]], file: str, time: int | None, found: Evidence) -> None:
     for key, wrapper in table.items():
         queue = dict(key) if isinstance(key, tuple) else {}
-        consumer, pulled = int(wrapper["consumerOffset"]), wrapper.get("pullOffset")
+        consumer, pulled = whole("consumerOffset", wrapper.get("consumerOffset")), wrapper.get("pullOffset")
         found.offsets.append(
             OffsetState(
                 file,
@@ -66,19 +72,23 @@ def _consume_stats(table: dict[Any, dict[str, Any]], file: str, time: int | None
                 "",
                 str(queue.get("topic", key)),
                 str(queue.get("brokerName", "")),
-                int(queue.get("queueId", 0)),
-                int(wrapper["brokerOffset"]),
+                whole("queueId", queue.get("queueId", 0)),
+                whole("brokerOffset", wrapper["brokerOffset"]),
                 consumer,
-                inflight=None if pulled is None else int(pulled) - consumer,
-                last_time=int(wrapper.get("lastTimestamp", 0)),
+                inflight=None if pulled is None else whole("pullOffset", pulled) - consumer,
+                last_time=whole("lastTimestamp", wrapper.get("lastTimestamp", 0)),
             )
         )
 
 
-def _topics(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> None:
+def _topics(table: dict[str, Any], file: str, found: Evidence) -> None:
     for name, topic in table.items():
         try:
-            numbers = (int(topic["readQueueNums"]), int(topic["writeQueueNums"]), int(topic.get("perm", 6)))
+            numbers = (
+                whole("readQueueNums", topic["readQueueNums"]),
+                whole("writeQueueNums", topic["writeQueueNums"]),
+                whole("perm", topic.get("perm", 6)),
+            )
         except (KeyError, TypeError, ValueError) as error:
             found.remarks.append(
                 Remark(file, 0, f"topic {name}", say("not a topic's settings: {error}", error=repr(error)))
@@ -87,17 +97,17 @@ def _topics(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> Non
         found.topics.append(TopicSettings(file, str(name), *numbers))
 
 
-def _groups(table: dict[str, dict[str, Any]], file: str, found: Evidence) -> None:
+def _groups(table: dict[str, Any], file: str, found: Evidence) -> None:
     for name, group in table.items():
         if not isinstance(group, dict):
             found.remarks.append(Remark(file, 0, f"group {name}", say("not a group's settings")))
             continue
+        try:
+            retries = whole("retryMaxTimes", group.get("retryMaxTimes", 16))
+            queues = whole("retryQueueNums", group.get("retryQueueNums", 1))
+        except ValueError as error:
+            found.remarks.append(Remark(file, 0, f"group {name}: {error}", say("a number was expected")))
+            continue
         found.group_settings.append(
-            GroupSettings(
-                file,
-                str(name),
-                bool(group.get("consumeEnable", True)),
-                int(group.get("retryMaxTimes", 16)),
-                int(group.get("retryQueueNums", 1)),
-            )
+            GroupSettings(file, str(name), bool(group.get("consumeEnable", True)), retries, queues)
         )

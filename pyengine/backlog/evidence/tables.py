@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark
+from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import say
 
 ABSENT = ("-", "N/A", "null", "")
@@ -31,7 +32,7 @@ class Row:
     def integer(self, name: str) -> int | None:
         """A cell as a number; None where it is absent. Raises ValueError for other text."""
         text = self.cells.get(name, "")
-        return None if text in ABSENT else int(text.replace(",", ""))
+        return None if text in ABSENT else whole(name, text.replace(",", ""))
 
 
 def recognises(text: str) -> bool:
@@ -59,6 +60,8 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
                 _add(row, header, group, file, modified, found)
             except ValueError:
                 found.remarks.append(Remark(file, number, line.strip(), say("a number was expected")))
+            except KeyError:
+                found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
     return found
 
 

@@ -69,6 +69,9 @@ def _flat(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
+MOST = 1_000_000  # queues of a topic, clients of a group
+
+
 class Consumer:
     """Parameters as given, with the real defaults for the rest. Raises InvalidSourceError for what is no number."""
 
@@ -76,6 +79,9 @@ class Consumer:
         self.given = dict(given)
         self.queues = queues or self.number("read_queue_nums", 0)
         self.members = members or self.number("clients", 0)
+        for name, value in (("read_queue_nums", self.queues), ("clients", self.members)):
+            if not 0 <= value <= MOST:
+                raise InvalidSourceError(name, f"is out of range: {value}", f"0 to {MOST}")
         self.where = say("consumer group {group}", group=given.get("consumer_group", "DEFAULT_CONSUMER"))
         self.orderly = _true(given.get("orderly")) or "orderly" in str(given.get("message_listener", "")).lower()
         self.broadcasting = str(given.get("message_model", "CLUSTERING")).upper().endswith("BROADCASTING")
@@ -84,7 +90,7 @@ class Consumer:
         value = self.given.get(name, DEFAULTS[name] if default is None else default)
         try:
             return int(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidSourceError(name, f"is no whole number: {value!r}", "write digits only") from error
 
     def trap(self, code: str, severity: Severity, seen: tuple[Said, ...], advice: Said, source: str) -> Finding:
