@@ -8,11 +8,13 @@
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
 #   make stream-kills   kill the process of a Spark stream 30 times
+#   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
+#   make connect  everything that works on Spark Connect, asked of a local Connect server
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills
+.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -51,6 +53,17 @@ differential-rocketmq: build
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)
+
+cluster: build
+	rm -rf out/cluster
+	$(BIN)/python -m pip wheel -q . --no-build-isolation --no-deps -w out/cluster
+	$(BIN)/python -m venv --without-pip out/cluster/environment
+	$(BIN)/python -m pip --python out/cluster/environment/bin/python install -q out/cluster/*.whl "pyarrow>=18" "pandas>=2.2,<3"
+	$(BIN)/python wheels/cluster.py out/cluster/environment
+
+connect: build
+	$(BIN)/python -m pip install -q "pyspark[connect]>=4.1"
+	$(BIN)/python -m tests.spark.connect
 
 wheels: $(VENV)/wheels.stamp
 	$(BIN)/python wheels/build.py

@@ -178,16 +178,24 @@ def measured(frame: Any) -> Iterator[Row]:
     )
 
 
-def contest(question: str, sides: dict[str, Callable[[], None]], goals: dict[str, float]) -> Iterator[Row]:
-    """Interleaved rounds after one warm-up of each side."""
+def contest(
+    question: str,
+    sides: dict[str, Callable[[], object]],
+    goals: dict[str, float],
+    *,
+    rows: int = ROWS,
+    rounds: int = ROUNDS,
+    at_most: float | None = None,
+) -> Iterator[Row]:
+    """Interleaved rounds after one warm-up of each side. at_most: seconds a row."""
     spent: dict[str, list[float]] = {name: [] for name in sides}
     for call in sides.values():
         call()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, call in sides.items():
             before = cpu()
             call()
-            spent[name].append((cpu() - before) / ROWS)
+            spent[name].append((cpu() - before) / rows)
     for name in list(sides)[1:]:
         yield Row(
             question=question,
@@ -198,4 +206,5 @@ def contest(question: str, sides: dict[str, Callable[[], None]], goals: dict[str
             rival_best=min(spent[name]),
             rival_median=statistics.median(spent[name]),
             goal=goals.get(name),
+            at_most=at_most,
         )

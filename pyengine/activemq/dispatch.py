@@ -41,14 +41,16 @@ _ROWS_A_CALL = 2_000
 _BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp")
 
 
-def columns_read(topology: Topology, available: Sequence[str]) -> list[str]:
+def columns_read(topology: Topology, available: Sequence[str], told: Sequence[str] | None = None) -> list[str]:
     """The columns of a table of messages that dispatching reads, in the table's order.
 
-    A column named TRUTH + selector stands for what the selector reads: its truth by row, found beforehand.
+    A column named TRUTH + selector stands for what the selector reads: its truth by row, found beforehand. told: the
+    columns of the answer, None all.
 
     Raises MissingColumnError when a selector reads a property that the messages do not have.
     """
     wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS, *topology.policy_properties}
+    asked: set[str] = set()
     for consumer in topology.consumers:
         if TRUTH + consumer.selector in available:
             wanted.add(TRUTH + consumer.selector)
@@ -58,7 +60,15 @@ def columns_read(topology: Topology, available: Sequence[str]) -> list[str]:
                     raise MissingColumnError(
                         name, _properties(available), f"the source, read by consumer {consumer.name!r},"
                     )
-                wanted.add(name)
+                asked.add(name)
+    if told is not None and not topology.has_topics:
+        timed = "JMSExpiration" in available or any(
+            policy.consumers_before_dispatch_starts or policy.time_before_dispatch_starts
+            for policy in (*topology.policies, topology.default_policy)
+        )
+        needless = {"message_id": "JMSMessageID", "bytes": BYTES, **({} if timed else {"timestamp": "JMSTimestamp"})}
+        wanted -= {name for column, name in needless.items() if column not in told}
+    wanted |= asked
     return [name for name in available if name in wanted]
 
 

@@ -175,9 +175,11 @@ def _opened(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, read_dictionary=[name for name in _ENCODED if name in names], pre_buffer=False)
 
 
-def _batches(path: Path, groups: list[int], topology: Topology) -> Iterator[pa.Table]:
+def _batches(
+    path: Path, groups: list[int], topology: Topology, told: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
     with _opened(path) as file:
-        names = [*columns_read(topology, file.schema_arrow.names), QUEUE]
+        names = [*columns_read(topology, file.schema_arrow.names, told), QUEUE]
         for batch in file.iter_batches(BATCH, row_groups=groups, columns=names, use_threads=False):
             yield pa.Table.from_batches([batch])
 
@@ -255,11 +257,32 @@ def write_assignments(
     replace_file(folder / "deliveries" / name, write)
 
 
-def shard_batches(path: Path, topology: Topology) -> Iterator[pa.RecordBatch]:
-    """What dispatch reads of a shard file, in order."""
+def shard_batches(path: Path, topology: Topology, told: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """What dispatch reads of a shard file, in order. told: columns of the answer, None all."""
     groups = list(range(pq.read_metadata(path).num_row_groups))
-    for table in _batches(path, groups, topology):
+    for table in _batches(path, groups, topology, told):
         yield from table.combine_chunks().to_batches()
+
+
+def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+    """Assignments as one Parquet file, with its rows as they come; return how many."""
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    waiting: list[pa.RecordBatch] = []
+    total = 0
+
+    def write(partial: Path) -> None:
+        nonlocal total
+        with pq.ParquetWriter(partial, schema, use_dictionary=texts) as writer:
+            for batch in batches:
+                waiting.append(batch)
+                total += batch.num_rows
+                if sum(each.num_rows for each in waiting) >= GROUP:
+                    writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=2 * GROUP)
+                    waiting.clear()
+            writer.write_table(pa.Table.from_batches(waiting, schema))
+
+    replace_file(path, write)
+    return total
 
 
 def replace_file(path: Path, write: Any) -> None:

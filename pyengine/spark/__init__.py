@@ -7,7 +7,7 @@ configured, and everything here runs on Spark Classic and on Spark Connect.
 from pyengine.spark.functions import matches, where
 from pyengine.spark.native import NotNativeError
 from pyengine.spark.pipeline import Progress, RunResult, run
-from pyengine.spark.shards import dispatch_shards, write_shards
+from pyengine.spark.shards import assign_shards, dispatch_shards, write_shards
 from pyengine.spark.streaming import dispatch_stream, held
 from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
@@ -16,6 +16,7 @@ __all__ = [
     "NotNativeError",
     "Progress",
     "RunResult",
+    "assign_shards",
     "dispatch",
     "dispatch_shards",
     "dispatch_stream",

@@ -30,7 +30,8 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
     """Start a session for one job: no web page, no progress bar of Spark's own, times in UTC.
 
     master: as Spark's ``--master``. settings: Spark options that win over ours. The caller stops the session. Starts
-    Java as ``find_java`` finds it and makes the workers run this interpreter unless PYSPARK_PYTHON says another.
+    Java as ``find_java`` finds it and makes the workers run this interpreter unless PYSPARK_PYTHON, or the setting
+    spark.pyspark.python, says another.
     Raises MissingExtraError, MissingJavaError.
     """
     require_spark()
@@ -50,17 +51,17 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
         builder = SparkSession.builder.master(master).appName("pyengine")
         for key, value in {**ours, **(settings or {})}.items():
             builder = builder.config(key, value)
-        with _environment():
+        with _environment((settings or {}).get("spark.pyspark.python", sys.executable)):
             return builder.getOrCreate()
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
+def _environment(python: str) -> Iterator[None]:
     """JAVA_HOME and PYSPARK_PYTHON while the JVM starts, and as they were afterwards."""
     java = find_java()
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYSPARK_PYTHON")}
     os.environ["JAVA_HOME"] = str(java.home)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", python)
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,14 +71,66 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     return sum(counts)
 
 
-def dispatch_shards(session: SparkSession, topology: Topology, folder: str | os.PathLike[str]) -> DataFrame:
+def dispatch_shards(
+    session: SparkSession,
+    topology: Topology,
+    folder: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+) -> DataFrame:
     """Who gets each message of the shard files that ``write_shards`` wrote, as ``dispatch`` answers. Lazy.
 
     topology: may have other consumers and policies than the one that wrote the shards; selectors that are new are
-    evaluated by the task that dispatches. Raises InvalidSourceError for a folder without shards or in another order.
+    evaluated by the task that dispatches. columns: of the answer, None all of them; what nobody asked for is neither
+    read nor handed to Spark, which costs more than the dispatch. Raises InvalidSourceError for a folder without shards
+    or in another order, ValueError for a column that the answer does not have.
     """
     require_spark()
     from pyspark.sql.pandas.types import from_arrow_schema
+
+    paths, schema = _shards_of(topology, folder, columns)
+    work = ShardAssignment(topology.to_text(), tuple(map(str, paths)), tuple(schema.names))
+    numbers = session.range(0, len(paths), 1, max(1, len(paths)))
+    return numbers.mapInArrow(work, from_arrow_schema(schema))
+
+
+def assign_shards(
+    session: SparkSession,
+    topology: Topology,
+    folder: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+) -> int:
+    """``dispatch_shards``, written as Parquet by the workers: no row crosses to Spark. Returns the number of rows.
+
+    out: a new folder that every worker sees; it gets a file for each shard, queue by queue. columns, errors: as there,
+    and OutputExistsError.
+    """
+    require_spark()
+    into = Path(out).absolute()
+    if into.exists() and any(into.iterdir()):
+        raise OutputExistsError(str(into))
+    paths, schema = _shards_of(topology, folder, columns)
+    into.mkdir(parents=True, exist_ok=True)
+    text, names = topology.to_text(), tuple(schema.names)
+
+    def assign(number: int) -> str:
+        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.backlog import shards as files
+
+        here = Topology.from_text(text)
+        answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names)
+        return str(files.write_answer(into / f"part-{number:05}.parquet", schema, answer))
+
+    return sum(int(each) for each in scheduled(session, len(paths), assign))
+
+
+def _shards_of(
+    topology: Topology, folder: str | os.PathLike[str], columns: Sequence[str] | None
+) -> tuple[list[Path], Any]:
+    """Paths of the shard files, and the schema of the answer."""
+    import pyarrow as pa
 
     from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.shards import read_marker
@@ -89,18 +141,20 @@ def dispatch_shards(session: SparkSession, topology: Topology, folder: str | os.
         raise InvalidSourceError(
             str(where), f"is sorted by {marker['order']}, not by {topology.source.order}", "write the shards again"
         )
-    paths = [str(where / name) for name in marker["files"]]
-    work = ShardAssignment(topology.to_text(), tuple(paths))
-    numbers = session.range(0, len(paths), 1, max(1, len(paths)))
-    return numbers.mapInArrow(work, from_arrow_schema(ASSIGNMENT_SCHEMA))
+    for name in columns or ():
+        if name not in ASSIGNMENT_SCHEMA.names:
+            raise ValueError(f"columns: the answer has no {name!r}; it has {', '.join(ASSIGNMENT_SCHEMA.names)}")
+    schema = pa.schema([field for field in ASSIGNMENT_SCHEMA if columns is None or field.name in columns])
+    return [where / name for name in marker["files"]], schema
 
 
 class ShardAssignment:
     """What a worker runs: it reads its shard files itself. The topology travels as text."""
 
-    def __init__(self, text: str, paths: tuple[str, ...]) -> None:
+    def __init__(self, text: str, paths: tuple[str, ...], columns: tuple[str, ...]) -> None:
         self.text = text
         self.paths = paths
+        self.columns = columns
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyengine.activemq.dispatch import dispatch_batches
@@ -110,7 +164,8 @@ class ShardAssignment:
             topology = Topology.from_text(self.text)
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from dispatch_batches(topology, shard_batches(Path(self.paths[number]), topology))
+                    rows = shard_batches(Path(self.paths[number]), topology, self.columns)
+                    yield from dispatch_batches(topology, rows, self.columns)
 
 
 def scheduled(session: SparkSession, tasks: int, work: Callable[[int], str]) -> list[str]:

@@ -18,7 +18,7 @@ from pyengine.backlog import shards as files
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
 from pyengine.errors import InvalidSourceError, OutputExistsError
-from pyengine.spark import dispatch_shards, write_shards
+from pyengine.spark import assign_shards, dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
 ROWS = 2_400
@@ -129,6 +129,15 @@ def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_pa
     other = replace(topology, consumers=(Consumer("new", ">", selector="n > 7"),))
     again = dispatch_shards(spark, other, tmp_path / "shards").toArrow().cast(ASSIGNMENT_SCHEMA)
     assert again.sort_by("row").equals(answer(other))
+    columns = ("row", "consumer", "reason")
+    few = dispatch_shards(spark, topology, tmp_path / "shards", columns=columns).toArrow()
+    assert assign_shards(spark, topology, tmp_path / "shards", tmp_path / "few", columns=columns) == few.num_rows
+    for lean in (few, pq.read_table(tmp_path / "few")):
+        assert lean.sort_by("row").cast(expected.select(columns).schema).equals(expected.select(columns))
+    with pytest.raises(ValueError, match="no 'who'"):
+        dispatch_shards(spark, topology, tmp_path / "shards", columns=["who"])
+    with pytest.raises(OutputExistsError):
+        assign_shards(spark, topology, tmp_path / "shards", tmp_path / "few")
     with pytest.raises(OutputExistsError):
         write_shards(spark, topology, tmp_path / "shards")
     with pytest.raises(InvalidSourceError, match="sorted by timestamp"):

@@ -1,0 +1,131 @@
+"""Everything that works on Spark Connect, asked of a local Connect server and compared with a single process.
+
+    python -m tests.spark.connect
+
+Needs ``pip install 'pyspark[connect]'``. The server is started by pyspark for this one process, with workers of this
+interpreter, and stopped with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyengine import spark as ps
+from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog.messages import to_messages
+from pyengine.errors import InvalidSelectorError
+from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
+from pyengine.spark.java import find_java
+from pyengine.topology import Consumer, Source, Topology
+
+ROWS = 3_000
+
+
+def orders() -> pa.Table:
+    """Messages with groups, nulls and a name beyond the basic plane."""
+    return pa.table(
+        {
+            "number": pa.array(range(ROWS), pa.int64()),
+            "queue": [f"q.{n % 40}" if n % 7 else "q.\U0001f600" for n in range(ROWS)],
+            "n": pa.array([n % 11 if n % 13 else None for n in range(ROWS)], pa.int32()),
+            "who": [f"g{n % 7}" if n % 3 else None for n in range(ROWS)],
+            "tag": ["paid" if n % 5 else "open" for n in range(ROWS)],
+        }
+    )
+
+
+def topology(path: str) -> Topology:
+    return Topology(
+        source=Source(destination="{queue}", path=path, group="who"),
+        consumers=(Consumer("small", "q.>", selector="n < 4"), Consumer("odd", "q.>", selector="n % 2 = 1")),
+    )
+
+
+def same(found: pa.Table, expected: pa.Table, *keys: str) -> None:
+    order = [(key, "ascending") for key in keys]
+    wanted = expected.drop_columns(["bytes"]) if "bytes" in expected.column_names else expected
+    assert found.select(wanted.column_names).cast(wanted.schema).sort_by(order).equals(wanted.sort_by(order))
+
+
+def check(session: Any, folder: Path) -> None:
+    table = orders()
+    frame = session.createDataFrame(table)
+    assert "connect" in type(session).__module__
+    plain = [n for n in table.column("n").to_pylist() if n is not None and n > 2]
+    for using in ("arrow", "pandas", "native", "auto"):
+        assert frame.transform(ps.where, "n > 2", using=using).count() == len(plain)
+        assert frame.where(ps.matches("n > 2", using=using, schema=frame)).count() == len(plain)
+    wanted = frame.transform(ps.match, {"small": "n < 4", "paid": "tag = 'paid'"}, explode=True)
+    small = sum(n is not None and n < 4 for n in table.column("n").to_pylist())
+    assert wanted.where("subscriptions = 'small'").count() == small
+    with pytest.raises(InvalidSelectorError, match="position 3"):
+        frame.where(ps.matches("n >< 2"))
+    print("matches, where (arrow, pandas, native), match")
+
+    here = topology("unused.parquet")
+    messages, _ = to_messages(table.drop_columns(["number"]), range(ROWS), here.source)
+    expected = dispatch_table(here, messages)
+    for partitions in (None, 3):
+        same(frame.transform(ps.dispatch, here, row="number", partitions=partitions).toArrow(), expected, "row")
+    groups = ConsumerGroups(
+        [("orders", "broker-a", number) for number in range(4)],
+        [
+            ConsumerGroup("billing", ["c1", "c2", "c3"], {"orders": "paid"}),
+            ConsumerGroup("all", ["a1"], {"orders": "*"}),
+        ],
+        MessageColumns(topic="topic", queue_id="queue_id", tags="tag"),
+    )
+    log = table.append_column("topic", pa.array(["orders"] * ROWS)).append_column(
+        "queue_id", pa.array([n % 5 for n in range(ROWS)], pa.int32())
+    )
+    found = session.createDataFrame(log).transform(ps.dispatch, groups, row="number").toArrow()
+    same(found, dispatch_messages(groups, log, range(ROWS)), "row", "group")
+    print("dispatch of queues and of consumer groups")
+
+    (folder / "orders").mkdir()
+    for part in range(3):
+        rows = table.drop_columns(["number"]).slice(part * ROWS // 3, ROWS // 3)
+        pq.write_table(rows, folder / "orders" / f"{part}.parquet")
+    there = topology(str(folder / "orders"))
+    assert ps.write_shards(session, there, folder / "shards", shards=3) == ROWS
+    same(ps.dispatch_shards(session, there, folder / "shards").toArrow(), expected, "row")
+    summary = ps.run(there, folder / "out", spark=session).summary
+    delivered = ROWS - expected.column("reason").drop_null().length()
+    assert (summary["messages"], summary["delivered"]) == (ROWS, delivered)
+    print("write_shards, dispatch_shards, run")
+
+    with pytest.raises(Exception, match="SelectorEvaluationError"):
+        frame.where(ps.matches("who * 2 = 4", using="arrow")).count()
+    print("an error in a worker names itself")
+
+
+def main() -> None:
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    builder = SparkSession.builder.remote("local[2]")
+    builder = builder.config("spark.sql.shuffle.partitions", "2")
+    with tempfile.TemporaryDirectory() as scratch:
+        session = builder.getOrCreate()
+        try:
+            check(session, Path(scratch))
+        finally:
+            session.stop()
+    print(json.dumps({"spark": pyspark.__version__, "session": type(session).__module__, "rows": ROWS}))
+
+
+if __name__ == "__main__":
+    main()
