@@ -62,6 +62,11 @@ class Said(str):
         return chinese().get(self.template, self.template).format(**fields)
 
 
+def word(text: str, language: Language) -> str:
+    """A word of tables and pages in a language; as it is where the catalogue does not have it."""
+    return chinese().get(text, text) if language == "zh" else text
+
+
 def say(template: str, /, **fields: object) -> Said:
     """A sentence made of a template and its fields: numbers, names, other sentences."""
     return Said(template, fields)

@@ -51,7 +51,7 @@ class Lang(StrEnum):
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Page = Annotated[Path | None, typer.Option("--report", help="Also write an offline HTML page.")]
-PageLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the page.")]
+TableLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the table and of the page; JSON is English.")]
 FindingLanguage = Annotated[
     Lang, typer.Option("--lang", help="Language of the findings and of the page; JSON is English.")
 ]
@@ -96,7 +96,7 @@ def run(
     partitions: Annotated[int | None, typer.Option(min=1, help="Spark partitions [default: one a queue].")] = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table; errors only.")] = False,
-    lang: PageLanguage = Lang.en,
+    lang: TableLanguage = Lang.en,
 ) -> None:
     """Send every row through its queue, and say who got what and why the rest waits."""
     with plain_errors():
@@ -105,7 +105,7 @@ def run(
         if as_json:
             print(json.dumps(summary, ensure_ascii=False, indent=2))
         elif not quiet:
-            running.show(summary, Console())
+            running.show(summary, Console(), lang.value)
     raise typer.Exit(1 if summary["rejected"] else 0)
 
 
@@ -188,6 +188,8 @@ def watch(
     every: Annotated[float, typer.Option(min=0.05, help="Seconds between two dumps.")] = 1.0,
     tool: Annotated[Tool | None, typer.Option(help="[default: by the process]")] = None,
     as_json: Json = False,
+    report: Page = None,
+    lang: FindingLanguage = Lang.en,
 ) -> None:
     """Find out which consumer threads of a running process stand still, and at which line of your code.
 
@@ -195,10 +197,12 @@ def watch(
     """
     with plain_errors():
         evidence, found = watching.ask(pid, samples, every, tool.value if tool else "")
+        if report is not None:
+            pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
         if as_json:
             print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
         else:
-            diagnosing.show(evidence, found, Console())
+            diagnosing.show(evidence, found, Console(), lang.value)
     raise typer.Exit(1 if found else 0)
 
 
@@ -233,7 +237,7 @@ def simulate(
     scenario: Annotated[str, typer.Argument(help="A TOML file; see docs/simulate.md; - is stdin.")],
     as_json: Json = False,
     report: Page = None,
-    lang: PageLanguage = Lang.en,
+    lang: TableLanguage = Lang.en,
 ) -> None:
     """Play variants of consumers and policy under virtual time, with the broker's own rules, and compare them.
 
@@ -246,7 +250,7 @@ def simulate(
         if as_json:
             print(json.dumps(simulating.as_dict(asked, played), ensure_ascii=False, indent=2))
         else:
-            simulating.show(asked, played, Console())
+            simulating.show(asked, played, Console(), lang.value)
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
 
 

@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import set_cell_size
 from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import pages, report
-from pyengine.backlog.findings import Language
+from pyengine.backlog.findings import Language, say, translated, word
+from pyengine.backlog.heard import heard
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.errors import InvalidSourceError
@@ -103,32 +105,43 @@ def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
         yield tell
 
 
-def show(summary: Summary, console: Console) -> None:
+def show(summary: Summary, console: Console, language: Language = "en") -> None:
     """A table of queues and consumers, what waits and why, and where the files are."""
     title = summary["title"] or summary["topology"]
     console.print(Text(title, style="bold"))
-    console.print(
-        f"{summary['rows']:,} rows: {summary['delivered']:,} delivered, {summary['held']:,} waiting, "
-        f"{summary['rejected']:,} rejected, in {summary['times']['total']:.1f} s",
-        highlight=False,
+    line = say(
+        "{rows:,} rows: {delivered:,} delivered, {held:,} waiting, {rejected:,} rejected, in {seconds:.1f} s",
+        rows=summary["rows"],
+        delivered=summary["delivered"],
+        held=summary["held"],
+        rejected=summary["rejected"],
+        seconds=summary["times"]["total"],
     )
-    console.print(_deliveries(summary))
+    console.print(line.in_language(language), highlight=False)
+    console.print(_deliveries(summary, language))
     waiting = [(name, queue) for name, queue in summary["destinations"].items() if queue["held_by_reason"]]
     for name, queue in waiting:
-        console.print(_held(name, queue))
+        console.print(_held(name, queue, language))
     for reject in summary["rejects"]:
         rows = ", ".join(map(str, reject["examples"][:3]))
-        console.print(Text(f"rejected {reject['count']:,}: {reject['column']} {reject['reason']} (rows {rows})"))
+        line = say(
+            "rejected {count:,}: {column} {reason} (rows {rows})",
+            count=reject["count"],
+            column=reject["column"],
+            reason=heard(reject["reason"]),
+            rows=rows,
+        )
+        console.print(Text(line.in_language(language)))
     for label in ("report", "deliveries", "held", "rejects"):
         if path := summary["paths"].get(label):
-            console.print(Text(f"{label:<11}{path}"), soft_wrap=True)
+            console.print(Text(set_cell_size(word(label, language), 11) + str(path)), soft_wrap=True)
 
 
-def _deliveries(summary: Summary) -> Table:
+def _deliveries(summary: Summary, language: Language) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("queue / consumer", overflow="fold")
+    table.add_column(word("queue / consumer", language), overflow="fold")
     for name in ("messages", "delivered", "waiting", "share", "groups"):
-        table.add_column(name, justify="right")
+        table.add_column(word(name, language), justify="right")
     for name, queue in summary["destinations"].items():
         table.add_row(
             Text(name, style="bold"),
@@ -139,7 +152,7 @@ def _deliveries(summary: Summary) -> Table:
             "",
         )
         for each in queue["consumers"]:
-            words = " ".join(filter(None, ("exclusive" if each["exclusive"] else "", each["selector"])))
+            words = " ".join(filter(None, (word("exclusive", language) if each["exclusive"] else "", each["selector"])))
             table.add_row(
                 Text(f"  {each['name']}") + Text(f"  {words}" if words else "", style="dim"),
                 "",
@@ -151,11 +164,14 @@ def _deliveries(summary: Summary) -> Table:
     return table
 
 
-def _held(name: str, queue: DestinationSummary) -> Group:
+def _held(name: str, queue: DestinationSummary, language: Language) -> Group:
     reasons = Table(box=None, show_header=False, pad_edge=False)
     reasons.add_column(justify="right", style="red", no_wrap=True)
     reasons.add_column()
     for held in causes_first(queue):
-        reasons.add_row(f"{held['count']:,}", Text(held["explanation"] or held["reason"]))
-    title = f"\nwhy {queue['held']:,} of {queue['messages']:,} wait on {name}"
-    return Group(Text(title, style="bold"), reasons)
+        reason = translated(held["explanation"], language) or held["reason"]
+        reasons.add_row(f"{held['count']:,}", Text(str(reason)))
+    title = say(
+        "why {held:,} of {messages:,} wait on {queue}", held=queue["held"], messages=queue["messages"], queue=name
+    )
+    return Group(Text("\n" + title.in_language(language), style="bold"), reasons)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import scenario
+from pyengine.backlog.findings import Language, Said, say, word
 from pyengine.backlog.group_simulation import GroupSimulation
 from pyengine.backlog.scenario import Scenario
 from pyengine.backlog.simulate import Simulation
@@ -60,14 +61,14 @@ def series(found: Simulation) -> dict[str, list[float]]:
     }
 
 
-def show(asked: Scenario, played: dict[str, Simulation], console: Console) -> None:
+def show(asked: Scenario, played: dict[str, Simulation], console: Console, language: Language = "en") -> None:
     """One row a variant (delay: mean; backlog, load: the most at any time); below it why messages are still held."""
     if asked.title:
         console.print(Text(asked.title, "bold"))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("variant", min_width=20, overflow="fold")
+    table.add_column(word("variant", language), min_width=20, overflow="fold")
     for heading in ("finished", "waiting", "delay", "p99", "backlog", "load"):
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(word(heading, language), justify="right", no_wrap=True)
     for name, found in played.items():
         row = found.summary()
         table.add_row(
@@ -82,24 +83,30 @@ def show(asked: Scenario, played: dict[str, Simulation], console: Console) -> No
     for name, found in played.items():
         if found.held:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())
-            console.print(Text(f"{name}: held at the end: {reasons}", "red"))
+            held = say("{variant}: held at the end: {reasons}", variant=name, reasons=reasons)
+            console.print(Text(held.in_language(language), "red"))
         if isinstance(found, GroupSimulation):
             for line in _group_lines(found):
-                console.print(Text(f"{name}: {line}", "yellow"))
+                console.print(Text(f"{name}: {line.in_language(language)}", "yellow"))
         idle = [each for each, (work, _) in found.work.items() if not work]
         if idle:
-            console.print(Text(f"{name}: never worked: {', '.join(idle[:8])}", "yellow"))
+            line = say("{variant}: never worked: {names}", variant=name, names=", ".join(idle[:8]))
+            console.print(Text(line.in_language(language), "yellow"))
 
 
-def _group_lines(found: GroupSimulation) -> Iterator[str]:
+def _group_lines(found: GroupSimulation) -> Iterator[Said]:
     """Pulls that were held back and by which limit; what was delivered again or given up."""
     for client, holds in found.flow_control.items():
-        said = ", ".join(f"{times:,} by {limit}" for limit, times in holds.items() if times)
-        if said:
-            yield f"flow control of {client}: pulls held back {said}"
+        if any(holds.values()):
+            yield say(
+                "flow control of {client}: pulls held back {count:,} times by count, {size:,} by size, "
+                "{span:,} by span",
+                client=client,
+                **holds,
+            )
     again = int(np.maximum(found.deliveries - 1, 0).sum())
     if again or found.dead_letters:
-        yield f"{again:,} deliveries again, {len(found.dead_letters):,} dead letters"
+        yield say("{again:,} deliveries again, {dead:,} dead letters", again=again, dead=len(found.dead_letters))
 
 
 def _seconds(value: float | None) -> str:

@@ -53,7 +53,7 @@ def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
     asked = {
         word
         for template in (BACKLOG / "pages").glob("*.html")
-        for word in re.findall(r't\("([^"]+)"\)', template.read_text("utf-8"))
+        for word in re.findall(r'\b(?:t|said)\("([^"]+)"', template.read_text("utf-8"))
     }
     rules = [*(BACKLOG / "rules").glob("*.py"), *(BACKLOG / "traps").glob("*.py")]
     codes = {

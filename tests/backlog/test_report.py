@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from pyengine.backlog import report
 from pyengine.backlog.explanation import explain
+from pyengine.cli import run as running
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 from tests.backlog import summaries
@@ -148,3 +151,20 @@ def test_every_hold_reason_of_the_core_has_words() -> None:
             words = explain(name, topology, "flights.LGA", "delta")
             assert words != name.replace("_", " ").capitalize() + ".", name
             assert words.endswith("."), name
+            assert re.search("[\u4e00-\u9fff]", words.in_language("zh")), name
+
+
+def test_a_chinese_page_and_table_have_no_english_sentence() -> None:
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    summary["rejects"] = [{"column": "n", "reason": "is not a byte", "count": 3, "examples": [1, 2]}]
+    shown = io.StringIO()
+    running.show(summary, Console(file=shown, width=200), "zh")
+    page = re.sub(r"<style.*?</style>|<[^>]*>", " ", report.render(summary, "zh"), flags=re.DOTALL)
+    given = [summary["title"], summary["description"], *(each["description"] for each in summary["destinations"].values())]
+    for text in (page, shown.getvalue()):
+        text = html.unescape(text)
+        for each in given:
+            text = text.replace(each, "")
+        assert not re.findall(r"[A-Za-z]+ [a-z]+ [a-z]+", text)
+        assert "不是 byte" in text
+        assert "是独占消费者" in text

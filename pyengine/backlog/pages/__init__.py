@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.findings import Language, Said, chinese
+from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def check_installed() -> None:
 
 
 def environment(language: Language = "en") -> jinja2.Environment:
-    """Templates with ``t("English words")``, which gives words and sentences in the page's language; all is escaped."""
+    """Templates with ``t("English words")`` and ``said("a sentence of {number}", number=1)`` in the page's language;
+    all is escaped."""
     check_installed()
     import jinja2
 
@@ -39,7 +41,10 @@ def environment(language: Language = "en") -> jinja2.Environment:
     def t(text: str) -> str:
         return text.in_language(language) if isinstance(text, Said) else words.get(text, text)
 
-    made.globals.update(t=t, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
+    def said(template: str, /, **fields: object) -> str:
+        return Said(template, fields).in_language(language)
+
+    made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
 
 
