@@ -160,7 +160,8 @@ def test_a_chinese_page_and_table_have_no_english_sentence() -> None:
     shown = io.StringIO()
     running.show(summary, Console(file=shown, width=200), "zh")
     page = re.sub(r"<style.*?</style>|<[^>]*>", " ", report.render(summary, "zh"), flags=re.DOTALL)
-    given = [summary["title"], summary["description"], *(each["description"] for each in summary["destinations"].values())]
+    given = [summary["title"], summary["description"]]
+    given += [each["description"] for each in summary["destinations"].values()]
     for text in (page, shown.getvalue()):
         text = html.unescape(text)
         for each in given:
