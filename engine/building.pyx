@@ -2,20 +2,23 @@
 """See building.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memset
+from libc.string cimport memchr, memcmp, memset
 
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
-from pyengine._engine.program cimport ABSENT, NUMBER, REJECT, TEXT, TEXTS, Leaf, leaf_truth
+from pyengine._engine.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
 from pyengine._engine.requirements cimport (
     MAY_BE_FALSE,
     MAY_BE_TRUE,
     MAY_BE_UNKNOWN,
     MAY_RAISE,
+    MOST_BRANCHES,
     OPEN,
     REFUSED,
+    find_branches,
     find_requirements,
+    rejects,
     verdict_of,
 )
 from pyengine._engine.segment cimport (
@@ -28,7 +31,9 @@ from pyengine._engine.segment cimport (
     Segment,
     Subscription,
     Table,
+    first_text_stretch,
     rank,
+    text_key,
 )
 from pyengine._engine.value cimport (
     DOUBLE,
@@ -69,6 +74,7 @@ cdef extern from *:
 cdef struct Need:                # a requirement that is indexed
     int32_t entry
     int32_t table
+    int32_t stop                 # of the branch
     const Leaf* leaf
     int32_t point                # first of its ``points`` in the builder's list, -1 none
     int32_t point_count
@@ -79,6 +85,9 @@ cdef class Builder:
     """One building of a segment."""
     cdef Segment segment
     cdef int32_t* requirements
+    cdef list owners             # the Subscription of each entry
+    cdef int32_t* firsts         # the leaf at which the branch of each entry begins
+    cdef int32_t* stops
     cdef Need* needs
     cdef int64_t need_count
     cdef int64_t need_room
@@ -88,9 +97,12 @@ cdef class Builder:
     cdef dict table_of           # slot -> table
     cdef Value strange
     cdef object strange_text
+    cdef dict texts_of           # table -> points that are its texts
 
     def __dealloc__(self):
         free(self.requirements)
+        free(self.firsts)
+        free(self.stops)
         free(self.needs)
         free(self.seats)
 
@@ -100,23 +112,58 @@ cdef class Builder:
         cdef int leaves = 1
         self.segment = segment
         self.table_of = {}
-        segment.size = <int> len(subscriptions)
+        segment.members = <int> len(subscriptions)
         segment.errors_count = errors_count
+        for it in subscriptions:
+            leaves = max(leaves, it.program.leaf_count)
+        self.requirements = <int32_t*> zeros(leaves * sizeof(int32_t))
+        self.part(subscriptions)
+        segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 63) // 64
         segment.whole = <uint64_t*> zeros(segment.lines * 64)
         for it in subscriptions:
-            leaves = max(leaves, it.program.leaf_count)
             segment.needs_gil |= it.program.needs_gil
             segment.widest = max(segment.widest, <int> len(it.program.names))
-        self.requirements = <int32_t*> zeros(leaves * sizeof(int32_t))
-        self.collect(subscriptions)
-        self.choose_order(subscriptions)
+        self.collect()
+        self.choose_order()
         self.cut_number_lines()
         self.fill()
         return segment
 
-    cdef int collect(self, list subscriptions) except -1:
+    cdef int part(self, list subscriptions) except -1:
+        """The entries: an OR is one for each branch if every branch can be indexed."""
+        cdef Subscription it
+        cdef int32_t[MOST_BRANCHES + 1] bounds
+        cdef int count, branch, entry = 0
+        self.owners = []
+        self.firsts = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
+        self.stops = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
+        for it in subscriptions:
+            count = find_branches(it.program, bounds)
+            for branch in range(count):
+                if count > 1 and not self.indexed(it, bounds[branch], bounds[branch + 1]):
+                    bounds[1] = bounds[count]
+                    count = 1
+                    break
+            for branch in range(count):
+                self.owners.append(it)
+                self.firsts[entry] = bounds[branch]
+                self.stops[entry] = bounds[branch + 1]
+                entry += 1
+        return 0
+
+    cdef bint indexed(self, Subscription it, int first, int stop) noexcept:
+        """Whether an index can look at one of the requirements of a branch."""
+        cdef bint whole
+        cdef int index
+        for index in range(
+                find_requirements(it.program, first, stop, self.segment.errors_count, self.requirements, &whole)):
+            if it.program.leaves[self.requirements[index]].kind in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT):
+                return True
+        return False
+
+    cdef int collect(self) except -1:
         """The needs of every entry, and the points they name."""
         cdef Segment segment = self.segment
         cdef Subscription it
@@ -125,12 +172,16 @@ cdef class Builder:
         cdef int count, index
         cdef bint whole
         cdef set asked = set()
-        for it in subscriptions:
-            count = find_requirements(it.program, segment.errors_count, self.requirements, &whole)
+        for it in self.owners:
+            count = find_requirements(
+                it.program, self.firsts[entry], self.stops[entry], segment.errors_count, self.requirements, &whole)
+            if self.stops[entry] - self.firsts[entry] < it.program.leaf_count:
+                # Where another branch raises, this one alone does not say that all of it matches.
+                whole = whole and it.program.nodes[it.program.root].can_raise <= 1
             asked.clear()
             for index in range(count):
                 leaf = &it.program.leaves[self.requirements[index]]
-                if leaf.kind not in (NUMBER, TEXT, TEXTS, ABSENT) or it.slots[leaf.access.slot] in asked:
+                if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT) or it.slots[leaf.access.slot] in asked:
                     whole = False       # one row of bits a slot: a second requirement on it is left to the program
                     continue
                 if self.add_need(entry, leaf, it.slots[leaf.access.slot]):
@@ -171,6 +222,7 @@ cdef class Builder:
             self.needs = larger
         need = &self.needs[self.need_count]
         need.entry = entry
+        need.stop = self.stops[entry]
         need.table = self.table(slot)
         need.leaf = leaf
         need.point = -1
@@ -190,8 +242,8 @@ cdef class Builder:
                 self.add_point(need, &number)
         need.equality = (
             (leaf.kind == TEXT or leaf.kind == NUMBER) and need.point_count == 1
-            and leaf.next[<int> TRUE] != REJECT and leaf.next[<int> FALSE] == REJECT
-            and leaf.next[<int> UNKNOWN] == REJECT
+            and not rejects(leaf, need.stop, TRUE) and rejects(leaf, need.stop, FALSE)
+            and rejects(leaf, need.stop, UNKNOWN)
         )
         self.need_count += 1
         return True
@@ -253,7 +305,7 @@ cdef class Builder:
     cdef Point* point(self, const Need* need, int which) noexcept nogil:
         return &self.segment.points[self.seats[need.point + which]]
 
-    cdef int choose_order(self, list subscriptions) except -1:
+    cdef int choose_order(self) except -1:
         """Entries by access point; within one by the stretches of the slots most asked about."""
         cdef Segment segment = self.segment
         cdef int64_t index, size = segment.size
@@ -290,7 +342,7 @@ cdef class Builder:
         places = numpy.empty(size, numpy.int64)
         places[order] = numpy.arange(size)
         cdef int64_t[::1] place_of = places
-        segment.entries = [subscriptions[number] for number in order.tolist()]
+        segment.entries = [self.owners[number] for number in order.tolist()]
         segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
@@ -298,8 +350,7 @@ cdef class Builder:
         segment.loose = segment.size
         place = 0
         for it in segment.entries:
-            it.segment = segment
-            it.place = place
+            it.settle(segment, place)
             segment.subscriptions[place] = <PyObject*> it
             segment.keys[place] = <PyObject*> it.key
             segment.numbers[place] = it.number
@@ -351,6 +402,8 @@ cdef class Builder:
         cdef int64_t index
         cdef int number, texts
         cdef list ends = [[] for _ in range(segment.table_count)]
+        cdef list text_ends = [[] for _ in range(segment.table_count)]
+        cdef int64_t low, high
         for number in range(segment.table_count):
             segment.tables[number].buckets = 0
         for index in range(self.need_count):
@@ -361,6 +414,10 @@ cdef class Builder:
                     ends[need.table].append(need.leaf.real_low)
                 if need.leaf.real_high < INT64_MAX:
                     ends[need.table].append(need.leaf.real_high + 1)
+            elif need.leaf.kind == PREFIX:
+                beginning(need.leaf, &low, &high)
+                text_ends[need.table].append(low)
+                text_ends[need.table].append(high + 1)
         for number in range(segment.table_count):
             table = &segment.tables[number]
             table.distinct = table.texts
@@ -370,18 +427,11 @@ cdef class Builder:
             table.texts = texts if table.texts else 0
             if not table.buckets:
                 continue
-            found = numpy.unique(numpy.array(ends[number], numpy.int64))
-            if len(found) > BOUNDS:
-                # By frequency, so that every stretch cuts through about as many intervals.
-                every = numpy.sort(numpy.array(ends[number], numpy.int64))
-                found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
-            table.bound_count = <int> len(found)
-            while 1 << table.steps <= table.bound_count:
-                table.steps += 1
-            table.bounds = <int64_t*> zeros((<size_t> 1 << table.steps) * sizeof(int64_t))
-            for index in range(1 << table.steps):
-                table.bounds[index] = found[index] if index < table.bound_count else INT64_MAX
-            table.buckets = FIRST_TEXT + table.texts + table.bound_count + 1
+            table.bounds = cuts(ends[number], &table.bound_count, &table.steps)
+            table.buckets = first_text_stretch(table)
+            if text_ends[number]:
+                table.text_bounds = cuts(text_ends[number], &table.text_bound_count, &table.text_steps)
+                table.buckets += table.text_bound_count + 1
             table.passed = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
             table.open = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
             table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
@@ -394,13 +444,17 @@ cdef class Builder:
         cdef Need* need
         cdef int64_t index, cells = <int64_t> segment.lines * 8
         cdef int number, bucket, line, other, longest = 0
+        cdef Point* point
+        self.texts_of = {}
         cdef uint64_t* asked = <uint64_t*> zeros(segment.table_count * cells * 8)
         cdef uint64_t* row
         cdef uint64_t any_bit
         cdef int64_t passing
         for index in range(segment.point_room):
-            if segment.points[index].kind == WORD:
-                longest = max(longest, <int> segment.points[index].length)
+            point = &segment.points[index]
+            if point.kind == WORD:
+                longest = max(longest, <int> point.length)
+                self.texts_of.setdefault(point.table, []).append(index)
         self.strange_text = b"x" * (longest + 1)
         self.strange.type = STRING
         self.strange.encoding = LATIN1
@@ -448,7 +502,7 @@ cdef class Builder:
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
         """The same verdict in ``count`` buckets; they are REFUSED until marked."""
         cdef Table* table = &self.segment.tables[need.table]
-        cdef int verdict = verdict_of(need.leaf, possible, self.segment.errors_count)
+        cdef int verdict = verdict_of(need.leaf, need.stop, possible, self.segment.errors_count)
         cdef int64_t cells = <int64_t> self.segment.lines * 8, at
         cdef uint64_t bit = <uint64_t> 1 << (need.entry & 63)
         if verdict == REFUSED and count > 1:
@@ -477,7 +531,7 @@ cdef class Builder:
         value.type = NULL_VALUE
         self.mark(need, NULL_BUCKET, 1, self.truth(leaf, &value))
         self.mark(need, ODD_BUCKET, 1, MAY_BE_FALSE | MAY_BE_TRUE | MAY_BE_UNKNOWN | MAY_RAISE)
-        strange = self.truth(leaf, &self.strange)
+        strange = MAY_BE_FALSE | MAY_BE_TRUE if leaf.kind == PREFIX else self.truth(leaf, &self.strange)
         value.type = INT
         value.payload.integer = 0
         numbers = self.truth(leaf, &value)
@@ -486,6 +540,10 @@ cdef class Builder:
         numbers |= self.truth(leaf, &value)
         self.mark(need, STRANGE_BUCKET, 1, strange)
         self.mark(need, FIRST_TEXT, table.texts, strange)
+        if leaf.kind == PREFIX:
+            self.judge_beginning(need)
+        elif table.text_bound_count:
+            self.mark(need, first_text_stretch(table), table.text_bound_count + 1, strange)
         if leaf.kind == TEXT or leaf.kind == TEXTS:
             own = MAY_BE_TRUE if leaf.kind == TEXT else self.truth(leaf, &leaf.texts[0])
             for index in range(need.point_count):
@@ -497,15 +555,67 @@ cdef class Builder:
             return 0
         bucket = 0
         last = table.bound_count
-        if verdict_of(leaf, MAY_BE_FALSE, self.segment.errors_count) == REFUSED:
+        if verdict_of(leaf, need.stop, MAY_BE_FALSE, self.segment.errors_count) == REFUSED:
             # Refused is what they are until marked, so only the stretches that the interval touches count.
-            bucket = rank(table, min(leaf.real_low, key_of(leaf.low)))
-            last = rank(table, max(leaf.real_high, key_of(leaf.high)))
+            bucket = rank(
+                table.bounds, table.steps, table.bound_count, min(leaf.real_low, key_of(leaf.low)))
+            last = rank(table.bounds, table.steps, table.bound_count, max(leaf.real_high, key_of(leaf.high)))
         for bucket in range(bucket, last + 1):
             low = table.bounds[bucket - 1] if bucket else INT64_MIN
             high = table.bounds[bucket] - 1 if bucket < table.bound_count else INT64_MAX
             self.mark(need, first + bucket, 1, interval_truths(leaf, low, high))
         return 0
+
+    cdef int judge_beginning(self, const Need* need) except -1:
+        """Of a text that begins in some way: one by one if each has a bucket, else by the order of texts."""
+        cdef const Leaf* leaf = need.leaf
+        cdef Table* table = &self.segment.tables[need.table]
+        cdef const Point* point
+        cdef uint32_t length = leaf.constant.length
+        cdef int64_t low, high, least, most, index
+        cdef int bucket
+        cdef bint exact = beginning(leaf, &least, &most)
+        if table.distinct <= table.texts:
+            for index in self.texts_of.get(need.table, ()):
+                point = &self.segment.points[index]
+                self.mark(
+                    need, FIRST_TEXT + point.code, 1,
+                    MAY_BE_TRUE if point.length >= length
+                    and not memcmp(point.bytes, leaf.constant.payload.text, length) else MAY_BE_FALSE)
+        for bucket in range(table.text_bound_count + 1):
+            low = table.text_bounds[bucket - 1] if bucket else INT64_MIN
+            high = table.text_bounds[bucket] - 1 if bucket < table.text_bound_count else INT64_MAX
+            self.mark(
+                need, first_text_stretch(table) + bucket, 1,
+                covered(least, most, low, high) | (0 if exact or most < low or least > high else MAY_BE_FALSE))
+        return 0
+
+
+cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogil:
+    """The keys of texts that begin as a PREFIX says; whether no other text has one of them."""
+    cdef const uint8_t* bytes = <const uint8_t*> leaf.constant.payload.text
+    cdef uint32_t length = min(leaf.constant.length, 8)
+    low[0] = text_key(bytes, length, 0)
+    high[0] = text_key(bytes, length, 0xFF)
+    return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
+
+
+cdef int64_t* cuts(list ends, int* count, int* steps) except NULL:
+    """Bounds of stretches at ends of intervals, filled up with INT64_MAX to a power of two."""
+    cdef int64_t* bounds
+    cdef int index
+    found = numpy.unique(numpy.array(ends, numpy.int64))
+    if len(found) > BOUNDS:
+        # By frequency, so that every stretch cuts through about as many intervals.
+        every = numpy.sort(numpy.array(ends, numpy.int64))
+        found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
+    count[0] = <int> len(found)
+    while 1 << steps[0] <= count[0]:
+        steps[0] += 1
+    bounds = <int64_t*> zeros((<size_t> 1 << steps[0]) * sizeof(int64_t))
+    for index in range(1 << steps[0]):
+        bounds[index] = found[index] if index < count[0] else INT64_MAX
+    return bounds
 
 
 cdef int64_t key_of(int64_t integer) noexcept nogil:

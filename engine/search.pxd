@@ -10,14 +10,14 @@ from libc.stdint cimport int64_t, uint64_t
 from pyengine._engine.arrow cimport Columns
 from pyengine._engine.event cimport Event
 from pyengine._engine.program cimport Program
-from pyengine._engine.segment cimport Found, Segment
+from pyengine._engine.segment cimport Found, Segment, Subscription
 
 
 cdef class Living:               # which entries of a segment are alive
     cdef uint64_t* bits
-    cdef int64_t count
+    cdef int64_t count               # Subscriptions
     cdef Segment segment
-    cdef Living without(self, int place)
+    cdef Living without(self, Subscription gone)
 
 
 cdef class Snapshot:

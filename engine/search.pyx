@@ -1,7 +1,7 @@
 """See search.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -21,7 +21,7 @@ cdef class Living:
         self.bits = <uint64_t*> calloc(segment.lines * 8 + 1, sizeof(uint64_t))
         if self.bits == NULL:
             raise MemoryError()
-        self.count = segment.size
+        self.count = segment.members
         memset(self.bits, 0xFF, (segment.size >> 6) * sizeof(uint64_t))
         if segment.size & 63:
             self.bits[segment.size >> 6] = (<uint64_t> 1 << (segment.size & 63)) - 1
@@ -29,10 +29,12 @@ cdef class Living:
     def __dealloc__(self):
         free(self.bits)
 
-    cdef Living without(self, int place):
+    cdef Living without(self, Subscription gone):
+        cdef int32_t place
         cdef Living fewer = Living.__new__(Living, self.segment)
         memcpy(fewer.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
-        fewer.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+        for place in gone.places[:gone.place_count]:
+            fewer.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
         fewer.count = self.count - 1
         return fewer
 
@@ -93,6 +95,17 @@ cdef void sort_found(Found* found, Found* spare) noexcept nogil:
         shift += 8
 
 
+cdef void drop_repeated(Found* found) noexcept nogil:
+    """What was found by several of its branches counts once."""
+    cdef int64_t index, size = 0
+    for index in range(found.size):
+        if index == 0 or found.numbers[index] != found.numbers[index - 1]:
+            found.numbers[size] = found.numbers[index]
+            found.keys[size] = found.keys[index]
+            size += 1
+    found.size = size
+
+
 cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
@@ -118,6 +131,7 @@ cdef class Search:
         for index in range(snapshot.tail_count):
             ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
         sort_found(&self.found, &self.spare)
+        drop_repeated(&self.found)
 
     cdef object refusal(self, Snapshot snapshot, object row):
         cdef int64_t index
@@ -130,9 +144,9 @@ cdef class Search:
         raised = []
         for index in range(self.found.room - self.found.raised_size, self.found.room):
             it = <Subscription> self.found.keys[index]
-            raised.append((self.found.numbers[index], it))
-        raised.sort()
-        for _, it in raised:
+            raised.append(it)
+        raised.sort(key=lambda it: (<Subscription> it).number)
+        for it in raised:
             if self.event.ask(it.program, it.slots) == RAISED:
                 error = raised_error(it.program, &self.event.scratch, row)
                 if snapshot.errors_count or not isinstance(error, SelectorEvaluationError):
@@ -199,4 +213,11 @@ cdef class Rows:
 
 cdef list alive_of(Living one):
     cdef int place
-    return [one.segment.entries[place] for place in range(one.segment.size) if one.bits[place >> 6] >> (place & 63) & 1]
+    cdef list alive = []
+    cdef Subscription it
+    for place in range(one.segment.size):
+        if one.bits[place >> 6] >> (place & 63) & 1:
+            it = one.segment.entries[place]
+            if it.places[0] == place:
+                alive.append(it)
+    return alive

@@ -1,8 +1,10 @@
 """segment: an immutable index over many subscriptions, 512 to a cache line of bits.
 
+A subscription is an *entry*, or, if it is an OR, one for each of its branches: it may be found more than once.
 Entries with an equality that every match must satisfy (their *access point*: the rarest there is) lie together, those
 without one behind them at ``loose``. For each slot that entries ask about, values fall into *buckets*: null, what only
-the programs understand, an unknown text, texts, and stretches of the number line. A bucket has for each entry a bit
+the programs understand, an unknown text (or stretches of the order of unknown texts, where entries ask for how a text
+begins), texts, and stretches of the number line. A bucket has for each entry a bit
 ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit ``open``: whether it is met
 depends on where in the bucket the value lies. An entry that passed everywhere, is open nowhere, and has requirements
 only (``whole``) matches; of one that is open the program is asked.
@@ -35,7 +37,9 @@ cdef class Subscription:
     cdef int64_t number          # place in the order of addition; never used again
     cdef int* slots              # of the program -> of the event
     cdef Segment segment         # None: in the tail
-    cdef int32_t place           # entry of the segment
+    cdef int32_t* places         # its entries of the segment, one a branch
+    cdef int place_count
+    cdef int settle(self, Segment segment, int32_t place) except -1     # one more entry; of a new segment the first
 
 
 cdef struct Found:               # what matched, in no order
@@ -52,10 +56,13 @@ cdef struct Table:               # one slot
     int texts                    # buckets of texts: a power of two, or 0
     int distinct                 # texts that entries name
     int bound_count              # the number line is cut below each bound
-    int buckets                  # 3 + texts + bound_count + 1; 0: only an access slot
+    int text_bound_count         # the order of unknown texts is cut below each; 0: they are one bucket, STRANGE_BUCKET
+    int buckets                  # 3 + texts + stretches of the two lines; 0: only an access slot
     bint numbers_are_points
     int64_t* bounds              # padded with INT64_MAX to ``steps`` halvings: 2 ** steps - 1
     int steps
+    int64_t* text_bounds         # of text_key; the same
+    int text_steps
     uint64_t* passed             # [bucket][line][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
@@ -75,7 +82,8 @@ cdef struct Point:
 
 
 cdef class Segment:
-    cdef readonly int size
+    cdef readonly int size       # entries
+    cdef int members             # Subscriptions
     cdef int lines
     cdef int words               # of 64 lines
     cdef bint errors_count
@@ -104,10 +112,23 @@ cdef class Segment:
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil
 
-cdef inline int rank(const Table* table, int64_t key) noexcept nogil:
+cdef inline int rank(const int64_t* bounds, int steps, int count, int64_t key) noexcept nogil:
     """The stretch of a key: how many bounds are not above it. No key is INT64_MAX but an interval's end."""
-    cdef int low = 0, half = (1 << table.steps) >> 1
+    cdef int low = 0, half = (1 << steps) >> 1
     while half:
-        low += half if table.bounds[low + half - 1] <= key else 0
+        low += half if bounds[low + half - 1] <= key else 0
         half >>= 1
-    return low if low < table.bound_count else table.bound_count
+    return low if low < count else count
+
+
+cdef inline int64_t text_key(const uint8_t* bytes, uint32_t length, uint8_t filling) noexcept nogil:
+    """Orders texts by their first eight bytes of UTF-8; shorter ones are filled up."""
+    cdef uint64_t key = 0
+    cdef uint32_t at
+    for at in range(8):
+        key = key << 8 | (bytes[at] if at < length else filling)
+    return <int64_t> (key ^ (<uint64_t> 1 << 63))
+
+
+cdef inline int first_text_stretch(const Table* table) noexcept nogil:
+    return FIRST_TEXT + table.texts + table.bound_count + 1

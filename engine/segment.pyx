@@ -54,6 +54,20 @@ cdef class Subscription:
 
     def __dealloc__(self):
         free(self.slots)
+        free(self.places)
+
+    cdef int settle(self, Segment segment, int32_t place) except -1:
+        cdef int32_t* larger
+        if self.segment is not segment:
+            self.segment = segment
+            self.place_count = 0
+        larger = <int32_t*> realloc(self.places, (self.place_count + 1) * sizeof(int32_t))
+        if larger == NULL:
+            raise MemoryError()
+        larger[self.place_count] = place
+        self.places = larger
+        self.place_count += 1
+        return 0
 
 
 cdef bint grow(Found* found) noexcept nogil:
@@ -107,6 +121,7 @@ cdef class Segment:
         cdef int number
         for number in range(self.table_count):
             free(self.tables[number].bounds)
+            free(self.tables[number].text_bounds)
             free(self.tables[number].passed)
             free(self.tables[number].open)
             free(self.tables[number].lively)
@@ -144,7 +159,8 @@ cdef class Segment:
             reading = &event.at[table.slot]
             seats[number] = -1
             if reading.kind == NUMERAL:
-                buckets[number] = FIRST_TEXT + table.texts + (rank(table, reading.key) if table.steps else 0)
+                buckets[number] = FIRST_TEXT + table.texts + (
+                    rank(table.bounds, table.steps, table.bound_count, reading.key) if table.steps else 0)
                 if table.numbers_are_points:
                     point = self.seek(
                         number, NUMERAL, number_hash(reading.key), <const uint8_t*> &reading.key, 8)
@@ -157,6 +173,10 @@ cdef class Segment:
                     if point.kind != NOTHING:
                         buckets[number] = FIRST_TEXT + (point.code & (table.texts - 1))
                         seats[number] = <int> (point - self.points)
+                if table.text_bound_count and buckets[number] == STRANGE_BUCKET:
+                    buckets[number] = first_text_stretch(table) + rank(
+                        table.text_bounds, table.text_steps, table.text_bound_count,
+                        text_key(reading.bytes, reading.length, 0))
             elif reading.kind == NOTHING:
                 buckets[number] = NULL_BUCKET
             else:
@@ -252,7 +272,9 @@ cdef class Segment:
         assert len(points) == self.point_count
         for index in range(self.size):
             it = self.entries[index]
-            assert it.segment is self and it.place == index and it.number == self.numbers[index]
+            assert it.segment is self and it.number == self.numbers[index]
+            assert [place for place in it.places[:it.place_count] if place == index] == [index]
+        assert len({id(it) for it in self.entries}) == self.members
         for number in range(self.table_count):
             table = &self.tables[number]
             assert (table.buckets > 0) == (number < self.with_buckets)

@@ -105,7 +105,6 @@ cdef class Subscriptions:
         it.key = key
         it.program = it.selector.program
         it.number = number
-        it.place = -1
         it.slots = <int*> malloc((len(it.program.names) + 1) * sizeof(int))
         if it.slots == NULL:
             raise MemoryError()
@@ -174,11 +173,11 @@ cdef class Subscriptions:
         for index in range(len(self.living)):
             one = self.living[index]
             if one.segment is gone.segment:
-                one = one.without(gone.place)
+                one = one.without(gone)
                 self.living[index] = one
                 if one.count == 0:
                     del self.living[index]
-                elif 2 * one.count < one.segment.size:
+                elif 2 * one.count < one.segment.members:
                     self.living[index] = Living(segment_of(alive_of(one), self.on_error == "raise"))
                 return 0
         raise AssertionError("a subscription is in no segment")

@@ -24,6 +24,7 @@ Dialect = Literal["activemq", "rocketmq"]
 seeds = st.integers(0, 2**48)
 dialects = st.sampled_from(["activemq", "activemq", "rocketmq"])
 PROPERTY_NAMES = ("a", "b", "c", "d")
+BEGINNINGS = ("a", "ab", "A", "3", "4000", "40000000", "400000000", "-Infinit", "-Infinity", "\u00e9", "a%", "\0", "")
 
 
 def text_of(seed: int, dialect: str, depth: int) -> str:
@@ -49,11 +50,16 @@ def text_of(seed: int, dialect: str, depth: int) -> str:
                             f"{name} BETWEEN -3 AND {number}",
                             f"{name} {draw.choice(['', 'NOT '])}IN ('a', {draw.choice(QUOTED)}, '\U0001f600')",
                             f"{name} IS {draw.choice(['', 'NOT '])}NULL",
+                            f"{name} {draw.choice(['', '', 'NOT '])}LIKE '{draw.choice(BEGINNINGS)}%'"
+                            if dialect == "activemq"
+                            else f"{name} STARTSWITH '{draw.choice(BEGINNINGS)}'",
                             f"JMSPriority > {draw.randrange(9)}",
                         ]
                     )
                 )
-            text = draw.choice([" AND ", " AND ", " AND ", " OR "]).join(parts)
+            text = parts[0]
+            for part in parts[1:]:
+                text += draw.choice([" AND ", " AND ", " OR "]) + part
         try:
             Selector(text, dialect)  # type: ignore[arg-type]
         except pyengine.InvalidSelectorError:
@@ -86,7 +92,7 @@ def asked(subscriptions: Subscriptions[str], message: Any) -> list[str] | tuple[
         return error.text, error.problem
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seeds,
     st.sampled_from([1, 20, 70, 300, 700]),
@@ -114,7 +120,7 @@ def test_many_selectors_answer_as_the_loop(
         assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == rows
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batches(PROPERTY_NAMES), seeds, st.sampled_from([3, 40, 200]), dialects, st.sampled_from(["raise", "reject"]))
 def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, dialect: Dialect, on_error: Any) -> None:
     texts = texts_of(seed, count, dialect, 3)
@@ -239,6 +245,49 @@ def test_more_texts_than_buckets() -> None:
         expected = [key for key, text in texts.items() if Selector(text).matches(message)]
         assert subscriptions.match(message) == expected
         assert number in expected
+
+
+def test_branches_and_beginnings() -> None:
+    """What an OR or a LIKE of a beginning asks for, against texts that some selector names and texts that none does."""
+    draw = Random(11)
+    letters = "ab\u00e9\U0001f600"
+    words = ["".join(draw.choices(letters, k=draw.randrange(12))) for _ in range(900)]
+    texts = {}
+    for number in range(1500):
+        parts = [
+            f"{draw.choice('st')} LIKE '{draw.choice(words)[: draw.randrange(11)]}%' AND n > {draw.randrange(40)}",
+            f"{draw.choice('st')} NOT LIKE '{draw.choice(words)}%' AND n = {draw.randrange(40)}",
+            f"t = '{draw.choice(words)}' AND n BETWEEN {draw.randrange(20)} AND {draw.randrange(40)}",
+            f"s IN ('{draw.choice(words)}', 'none')",
+            f"n - 1 = {draw.randrange(40)}",
+        ]
+        texts[number] = " OR ".join(draw.sample(parts, draw.choice((1, 2, 2, 3))))
+    texts[1500] = " OR ".join(f"s = '{word}'" for word in words[:8])
+    texts[1501] = " OR ".join(f"s = '{word}'" for word in words[:9])
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    for few in (words[:50], words):
+        wanted = {key: text for key, text in texts.items() if few is words or "=" not in text}
+        subscriptions = Subscriptions(wanted, on_error="reject")
+        subscriptions._check()
+        for _ in range(60):
+            message = {"s": draw.choice(words), "t": draw.choice(few), "n": draw.choice((1, 7, 25.0, None, "x"))}
+            message["s"] += draw.choice(("", "", "a", "\ud83d"))
+            expected = loop({key: selectors[key] for key in wanted}, message, "reject")
+            assert subscriptions.match(message) == expected
+        for key in list(wanted)[::3]:
+            subscriptions.remove(key)
+        subscriptions._check()
+        assert subscriptions.match(message) == [key for key in expected if key in subscriptions]
+
+
+def test_a_branch_that_raises_hides_one_that_matches() -> None:
+    texts: dict[Any, str] = {"or": "s - 1 = 2 AND s = 'x' OR t = 'y'", "and": "s = 'x' AND t = 'y' OR s - 1 = 2"}
+    texts |= {number: f"t = 'y{number}'" for number in range(100)}
+    raising, plain = {"s": "x", "t": "y"}, {"s": 3, "t": "y"}
+    assert Subscriptions(texts, on_error="reject").match(raising) == ["and"]
+    assert Subscriptions(texts, on_error="reject").match(plain) == ["or", "and"]
+    with pytest.raises(pyengine.SelectorEvaluationError, match="s - 1 = 2 AND"):
+        Subscriptions(texts).match(raising)
 
 
 def test_a_list_among_the_values_is_asked_of_the_programs() -> None:
