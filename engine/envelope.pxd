@@ -43,7 +43,7 @@ cdef class Envelope:
     cdef int put_header(self, int code, object name, object value) except -1    # as the broker's property setters do
     cdef int set_redelivered(self, bint redelivered) except -1
     cdef int copy_headers(self, Envelope envelope) except -1       # the body too
-    cdef int64_t size_in_bytes(self) except -1
+    cdef int64_t size_in_bytes(self, int64_t smallest) except -1   # smallest: minimumMessageSize
 
 
 # The value of a header by its code; JMSXUserID without its property. False: it is null. Borrows from the envelope.

@@ -504,7 +504,7 @@ cdef class Envelope:
         """Bytes the broker accounts for. Computed unless set: 1024, and two per character of a str body or the length
         of a bytes body (Message.getSize before a network hop; property bytes count only once marshalled). None or
         0 computes it again."""
-        return self.size_in_bytes()
+        return self.size_in_bytes(SMALLEST_SIZE)
 
     @size.setter
     def size(self, value):
@@ -513,7 +513,7 @@ cdef class Envelope:
             self._size = 0
             raise InvalidMessageError("size", value, "negative", hint="give bytes, or None to compute it")
 
-    cdef int64_t size_in_bytes(self) except -1:
+    cdef int64_t size_in_bytes(self, int64_t smallest) except -1:
         cdef int64_t length = 0
         if self._size:
             return self._size
@@ -523,4 +523,4 @@ cdef class Envelope:
                 length += 2 * sum([character > "\uffff" for character in self._body])
         elif self._body is not None:
             length = len(self._body)
-        return SMALLEST_SIZE + length
+        return smallest + length

@@ -28,6 +28,7 @@ cdef class Delivery:
 
 cdef class Queue(Rounds):
     cdef list take_out(self, int64_t now)
+    cdef tuple place_of(self, int32_t message)
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        object connection, object target, int32_t redeliveries) except -1
     cdef int32_t connection_number(self, object connection) except -1

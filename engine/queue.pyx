@@ -479,18 +479,39 @@ cdef class Queue(Rounds):
                 self.take_off(message)
         return self.totals.dequeues - before
 
-    def expire(self, int64_t now):
-        """Take off what expired before ``now`` and is not in flight; return how many (the broker's periodic scan)."""
+    def expire(self, int64_t now, *, limit=None):
+        """Take off what expired before ``now`` and is not in flight; return how many (the broker's periodic scan).
+
+        limit: maxExpirePageSize, the look ends at that many messages that stay; None: it sees all.
+        """
         cdef int32_t message
         cdef int64_t before = self.totals.expired
+        cdef tuple end = None
+        cdef list staying
+        if limit is not None:
+            staying = sorted([
+                self.place_of(message) for message in range(self.pending.slots)
+                if self.pending.at[message].whereabouts in (WAITING, STORED, IN_FLIGHT, IN_DOUBT, STRANDED)
+                and not (0 < self.pending.at[message].expiration < now
+                         and self.pending.at[message].whereabouts in (WAITING, STORED))])
+            if len(staying) >= limit > 0:
+                end = staying[limit - 1]
         for message in range(self.pending.slots):
             if (0 < self.pending.at[message].expiration < now
-                    and self.pending.at[message].whereabouts in (WAITING, STORED)):
+                    and self.pending.at[message].whereabouts in (WAITING, STORED)
+                    and (end is None or self.place_of(message) < end)):
                 self.removed.append((self.handle_of(message), "expired", self.object_of(message),
                                      self.pending.at[message].redeliveries))
                 self.take_off(message)
                 self.totals.expired += 1
         return self.totals.expired - before
+
+    cdef tuple place_of(self, int32_t message):
+        # Where a message stands: the window comes first, then what is not paged in.
+        if self.pending.at[message].whereabouts != STORED:
+            return 0, self.pending.at[message].position, 0
+        return (1, -self.pending.at[message].priority if self.pending.prioritized else 0,
+                self.handle_of(message))
 
     @property
     def expiring(self):

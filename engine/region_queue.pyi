@@ -16,6 +16,7 @@ class RegionQueue(Queue):
     owner: Any
     destination: Any
     noting: bool
+    minimum_message_size: int
     @property
     def bytes(self) -> int: ...
     def add_consumer(self, **settings: Any) -> Never: ...

@@ -28,6 +28,7 @@ cdef class RegionQueue(Queue):
         self.at_slot = []
         self.purged = set()
         self.noted = []
+        self.minimum_message_size = 1024
 
     def __reduce__(self):
         raise TypeError("a queue of a broker cannot be pickled")
@@ -61,7 +62,7 @@ cdef class RegionQueue(Queue):
                 "JMSExpiration", message._expiration, f"must be a whole number from 0 to {INT64_MAX}")
         self.enter(message, message._group_id, message._group_sequence, message._priority, message._expiration,
                    message._connection_id, message._target_consumer_id, message._redelivery_counter)
-        self.bytes += message.size_in_bytes()
+        self.bytes += message.size_in_bytes(self.minimum_message_size)
         if not wake:
             self.rounds_due -= 1
 
@@ -184,7 +185,7 @@ cdef class RegionQueue(Queue):
         if self.purged and held is not None and (<tuple> held)[1] in self.purged:
             self.purged.discard((<tuple> held)[1])
         else:
-            self.bytes -= message.size_in_bytes()
+            self.bytes -= message.size_in_bytes(self.minimum_message_size)
             gone.append(message)
         return 0
 
@@ -194,13 +195,13 @@ cdef class RegionQueue(Queue):
         cdef Message message = self.object_of(number)
         if self.pending.at[number].whereabouts == IN_FLIGHT:
             self.purged.add(handle)
-        self.bytes -= message.size_in_bytes()
+        self.bytes -= message.size_in_bytes(self.minimum_message_size)
         self.take_off(number)
         return message
 
     def forget(self, Message message not None):
         """A message left by itself, expired; its bytes are free."""
-        self.bytes -= message.size_in_bytes()
+        self.bytes -= message.size_in_bytes(self.minimum_message_size)
 
     def _check(self):
         """Assert the invariants of the queue and of its rooms."""

@@ -27,6 +27,7 @@ class TopicRegion(Region):
         selector_errors: Literal["no_match", "exact"] = "no_match",
         client_id_property: str = "PTP_CLIENTID",
         suffix: str = ".PTP",
+        minimum_message_size: int = 1024,
         now: int = 0,
     ) -> int: ...
     def remove_topic(self, topic: int) -> None: ...

@@ -52,7 +52,7 @@ cdef class TopicRegion(Region):
 
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
                   str selector_errors not None="no_match", str client_id_property not None="PTP_CLIENTID",
-                  str suffix not None=".PTP", int64_t now=0):
+                  str suffix not None=".PTP", int64_t minimum_message_size=1024, int64_t now=0):
         """Add a topic; return its number (0, 1, ... never used again).
 
         dispatch_policy: "simple", "round_robin", "strict_order", "priority", "priority_network" or
@@ -60,7 +60,8 @@ cdef class TopicRegion(Region):
         a copy, or None; a message with the property ActiveMQ.Retain = true is kept in any case. always_retroactive:
         every non-durable subscription is retroactive. selector_errors: what a selector that cannot be evaluated means:
         "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: nobody behind that subscription gets the
-        message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix. now: ms.
+        message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix.
+        minimum_message_size: bytes that a message counts in a recovery policy besides its body. now: ms.
         """
         cdef Topic it
         if dispatch_policy not in SERVING:
@@ -80,6 +81,7 @@ cdef class TopicRegion(Region):
         it.exact_errors = selector_errors == "exact"
         it.client_id_property = client_id_property
         it.suffix = suffix
+        it.minimum_message_size = minimum_message_size
         if recovery is not None:
             it.recovery = (<Recovery> recovery).fresh(self, now)
         self.reserve_counts(it.number + 1)

@@ -95,7 +95,7 @@ cdef class Region(FanOut):
             priority = (<Envelope> message)._priority if priority is ABSENT else priority
             expiration = (<Envelope> message)._expiration if expiration is ABSENT else expiration
             timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
-            size = (<Envelope> message).size_in_bytes() if size is ABSENT else size
+            size = (<Envelope> message).size_in_bytes(to.minimum_message_size) if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
         elif isinstance(message, (dict, Mapping)):
             priority = message.get("JMSPriority") if priority is ABSENT else priority

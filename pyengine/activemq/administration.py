@@ -251,7 +251,8 @@ class Administration:
     def _name(self, queue: QueueDestination, number: int | None) -> str | None:
         return None if number is None else queue.subscriptions[number].info.consumer_id
 
-    def _producer_count(self, destination: Destination) -> int:
+    def producer_count(self, destination: Destination) -> int:
+        """How many producers of that destination there are."""
         return sum(1 for _, where in self._producers.values() if where == destination)
 
     def _queue_view(self, queue: QueueDestination) -> QueueView:
@@ -268,7 +269,7 @@ class Administration:
             in_flight_count=counts["in_flight"],
             expired_count=counts["expired"],
             consumer_count=len(queue.subscriptions),
-            producer_count=self._producer_count(queue.destination),
+            producer_count=self.producer_count(queue.destination),
             memory_usage_byte_count=queue.core.bytes,
             average_message_size=queue.core.bytes / counts["size"] if counts["size"] else 0.0,
             max_page_size=policy.max_page_size,
@@ -298,7 +299,7 @@ class Administration:
             in_flight_count=counts["in_flight"],
             expired_count=counts["expired"],
             consumer_count=counts["consumers"],
-            producer_count=self._producer_count(topic.destination),
+            producer_count=self.producer_count(topic.destination),
             memory_usage_byte_count=0,
             average_message_size=0.0,
             always_retroactive=policy.always_retroactive,

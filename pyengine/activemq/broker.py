@@ -13,9 +13,11 @@ from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
 from pyengine.activemq.administration import Administration
+from pyengine.activemq.advisories import Advisories
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.dead_letters import DeadLetters
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
+from pyengine.activemq.inactive import InactiveDestinations
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router, parts_of
@@ -49,8 +51,9 @@ class Broker(Administration):
     release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
     (AMQ-9153), and a topic counts messages that expired while they waited as discarded (AMQ-9168).
     offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
-    looked at every offline_durable_subscriber_task_schedule ms. clock: SystemClock by default; with a ManualClock
-    nothing happens by itself.
+    looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
+    inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. clock: SystemClock by
+    default; with a ManualClock nothing happens by itself.
 
     Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
     another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
@@ -70,6 +73,7 @@ class Broker(Administration):
         release: Literal["newest", "5.17"] = "newest",
         offline_durable_subscriber_timeout: int = -1,
         offline_durable_subscriber_task_schedule: int = 300_000,
+        schedule_period_for_destination_purge: int = 0,
         clock: Clock | None = None,
     ) -> None:
         self._closed = True
@@ -90,6 +94,7 @@ class Broker(Administration):
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
         self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
+        self._advisories = Advisories(self)
         self.dead_letters = DeadLetters(self, redelivery_plugin)
         self.slow_consumers = SlowConsumers(self)
         self.topics = Topics(self)
@@ -98,6 +103,7 @@ class Broker(Administration):
         self._producers: dict[str, tuple[str, Destination | None]] = {}
         self._connected = 0
         self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None))
+        InactiveDestinations(self, schedule_period_for_destination_purge)
         self._closed = False
         _RUNNING[name] = self
         with self.outbox:
@@ -242,6 +248,7 @@ class Broker(Administration):
                 self.topics.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
+            self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
                 covered = [found for name, found in self.router.destinations.items() if subscription.covers(name)]
@@ -288,6 +295,7 @@ class Broker(Administration):
             self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
             subscription.forget()
             self.slow_consumers.forget(subscription)
+            self._advisories.leave(subscription)
             self.report(ConsumerClosed(subscription.info.destination, subscription.info))
         for queue in queues:
             queue.run()
@@ -524,10 +532,11 @@ class Broker(Administration):
         return lambda: callbacks.remove(callback)
 
     def report(self, event: Event) -> None:
-        """Tell those who asked for such events."""
+        """Tell those who asked for such events, and send the advisory message that a policy asks for."""
         for kind in (type(event), Event):
             for callback in self._callbacks.get(kind, ()):
                 self.outbox.post(callback, event)
+        self._advisories.fire(event)
 
 
 def _prefetch_under(policy: Policy, info: ConsumerInfo) -> int:

@@ -32,7 +32,8 @@ class ConsumerInfo:
     consumer_id: ``<connection>:<session>:<number>``, unique in the broker. session_id: its session. prefetch_size as
     the client decided it (policy entries may replace a default, spec activemq 2.4). subscription_name: of a durable
     subscription, else empty. maximum_pending_message_limit: 0 = not set. dispatch_async: hand deliveries to the
-    connection's dispatch task instead of delivering on the sender's thread.
+    connection's dispatch task instead of delivering on the sender's thread. network_subscription: of a bridge, which
+    slow consumer strategies may spare.
     """
 
     consumer_id: str
@@ -49,6 +50,7 @@ class ConsumerInfo:
     browser: bool = False
     dispatch_async: bool = True
     maximum_pending_message_limit: int = 0
+    network_subscription: bool = False
 
 
 @dataclass(frozen=True, slots=True)

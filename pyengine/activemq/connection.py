@@ -55,7 +55,7 @@ class Connection:
         self.options = options
         self.unknown_options = unknown_options
         self.client_id = options.client_id
-        self.connection_id = f"ID:vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
+        self.connection_id = f"{options.connection_id_prefix}vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
         self.redelivery_policies = dict(redelivery_policies)
         self.exception_listener: Callable[[Exception], object] | None = None
         self.audit = None

@@ -1,6 +1,7 @@
 """What the broker reports as it happens: its advisories, as objects for callbacks (``broker.on(event, callback)``).
 
-They are reported whether or not a policy asks for the advisory message of the same name.
+They are reported whether or not a policy asks for the advisory message of the same name, but for the two that would
+come with every message: MessageDelivered and MessageConsumed.
 """
 
 from __future__ import annotations
@@ -50,10 +51,25 @@ class ConsumerAborted(Event):
 
 @dataclass(frozen=True, slots=True)
 class MessageDiscarded(Event):
-    """A topic subscription gave a pending message up."""
+    """A topic subscription gave a pending message up. count: how many it has given up by now."""
 
     message: Message
     consumer: ConsumerInfo
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelivered(Event):
+    """A message was sent to a destination; with advisory_for_delivery only."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageConsumed(Event):
+    """A message has left a queue, or a durable subscription acknowledged it; with advisory_for_consumed only."""
+
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)

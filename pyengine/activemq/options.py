@@ -65,10 +65,12 @@ class ConnectionOptions:
     message of a transaction is acknowledged by itself. consumer_expiry_check_enabled: expired messages are not
     delivered. check_for_duplicates, audit_depth, audit_maximum_producer_number: see ConnectionAudit. use_async_send,
     always_sync_send: whether send() raises the broker's error; neither: for persistent messages outside transactions.
-    send_acks_async: errors of acknowledgements go to the exception listener.
+    send_acks_async: errors of acknowledgements go to the exception listener. nested_map_and_list_enabled: messages with
+    a property that is a map or a list may be sent. connection_id_prefix: what the connection's id begins with.
     """
 
     client_id: str = field(default="", metadata={"option": "clientID"})
+    connection_id_prefix: str = field(default="ID:", metadata={"option": "connectionIDPrefix"})
     dispatch_async: bool = True
     always_session_async: bool = True
     max_thread_pool_size: int = 1000
@@ -91,6 +93,7 @@ class ConnectionOptions:
     use_async_send: bool = False
     always_sync_send: bool = False
     send_acks_async: bool = True
+    nested_map_and_list_enabled: bool = True
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy, metadata={"nested": True})
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
 
@@ -99,9 +102,10 @@ class ConnectionOptions:
 WITHOUT_EFFECT = frozenset(
     {
         "userName", "password", "useCompression", "objectMessageSerializationDefered", "closeTimeout", "sendTimeout",
-        "nestedMapAndListEnabled", "watchTopicAdvisories", "producerWindowSize", "warnAboutUnstartedConnectionTimeout",
-        "connectResponseTimeout", "statsEnabled", "clientIDPrefix", "connectionIDPrefix", "trustAllPackages",
-        "trustedPackages", "rmIdFromConnectionId", "consumerFailoverRedeliveryWaitPeriod",
+        "watchTopicAdvisories", "producerWindowSize", "warnAboutUnstartedConnectionTimeout", "connectResponseTimeout",
+        "statsEnabled", "clientIDPrefix", "trustAllPackages", "trustedPackages", "rmIdFromConnectionId",
+        "consumerFailoverRedeliveryWaitPeriod", "requestTimeout", "maxInflatedDataSizeRatio",
+        "useVirtualThreadTaskRunner",
     }
 )  # fmt: skip
 
@@ -237,7 +241,10 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
     return BrokerURL(found[1] or "localhost", groups["jms"], groups["broker"], groups[""])
 
 
-# What ConsumerInfo has setters for: how the text is read.
+# What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.
+CONSUMER_WITHOUT_EFFECT = frozenset(
+    {"browser", "clientId", "optimizedAcknowledge", "noRangeAcks", "currentPrefetchSize"}
+)
 CONSUMER_OPTIONS: dict[str, type | int] = {
     "dispatchAsync": bool,
     "priority": BYTE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from pyengine._engine.message import Message
 from pyengine._engine.outgoing import Outgoing
 from pyengine.destinations import Destination
-from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
+from pyengine.errors import IllegalStateError, InvalidDestinationError, InvalidMessageError, JMSError
 
 if TYPE_CHECKING:
     from pyengine.activemq.session import Session
@@ -34,6 +34,7 @@ class MessageProducer:
             timestamps=not options.disable_time_stamps_by_default,
             copies=options.copy_message_on_send,
         )
+        self._flat = not options.nested_map_and_list_enabled
         self._reports = not options.always_sync_send
         self._reports_all = options.use_async_send
         self._text = "" if destination is None else str(destination)
@@ -101,6 +102,8 @@ class MessageProducer:
         transaction is raised too, anything else goes to the connection's exception listener (see ConnectionOptions).
         """
         session = self._session
+        if self._flat:
+            _refuse_nested(message)
         if destination is None and not self._closed and self.destination is not None and not session.state.closed:
             where, text = self.destination, self._text
         else:
@@ -144,6 +147,8 @@ class MessageProducer:
                 self.send(message, destination)
             return self._outgoing.sent - before
         text, left = str(where), iter(messages)
+        if self._flat:
+            left = map(_refuse_nested, left)
         while True:
             prepared: list[Message] = []
             try:
@@ -181,3 +186,12 @@ class MessageProducer:
         """Send nothing more. Closing twice is harmless."""
         self._closed = True
         self._session.producer_closed(self)
+
+
+def _refuse_nested(message: Message | str | bytes) -> Message | str | bytes:
+    """nestedMapAndListEnabled=false: a map or list as a property raises InvalidMessageError."""
+    if isinstance(message, Message):
+        for name, value in message.properties().items():
+            if isinstance(value, (dict, list)):
+                raise InvalidMessageError(name, value, "no map or list, with nestedMapAndListEnabled=false")
+    return message

@@ -10,7 +10,7 @@ from pyengine._engine.queue import AckKind
 from pyengine._engine.region_queue import RegionQueue
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
-from pyengine.activemq.events import NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.events import MessageConsumed, MessageDelivered, NoConsumer, SelectorFailed, SlowConsumer
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
@@ -49,7 +49,7 @@ class QueueDestination:
 
     With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
     the store has: everything that comes after the position ``frontier``.
-    ``recovered``: messages that were there when the broker started.
+    ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
     """
 
     def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
@@ -58,7 +58,9 @@ class QueueDestination:
         self.policy = policy
         self.core = RegionQueue(**queue_settings(policy))
         self.core.owner, self.core.destination = self, destination
+        self.core.minimum_message_size = (policy or NO_POLICY).minimum_message_size
         self.subscriptions: dict[int, Subscription] = {}
+        self.came = 0
         self._spread: list[Subscription] = []
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}
@@ -82,7 +84,10 @@ class QueueDestination:
             self.behind = self.recovered = self._store.count(self._number)
             self._top_up(0)
         # Nothing but the core has a say in what is put and acknowledged here, but for the few things asked every time.
-        self._plain = self._store is None and self.watch is None
+        self._tells_delivered = policy is not None and policy.advisory_for_delivery
+        self._tells_consumed = policy is not None and policy.advisory_for_consumed
+        told = self._tells_delivered or self._tells_consumed
+        self._plain = self._store is None and self.watch is None and not told
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
@@ -100,6 +105,7 @@ class QueueDestination:
 
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer and run the round it asks for."""
+        self.came += 1
         info = subscription.info
         number = self.core.subscribe(
             subscription,
@@ -155,6 +161,8 @@ class QueueDestination:
             self.core.put(message)
         if expiration:
             self._plan_scan()
+        if self._tells_delivered:
+            self.broker.report(MessageDelivered(self.destination, message))
         if not self.subscriptions:
             self.broker.report(NoConsumer(self.destination, message))
         self.run(now)
@@ -216,6 +224,8 @@ class QueueDestination:
 
     def _gone(self, message: Message) -> None:
         """A message has left the queue for good."""
+        if self._tells_consumed:
+            self.broker.report(MessageConsumed(self.destination, message))
         sequence = self._sequences.pop(id(message), None)
         if sequence is not None and self._store is not None:
             self._store.remove(self._number, sequence)
@@ -257,7 +267,7 @@ class QueueDestination:
             return
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
             gone = self.core.answer(subscription, number, ack, now)
-            if self._sequences:
+            if self._sequences or self._tells_consumed:
                 for message in gone:
                     self._gone(message)
             if self.core.news:
@@ -406,8 +416,9 @@ class QueueDestination:
 
     def _expire(self) -> None:
         """The periodic look for expired messages."""
-        self._top_up((self.policy or NO_POLICY).max_expire_page_size)
-        self.core.expire(self.broker.clock.now())
+        limit = (self.policy or NO_POLICY).max_expire_page_size
+        self._top_up(limit)
+        self.core.expire(self.broker.clock.now(), limit=limit)
         self.wake()
         if self.core.expiring or self.behind:
             self._plan_scan()

@@ -225,6 +225,7 @@ class Session:
             retroactive=given.get("retroactive", options.use_retroactive_consumer),
             no_local=given.get("noLocal", no_local),
             browser=browser,
+            network_subscription=given.get("networkSubscription", False),
             dispatch_async=given.get("dispatchAsync", options.dispatch_async),
             maximum_pending_message_limit=given.get(
                 "maximumPendingMessageLimit", options.prefetch_policy.maximum_pending_message_limit

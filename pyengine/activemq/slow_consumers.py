@@ -90,8 +90,11 @@ class Watch:
 
     def _look(self) -> None:
         broker = self._broker
+        bridges = [each for where in self.destinations for each in where.consumers() if each.info.network_subscription]
         if isinstance(self.rule, AbortSlowAckConsumer):
-            found, aborted = self.rule.check_acknowledgements(broker.is_slow, self._consumers(), broker.clock.now())
+            found, aborted = self.rule.check_acknowledgements(
+                broker.is_slow, self._consumers(), broker.clock.now(), network_consumers=bridges
+            )
             for subscription in found:
                 subscription.slow = True
                 if subscription.topic is not None:
@@ -99,7 +102,7 @@ class Watch:
                 for queue in subscription.queues:
                     broker.report(SlowConsumer(queue.destination, subscription.info))
         else:
-            aborted = self.rule.check(broker.is_slow)
+            aborted = self.rule.check(broker.is_slow, network_consumers=bridges)
         self._abort(aborted)
         self.plan()
 

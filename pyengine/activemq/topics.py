@@ -33,7 +33,14 @@ from pyengine._engine.topic_ledger import Event as Outcome
 from pyengine._engine.topic_ledger import EventKind, TopicDelivery
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
-from pyengine.activemq.events import MessageDiscarded, NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.events import (
+    MessageConsumed,
+    MessageDelivered,
+    MessageDiscarded,
+    NoConsumer,
+    SelectorFailed,
+    SlowConsumer,
+)
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import TopicAcknowledged, Transaction
@@ -107,7 +114,7 @@ def recovery_of(policy: Policy | None, destination: Destination) -> Recovery | N
     if isinstance(given, FixedCountSubscriptionRecoveryPolicy):
         return FixedCountRecovery(given.maximum_size)
     if isinstance(given, FixedSizedSubscriptionRecoveryPolicy):
-        return FixedSizedRecovery(given.maximum_size, given.use_shared_buffer)
+        return FixedSizedRecovery(given.maximum_size)
     if isinstance(given, LastImageSubscriptionRecoveryPolicy):
         return LastImageRecovery()
     if isinstance(given, TimedSubscriptionRecoveryPolicy):
@@ -126,6 +133,7 @@ class TopicDestination:
         self.destination = destination
         self.policy = policy
         self.subscriptions: list[Subscription] = []
+        self.came = 0
         self.number = broker.topics.add(self)
         self.watch = broker.slow_consumers.watch(self, policy)
         self._scan: Timer | None = None
@@ -143,6 +151,7 @@ class TopicDestination:
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer; it gets at once what it is retroactive for."""
         topics = self.broker.topics
+        self.came += 1
         self.subscriptions.append(subscription)
         topics.carry_out(topics.region.attach(topics.id_of(subscription), self.number, now=self.broker.clock.now()))
         if self.watch is not None:
@@ -157,6 +166,8 @@ class TopicDestination:
         topics = self.broker.topics
         outcomes = topics.region.send(self.number, message, now=now)
         topics.carry_out(outcomes)
+        if self.policy is not None and self.policy.advisory_for_delivery:
+            self.broker.report(MessageDelivered(self.destination, message))
         topics.plan_tick()
         if message.expiration:
             self.plan_scan()
@@ -206,6 +217,7 @@ class Topics:
             selector_errors="no_match" if policy is None else policy.selector_errors,
             recovery=recovery_of(policy, topic.destination),
             always_retroactive=policy is not None and policy.always_retroactive,
+            minimum_message_size=(policy or NO_POLICY).minimum_message_size,
             now=self.broker.clock.now(),
         )
         self.destinations[number] = topic
@@ -309,6 +321,10 @@ class Topics:
         """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""
         self.region.unsubscribe(client_id, name)
         self._forget_durable(self.durables[client_id, name])
+
+    def awaited(self, topic: TopicDestination) -> bool:
+        """Whether a durable subscription covers the topic."""
+        return any(durable.subscription.covers(topic.destination) for durable in self.durables.values())
 
     def attach_durables(self, topic: TopicDestination) -> None:
         """A topic is new: durable subscriptions of patterns that cover it, also those whose consumer is away."""
@@ -459,6 +475,10 @@ class Topics:
     def _acknowledged(self, subscription: Subscription) -> None:
         for handle, message in self.region.settled:
             subscription.release(message.message_id or "", self)
+            if subscription.info.subscription_name and message.destination is not None:
+                topic = self.broker.router.destinations.get(parse_destination(message.destination)[0])
+                if topic is not None and topic.policy is not None and topic.policy.advisory_for_consumed:
+                    self.broker.report(MessageConsumed(topic.destination, message))
             if handle > max(subscription.acknowledged.values(), default=-1):
                 subscription.acknowledged = {message.message_id or "": handle}
 
@@ -532,7 +552,8 @@ class Topics:
                 if topic.watch is not None:
                     topic.watch.slow(subscription)
             case EventKind.DISCARDED if subscription is not None:
-                broker.report(MessageDiscarded(where, outcome.body, subscription.info))
+                count = self.region.subscription_statistics(self.id_of(subscription))["discarded"]
+                broker.report(MessageDiscarded(where, outcome.body, subscription.info, count))
                 cause = f"java.lang.Throwable: TopicSubDiscard. ID:{subscription.info.consumer_id}"
                 self._unconsumed(topic, outcome.body, cause)
             case EventKind.EXPIRED:

@@ -261,7 +261,8 @@ class _Reader:
             elif key is not None:
                 given[key] = self._plain(element, prop, key, types[key])
             else:
-                self._leave(element, prop, schema.STRATEGY_PROPERTIES, known=[*by_name])
+                table = schema.VIRTUAL if kind is VirtualTopic else schema.STRATEGY_PROPERTIES
+                self._leave(element, prop, table, known=[*by_name])
         if kind is UniquePropertyMessageEvictionStrategy and "property_name" not in given:
             self._refuse(element, "", None, "has no propertyName", 'add propertyName="..."')
         missing = [part.name for part in fields(kind) if part.default is MISSING and part.name not in given]
@@ -349,7 +350,7 @@ class _Reader:
             elif name in by_name:
                 given[by_name[name]] = self._plain(element, prop, by_name[name], types[by_name[name]])
             else:
-                self._leave(element, prop, {}, known=[*by_name, "forwardTo"])
+                self._leave(element, prop, schema.VIRTUAL, known=[*by_name, "forwardTo"])
         if not given.get("name", "").strip():
             self._refuse(element, "", None, "has no name", 'add name="..."')
         return kind(**given)

@@ -165,7 +165,6 @@ class FixedSizedSubscriptionRecoveryPolicy:
     """A retroactive consumer gets the last messages that fit ``maximum_size`` bytes."""
 
     maximum_size: int = 65_536
-    use_shared_buffer: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +244,6 @@ class Policy:
     advisory_for_consumed: bool = False
     advisory_for_delivery: bool = False
     advisory_for_discarding_messages: bool = False
-    advisory_for_fast_producers: bool = False
     advisory_for_slow_consumers: bool = False
     always_retroactive: bool = False
     dead_letter_strategy: DeadLetterStrategy | None = DEFAULT_DEAD_LETTER_STRATEGY
@@ -260,7 +258,6 @@ class Policy:
     max_producers_to_audit: int = 64
     message_eviction_strategy: MessageEvictionStrategy = OldestMessageEvictionStrategy()
     minimum_message_size: int = 1024
-    optimized_dispatch: bool = False
     pending_message_limit_strategy: PendingMessageLimitStrategy | None = None
     persist_jms_redelivered: bool = False
     queue_browser_prefetch: int = 500
@@ -331,7 +328,6 @@ class VirtualTopic:
     """What is sent to a topic that ``name`` covers is copied to the queues prefix + topic + postfix (4.4).
 
     Only queues that exist get a copy. selector_aware: and only if a consumer of the queue has a selector that matches.
-    drop_on_resource_limit, transacted_send, concurrent_send have no effect inside one process and are kept as written.
     """
 
     name: str = ">"
@@ -339,9 +335,6 @@ class VirtualTopic:
     postfix: str = ""
     selector_aware: bool = False
     local: bool = False
-    concurrent_send: bool = False
-    transacted_send: bool = False
-    drop_on_resource_limit: bool = False
     set_original_destination: bool = True
 
 
@@ -351,15 +344,12 @@ DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
 @dataclass(frozen=True, slots=True)
 class CompositeQueue:
     """A queue that forwards to others. forward_only: nothing stays in it. send_when_not_matched: but what no filter
-    matched does. forward_to: destinations as texts (queues without a prefix), or filtered ones. copy_message: give
-    every destination a copy of its own."""
+    matched does. forward_to: destinations as texts (queues without a prefix), or filtered ones."""
 
     name: str
     forward_to: tuple[FilteredDestination | str, ...] = ()
     forward_only: bool = True
     send_when_not_matched: bool = False
-    copy_message: bool = True
-    concurrent_send: bool = False
 
 
 @dataclass(frozen=True, slots=True)

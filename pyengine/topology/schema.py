@@ -102,8 +102,8 @@ BROKER: dict[str, tuple[str, bool]] = {
     "rejectDurableConsumers": ("durable consumers are accepted", True),
     "schedulerSupport": ("scheduled delivery is not modelled", True),
     "maxSchedulerRepeatAllowed": ("scheduled delivery is not modelled", True),
-    "schedulePeriodForDestinationPurge": ("inactive destinations are kept", False),
-    "maxPurgedDestinationsPerSweep": ("inactive destinations are kept", False),
+    "schedulePeriodForDestinationPurge": ("give Broker its schedule_period_for_destination_purge", False),
+    "maxPurgedDestinationsPerSweep": ("every sweep removes all that are inactive long enough", False),
     "cacheTempDestinations": _TEMPORARY,
     "timeBeforePurgeTempDestinations": _TEMPORARY,
     "allowTempAutoCreationOnSend": _TEMPORARY,
@@ -132,7 +132,9 @@ POLICY_ENTRY: dict[str, tuple[str, bool]] = {
     "maxQueueAuditDepth": _AUDIT,
     "advisoryWhenFull": _ADVISORY,
     "advisoryForDispatched": _ADVISORY,
-    "advisdoryForFastProducers": _ADVISORY,
+    "advisoryForFastProducers": ("no producer is held back, so none is too fast", False),
+    "advisdoryForFastProducers": ("no producer is held back, so none is too fast", False),
+    "optimizedDispatch": ("a queue hands out before the send returns, as with true", False),
     "includeBodyForAdvisory": _ADVISORY,
     "sendDuplicateFromStoreToDLQ": ("the store gives no duplicates", False),
     "networkBridgeFilterFactory": _ONE_BROKER,
@@ -155,6 +157,7 @@ STRATEGY_PROPERTIES: dict[str, tuple[str, bool]] = {
     "broker": _START_STOP,
     "brokerService": _START_STOP,
     "buffer": _START_STOP,
+    "useSharedBuffer": ("each topic has a list of its own, as in the broker", False),
     "expiryCheckEnabled": ("expired messages are looked for, the broker's default", True),
 }
 DISPATCH_PROPERTIES: dict[str, tuple[str, bool]] = {
@@ -163,6 +166,12 @@ DISPATCH_PROPERTIES: dict[str, tuple[str, bool]] = {
 }
 REDELIVERY: dict[str, tuple[str, bool]] = {
     "preDispatchCheck": ("this is for the client; it looks before dispatch, the default", False),
+}
+VIRTUAL: dict[str, tuple[str, bool]] = {
+    "concurrentSend": ("copies are made one after the other, in order", False),
+    "transactedSend": ("all copies of a message are one change of the broker, as with true", False),
+    "dropOnResourceLimit": _NO_LIMITS,
+    "copyMessage": ("each destination gets a copy of its own, as in the broker", False),
 }
 INTERCEPTORS: dict[str, tuple[str, bool]] = {"mirroredQueue": ("queues are not mirrored", True)}
 PLUGINS: dict[str, tuple[str, bool]] = {

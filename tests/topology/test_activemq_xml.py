@@ -54,7 +54,6 @@ PLAIN: list[tuple[str, Any, Any, str]] = [
     ("advisory_for_consumed", False, True, "yes"),
     ("advisory_for_delivery", False, True, "true"),
     ("advisory_for_discarding_messages", False, True, "true"),
-    ("advisory_for_fast_producers", False, True, "true"),
     ("advisory_for_slow_consumers", False, True, "true"),
     ("always_retroactive", False, True, "true"),
     ("durable_topic_prefetch", 100, 5, "+5"),
@@ -66,7 +65,6 @@ PLAIN: list[tuple[str, Any, Any, str]] = [
     ("max_expire_page_size", 400, 9, "9"),
     ("max_producers_to_audit", 64, 65, "65"),
     ("minimum_message_size", 1024, 0, "0"),
-    ("optimized_dispatch", False, True, "true"),
     ("persist_jms_redelivered", False, True, "true"),
     ("queue_browser_prefetch", 500, 1, "1"),
     ("send_advisory_if_no_consumers", False, True, "true"),
@@ -127,8 +125,8 @@ FULL: list[tuple[str, str, Any]] = [
     ("subscription_recovery_policy", 'maximumSize="3"', FixedCountSubscriptionRecoveryPolicy(3)),
     (
         "subscription_recovery_policy",
-        'maximumSize="3000" useSharedBuffer="false"',
-        FixedSizedSubscriptionRecoveryPolicy(3000, False),
+        'maximumSize="3000"',
+        FixedSizedSubscriptionRecoveryPolicy(3000),
     ),
     ("subscription_recovery_policy", "", LastImageSubscriptionRecoveryPolicy()),
     ("subscription_recovery_policy", 'recoverDuration="8000"', TimedSubscriptionRecoveryPolicy(8000)),
@@ -384,9 +382,19 @@ def test_virtual_topics_as_the_broker_has_them(tmp_path: Path) -> None:
         '<virtualTopic name="T.>" prefix="P." postfix=".S" selectorAware="true" local="true" concurrentSend="true" '
         'transactedSend="true" dropOnResourceLimit="true" setOriginalDestination="false"/>'
     )
-    assert load(tmp_path, broker_xml(interceptors.format(full))).virtual_destinations == (
-        VirtualTopic("T.>", "P.", ".S", True, True, True, True, True, False),
-    )
+    found = load(tmp_path, broker_xml(interceptors.format(full)))
+    assert found.virtual_destinations == (VirtualTopic("T.>", "P.", ".S", True, True, False),)
+    assert [(part.name, part.changes_answers) for part in found.not_modelled] == [
+        ("concurrentSend", False),
+        ("transactedSend", False),
+        ("dropOnResourceLimit", True),
+    ]
+    buffer = '<fixedSizedSubscriptionRecoveryPolicy useSharedBuffer="false"/>'
+    (part,) = load(
+        tmp_path,
+        policy_xml('topic="A"', f"<subscriptionRecoveryPolicy>{buffer}</subscriptionRecoveryPolicy>"),
+    ).not_modelled
+    assert (part.name, part.changes_answers) == ("useSharedBuffer", False)
 
 
 @pytest.mark.parametrize("name", schema.POLICY_ENTRY)
