@@ -4,7 +4,7 @@
 #   make bench   ratios against rivals, written to docs/benchmarks.md
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
-#   make differential-rocketmq   a million operations for RocketMQ's real client classes and pyengine's (the same needs)
+#   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
 #   make stream-kills   kill the process of a Spark stream 30 times
@@ -50,6 +50,7 @@ differential-selectors: build
 
 differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)
+	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)

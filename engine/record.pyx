@@ -285,8 +285,9 @@ def decode_message(bytes frame):
     cdef str joined = text_of(reader, reader.number(2))
     cdef dict properties = {}
     for part in joined.split("\x02"):
-        if part:
-            name, _, value = (<str>part).partition("\x01")
+        name, _, value = (<str>part).partition("\x01")
+        # string2messageProperties leaves out what has no name or no value.
+        if name and value:
             properties[name] = value
     return (
         topic, body, properties, position, queue_id, queue_offset, born_time, store_time, born_host, store_host,

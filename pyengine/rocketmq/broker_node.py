@@ -34,6 +34,7 @@ from pyengine.rocketmq.filter import Filter, filter_of
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
+    FILTER_DATA_NOT_EXIST,
     FLAG_COMMIT_OFFSET,
     FLAG_SUSPEND,
     QUERY_NOT_FOUND,
@@ -256,17 +257,22 @@ class BrokerNode:
             found = self._queues[(topic, queue_id)] = _Queue()
         return found
 
+    def _index(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """A queue's index; who asks for the offsets of one that there is not, is told those of an empty one."""
+        found = self._queues.get((topic, queue_id))
+        return ConsumeQueue() if found is None else found.index
+
     def min_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
-            return self.queue(topic, queue_id).index.min_offset
+            return self._index(topic, queue_id).min_offset
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
-            return self.queue(topic, queue_id).index.max_offset
+            return self._index(topic, queue_id).max_offset
 
     def search_offset(self, topic: str, queue_id: int, timestamp: int) -> int:
         with self.lock:
-            return self.queue(topic, queue_id).index.search(timestamp)
+            return self._index(topic, queue_id).search(timestamp)
 
     def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
         """A copy of the message at an offset, None where there is none."""
@@ -280,15 +286,17 @@ class BrokerNode:
 
     def send(self, message: Message, queue_id: int, born_host: str = "127.0.0.1:0") -> Stored:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor)."""
-        properties = dict(message.properties)
+        properties = {name: value for name, value in message.properties.items() if name and value}
         topic = message.topic
-        reconsume_times = int(properties.pop(names.PROPERTY_RECONSUME_TIME, "0"))
-        limit = properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
+        reconsume_times = 0
         with self.lock:
             now = self.clock.now()
             if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
                 group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
-                most = DEFAULT_MAX_RECONSUME_TIMES if limit is None else int(limit)
+                if topic not in self.topics:
+                    self.create_topic(topic, RETRY_QUEUES)
+                reconsume_times = int(properties.get(names.PROPERTY_RECONSUME_TIME, "0"))
+                most = int(properties.get(names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES))
                 if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
@@ -465,9 +473,15 @@ class BrokerNode:
         if request.sub_expression is not None:
             selector = MessageSelector(request.sub_expression, request.expression_type or "TAG")
             try:
-                return filter_of(build_subscription(topic, selector))
+                subscription = build_subscription(topic, selector)
             except PyengineError as error:
                 raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from error
+            try:
+                return filter_of(subscription)
+            except PyengineError as error:
+                # An expression that comes with the pull and makes no sense filters nothing (PullMessageProcessor).
+                log.error("parse error: expr=%s, topic=%s, error=%s", subscription.sub_string, topic, error)
+                return Filter()
         if request.consumer_group not in self.groups:
             raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
         known = self.groups.subscription(request.consumer_group, topic)
@@ -477,7 +491,9 @@ class BrokerNode:
             raise MQBrokerError(SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
         wanted = known[1]
         if isinstance(wanted, PyengineError):
-            raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from wanted
+            raise MQBrokerError(
+                FILTER_DATA_NOT_EXIST, "The broker's consumer filter data is not exist!Your expression may be wrong!"
+            ) from wanted
         assert isinstance(wanted, Filter)
         return wanted
 
@@ -534,8 +550,10 @@ class BrokerNode:
             return self.groups.expire(self.clock.now())
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Store a group's offset."""
+        """Store a group's offset. Raises MQBrokerError for an unknown topic."""
         with self.lock:
+            if topic not in self.topics:
+                raise MQBrokerError(TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
             if not self.offsets.commit(group, topic, queue_id, offset):
                 log.warning(
                     "[NOTIFYME]update consumer offset less than store. key=%s@%s, queueId=%s, requestOffset=%s",
@@ -545,7 +563,7 @@ class BrokerNode:
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
         """A group's offset, or what one without is told; OffsetNotFoundError."""
         with self.lock:
-            index = self.queue(topic, queue_id).index
+            index = self._index(topic, queue_id)
             first = index.min_offset == 0 and index.max_offset > 0
             offset = self.offsets.query(group, topic, queue_id, index.min_offset, first)
         if offset < 0:

@@ -124,7 +124,11 @@ def test_sql_filters_at_the_broker_and_what_cannot_be_evaluated_does_not_match(c
         cluster.send(price.encode(), properties={"price": price})
     sql = replace(ALL, sub_expression="price > 10", expression_type="SQL92")
     assert [m.body for m in cluster.pull(sql).messages] == [b"15"]
-    (refused,) = cluster.ask(replace(sql, sub_expression="price >"))
+    senseless = replace(sql, sub_expression="price >")
+    assert len(cluster.pull(senseless).messages) == 3, (
+        "an expression that comes with the pull and is none filters nothing"
+    )
+    (refused,) = cluster.ask(replace(sql, sub_expression=""))
     assert isinstance(refused, MQBrokerError)
     assert refused.code == 23
 
@@ -342,8 +346,12 @@ def test_several_brokers_share_a_topic_machine_rooms_too() -> None:
         assert {producer.send("T", b"x", selector=by_key, arg=7).queue for _ in range(3)} == {queues[3]}
         with pytest.raises(MQClientError, match="not exist"):
             broker.max_offset(MessageQueue("T", "room3@c", 0))
-        with pytest.raises(MQBrokerError, match=r"queueId\[9\] is illegal"):
-            broker.max_offset(MessageQueue("T", "room1@a", 9))
+        nowhere = MessageQueue("T", "room1@a", 9)
+        assert (broker.min_offset(nowhere), broker.max_offset(nowhere), broker.search_offset(nowhere, 0)) == (0, 0, 0)
+        with pytest.raises(OffsetNotFoundError):
+            broker.query_consumer_offset("G", nowhere)
+        with pytest.raises(MQBrokerError, match="Topic Nope not exist!"):
+            broker.update_consumer_offset("G", MessageQueue("Nope", "room1@a", 0), 1)
 
 
 def test_what_cannot_be_is_refused() -> None:

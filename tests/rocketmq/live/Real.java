@@ -22,6 +22,7 @@ import org.apache.rocketmq.client.consumer.store.ReadOffsetType;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -30,6 +31,7 @@ import org.apache.rocketmq.common.namesrv.NamesrvConfig;
 import org.apache.rocketmq.namesrv.NamesrvController;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
+import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 
 /** The real name server, broker and client classes, driven over a pipe: one JSON request a line, one JSON reply. */
@@ -38,6 +40,7 @@ public class Real {
     static BrokerController broker;
     static DefaultMQPullConsumer consumer;
     static DefaultMQProducer producer;
+    static Script script;
 
     static MessageQueue queue(JSONArray parts) {
         return new MessageQueue(parts.getString(0), parts.getString(1), parts.getIntValue(2));
@@ -61,11 +64,13 @@ public class Real {
         config.setBrokerIP1("127.0.0.1");
         config.setNamesrvAddr(address);
         config.setListenPort(request.getIntValue("brokerPort"));
+        config.setEnablePropertyFilter(true);
         MessageStoreConfig store = new MessageStoreConfig();
         store.setStorePathRootDir(request.getString("store"));
         store.setStorePathCommitLog(request.getString("store") + "/commitlog");
         store.setMappedFileSizeCommitLog(1 << 22);
         store.setTimerWheelEnable(false);
+        store.setMessageDelayLevel(request.getString("levels"));
         store.setHaListenPort(request.getIntValue("brokerPort") + 1);
         NettyServerConfig brokerServer = new NettyServerConfig();
         brokerServer.setListenPort(request.getIntValue("brokerPort"));
@@ -92,6 +97,10 @@ public class Real {
     static Object answer(JSONObject request) throws Exception {
         switch (request.getString("op")) {
             case "start": return start(request);
+            case "play":
+                if (script == null) script = new Script(broker, consumer, producer);
+                return script.play(request.getJSONArray("operation"));
+            case "now": return System.currentTimeMillis();
             case "persist": return persist();
             case "topics": {
                 List<String> found = new ArrayList<>();
@@ -173,6 +182,8 @@ public class Real {
     }
 
     public static void main(String[] arguments) throws Exception {
+        // As BrokerStartup does; without it nobody knows what the others can do.
+        System.setProperty(RemotingCommand.REMOTING_VERSION_KEY, Integer.toString(MQVersion.CURRENT_VERSION));
         PrintStream replies = System.out;
         System.setOut(System.err);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

@@ -26,9 +26,9 @@ def class_path() -> str:
     jars, classes = BUILD / "jars", BUILD / "classes"
     if not list(jars.glob("rocketmq-broker-*.jar")):
         _run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"])
-    source, built = HERE / "Real.java", classes / "Real.class"
-    if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, source])
+    sources, built = sorted(HERE.glob("*.java")), classes / "Real.class"
+    if not built.exists() or built.stat().st_mtime < max(source.stat().st_mtime for source in sources):
+        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources])
     return f"{jars}/*:{classes}"
 
 
@@ -82,7 +82,7 @@ class Real:
         assert line, f"the JVM ended while asked {op}: see {self._errors.name}"
         reply = json.loads(line)
         assert "error" not in reply, f"{op}: {reply['error']}"
-        return reply["value"]
+        return reply.get("value")
 
     def close(self) -> None:
         """End the JVM."""

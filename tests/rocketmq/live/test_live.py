@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, PullResult
 from pyengine.rocketmq.broker_files import read_topics
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
 from pyengine.rocketmq.remoting import PullMessageRequest
-from tests.rocketmq.live.real import Real, RealMissingError, free_port
+from tests.rocketmq.live.real import Real, RealMissingError
+from tests.rocketmq.live.scripts import TOPICS, differences, patiently, start
 
 GROUP = "G"
 Q0, Q1 = (MessageQueue("Ours", "broker-a", i) for i in range(2))
@@ -80,18 +83,6 @@ def test_the_real_decoder_reads_our_log(real: Real, tmp_path: Path) -> None:
         assert theirs["offsetMsgId"] == result.offset_msg_id
 
 
-def patiently(ask: Callable[[], object]) -> object:
-    """What the real cluster answers once its broker has registered at the name server; at most five minutes."""
-    end = time.monotonic() + 300
-    while True:
-        try:
-            return ask()
-        except AssertionError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.2)
-
-
 def pulled(broker: rocketmq.Broker, queue: MessageQueue, expression: str, offset: int, count: int) -> dict[str, object]:
     """Our answer in the form of the real one."""
     request = PullMessageRequest("c", GROUP, queue, offset, count, sys_flag=0, sub_expression=expression)
@@ -109,20 +100,31 @@ def pulled(broker: rocketmq.Broker, queue: MessageQueue, expression: str, offset
     }
 
 
-def test_a_real_cluster_goes_on_with_our_folder_and_we_with_its(real: Real, tmp_path: Path) -> None:
-    clock = ManualClock(now=int(time.time() * 1000))
-    ours = tmp_path / "ours"
-    with rocketmq.Broker(ours, clock=clock) as broker:
-        broker.create_topic("Ours", 2)
-        broker.create_topic("Pulls", 1)
+@pytest.fixture(scope="module")
+def cluster(real: Real, home: Path) -> tuple[Real, Path]:
+    """A real cluster that goes on with what one of ours left, and its store."""
+    ours, store = home / "ours", home / "store"
+    with rocketmq.Broker(ours, clock=ManualClock(now=int(time.time() * 1000))) as broker:
+        for topic, queues in {"Ours": 2, "Pulls": 1, **TOPICS}.items():
+            broker.create_topic(topic, queues)
         broker.update_consumer_offset(GROUP, Q0, 3)
         broker.update_consumer_offset(GROUP, Q1, 5)
-    store = tmp_path / "store"
     shutil.copytree(ours / "broker-a" / "config", store / "config")
-    assert real.ask("fastjson2", file=str(store / "config" / "consumerOffset.json")) == 1
-    ports = {"namesPort": free_port(), "brokerPort": free_port()}
-    real.ask("start", home=str(tmp_path), store=str(store), broker="broker-a", group=GROUP, **ports)
+    start(real, home, store)
+    return real, store
 
+
+def test_a_random_script_is_answered_alike(cluster: tuple[Real, Path], caplog: pytest.LogCaptureFixture) -> None:
+    real, _ = cluster
+    caplog.set_level(logging.CRITICAL, "pyengine.rocketmq")
+    patiently(lambda: real.ask("topics", topic="One"))
+    assert list(islice(differences(real, 200, 1), 3)) == []
+
+
+def test_a_real_cluster_goes_on_with_our_folder_and_we_with_its(cluster: tuple[Real, Path], tmp_path: Path) -> None:
+    real, store = cluster
+    clock = ManualClock(now=int(time.time() * 1000))
+    assert real.ask("fastjson2", file=str(store / "config" / "consumerOffset.json")) is not None
     assert patiently(lambda: real.ask("topics", topic="Ours")) == ["broker-a 0", "broker-a 1"]
     assert [real.ask("committed", queue=queue) for queue in (Q0, Q1)] == [3, 5]
 
