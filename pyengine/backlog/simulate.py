@@ -146,6 +146,23 @@ class Simulation:
         ended = np.sort(self.finished[self.finished >= 0])
         return np.asarray(arrived - np.searchsorted(ended, moments, side="right"), dtype=np.int64)
 
+    @property
+    def backlog_max(self) -> int:
+        """The largest backlog at any moment: behind one of the arrivals."""
+        ended = np.sort(self.finished[self.finished >= 0])
+        arrivals = self.workload.arrivals
+        arrivals = arrivals[arrivals <= self.end]
+        left = np.arange(1, len(arrivals) + 1) - np.searchsorted(ended, arrivals, side="right")
+        return int(left.max()) if len(left) else 0
+
+    @property
+    def load_max(self) -> int:
+        """The most messages in work at any moment: behind one of the starts."""
+        begun = np.sort(self.started[self.started >= 0])
+        ended = np.sort(self.finished[self.finished >= 0])
+        busy = np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")
+        return int(busy.max()) if len(busy) else 0
+
     def load(self, times: ArrayLike) -> NDArray[np.int64]:
         """Messages being worked on at each time (seconds): the load on whatever the listeners call."""
         moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
@@ -170,7 +187,6 @@ class Simulation:
         seconds = self.end / NS
         at = (0.5, 0.95, 0.99)
         quantiles = np.quantile(delays, at) if len(delays) else np.full(3, np.nan)
-        steps = np.linspace(0, seconds, 201)
         return {
             "messages": len(self.workload),
             "finished": int((self.finished >= 0).sum()),
@@ -180,9 +196,9 @@ class Simulation:
                 f"delay_p{round(100 * q)}": float(v) if len(delays) else None
                 for q, v in zip(at, quantiles, strict=True)
             },
-            "backlog_max": int(self.backlog(steps).max()) if len(self.workload) else 0,
+            "backlog_max": self.backlog_max,
             "backlog_end": int(len(self.workload) - (self.finished >= 0).sum() - self.expired),
-            "load_max": int(self.load(steps).max()) if len(self.workload) else 0,
+            "load_max": self.load_max,
             "redelivered": int(np.maximum(self.deliveries - 1, 0).sum()),
             "expired": self.expired,
             "held": self.held,
@@ -284,9 +300,14 @@ def simulate(
     end = script.play(run, until)
     expired = sum(1 for entry in queue.take_removed() if entry[1] == "expired")
     work = {names[each]: (busy / NS, finished) for each, (busy, finished) in run.utilisation().items()}
+    held = {reason.name.lower(): total for reason, total in queue.hold_counts().items() if total}
+    # What is neither held, gone nor done is with a consumer; if nothing more happens, it stays there.
+    kept = len(workload) - int((run.finished >= 0).sum()) - expired - sum(held.values())
+    if until is None and kept:
+        held["consumer_stopped"] = kept
     return Simulation(
-        workload, names, end, run.consumers, run.dispatched, run.started, run.finished, run.deliveries, work,
-        {reason.name.lower(): total for reason, total in queue.hold_counts().items() if total}, expired,
+        workload, names, end, run.consumers, run.dispatched, run.started, run.finished, run.deliveries, work, held,
+        expired,
     )  # fmt: skip
 
 

@@ -20,10 +20,13 @@ def render(title: str, played: Mapping[str, Simulation], language: Language = "e
     lines = {}
     for name, found in played.items():
         times = np.linspace(0, found.end / 1e9, POINTS)
-        lines[name] = {"backlog": _line(found.backlog(times)), "load": _line(found.load(times))}
+        lines[name] = {
+            "backlog": _line(found.backlog(times), found.backlog_max),
+            "load": _line(found.load(times), found.load_max),
+        }
     return pages.render("simulation.html", language, title=title, variants=variants, lines=lines)
 
 
-def _line(values: NDArray[np.int64]) -> dict[str, object]:
-    top = max(int(values.max()), 1)
+def _line(values: NDArray[np.int64], most: int) -> dict[str, object]:
+    top = max(int(values.max()), most, 1)
     return {"points": pages.points(values.tolist(), top), "top": top}

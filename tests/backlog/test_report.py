@@ -19,7 +19,7 @@ from pyengine.topology import Topology
 from tests.backlog import summaries
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
-VOID = {"meta", "br", "rect", "polyline", "link", "img"}
+VOID = {"meta", "br", "wbr", "rect", "polyline", "link", "img"}
 
 
 class Outline(HTMLParser):

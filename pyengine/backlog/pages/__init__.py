@@ -28,6 +28,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
     all is escaped."""
     check_installed()
     import jinja2
+    import markupsafe
 
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("pyengine.backlog", "pages"),
@@ -44,6 +45,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
     def said(template: str, /, **fields: object) -> str:
         return Said(template, fields).in_language(language)
 
+    made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
     made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
 
