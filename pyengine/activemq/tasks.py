@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 
-from pyengine.clock import Clock, Worker
+from pyengine.clock import Clock, Timer, Worker
+from pyengine.errors import IllegalStateError
+
+KEEP_ALIVE = 30_000
 
 
 class SessionTasks:
-    """One connection's threads: a pool of at most ``size``, or one for each session."""
+    """One connection's threads: a pool of at most ``size``, or one for each session.
+
+    A thread of the pool that had nothing to do for 30 s ends.
+    """
 
     def __init__(self, clock: Clock, size: int, *, dedicated: bool) -> None:
         self._clock = clock
@@ -17,7 +25,10 @@ class SessionTasks:
         self._dedicated = dedicated
         self._lock = threading.Lock()
         self._workers: list[Worker] = []
-        self._idle: list[Worker] = []
+        self._numbers = count(1)
+        # Those that wait, with the time since when, in ms; the last one works next.
+        self._idle: list[tuple[Worker, int]] = []
+        self._timer: Timer | None = None
 
     def task(self, name: str, run: Callable[[], bool]) -> SessionTask:
         """A task that calls ``run`` until it returns False, whenever it is woken up; name: of a thread of its own."""
@@ -30,9 +41,9 @@ class SessionTasks:
     def _submit(self, action: Callable[[], None]) -> None:
         with self._lock:
             if self._idle:
-                worker = self._idle.pop()
+                worker = self._idle.pop()[0]
             elif len(self._workers) < self._size:
-                worker = self._clock.worker(f"ActiveMQ Session Task-{len(self._workers) + 1}")
+                worker = self._clock.worker(f"ActiveMQ Session Task-{next(self._numbers)}")
                 self._workers.append(worker)
             else:
                 worker = None
@@ -46,13 +57,35 @@ class SessionTasks:
                 action()
             finally:
                 with self._lock:
-                    self._idle.append(chosen)
+                    self._idle.append((chosen, self._clock.now()))
+                    if self._timer is None and self._size:
+                        self._plan()
 
         worker.submit(work)
+
+    def _plan(self) -> None:
+        """The first that waits may end when its time has come. The lock is held."""
+        # Without a clock the broker has stopped; its connections end too, and their threads with them.
+        with suppress(IllegalStateError):
+            self._timer = self._clock.call_at(min(since for _, since in self._idle) + KEEP_ALIVE, self._retire)
+
+    def _retire(self) -> None:
+        with self._lock:
+            self._timer = None
+            end = self._clock.now() - KEEP_ALIVE
+            gone = [worker for worker, since in self._idle if since <= end]
+            self._idle = [(worker, since) for worker, since in self._idle if since > end]
+            self._workers = [worker for worker in self._workers if worker not in gone]
+            if self._idle:
+                self._plan()
+        for worker in gone:
+            worker.close()
 
     def close(self) -> None:
         """Let the threads finish what they do and stop them."""
         with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
             workers, self._workers, self._idle, self._size = self._workers, [], [], 0
         for worker in workers:
             worker.close()

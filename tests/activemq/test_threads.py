@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import pyengine
-from pyengine.activemq import AckKind, Broker
+from pyengine.activemq import AckKind, Broker, ConnectionFactory
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck
 from pyengine.destinations import Destination
 
@@ -61,3 +61,22 @@ def test_producers_and_consumers_on_threads_of_their_own(tmp_path, durable, disp
     if durable:
         with Broker(tmp_path / "data", name="threads") as broker:
             assert broker.view("q").queue_size == 0
+
+
+def test_threads_of_the_session_pool_end_after_thirty_idle_seconds(broker, clock):
+    with ConnectionFactory(broker=broker).create_connection() as connection:
+        got = []
+        sessions = [connection.create_session() for _ in range(2)]
+        for session in sessions:
+            session.create_consumer("q", listener=lambda message: got.append(message.body))
+        producer = connection.create_session().create_producer("q")
+        names = []
+        for waited in (0, 20_000, 29_999, 1, 30_000):
+            clock.advance(waited)
+            names.append([worker._name for worker in connection.tasks._workers])
+            if waited in (0, 20_000):
+                producer.send("x")
+        assert got == ["x", "x"]
+        assert names == [[], ["ActiveMQ Session Task-1"], ["ActiveMQ Session Task-1"], [], []]
+        producer.send("x")
+        assert [worker._name for worker in connection.tasks._workers] == ["ActiveMQ Session Task-2"]
