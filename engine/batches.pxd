@@ -15,6 +15,7 @@ cdef struct Rows:                # columns of a batch by row; NULL: the default 
     const int32_t* group_sequences
     const int32_t* priorities
     const int64_t* expirations
+    const int32_t* persistent
     const int64_t* arrivals
     const uint64_t* matches      # ``words`` a row
     int64_t words
@@ -34,4 +35,4 @@ cdef enum:
 
 
 cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
-                 object expirations, object matches, object arrivals, set prompt)
+                 object expirations, object persistent, object matches, object arrivals, set prompt)

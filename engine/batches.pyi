@@ -16,6 +16,7 @@ def offer_runs(
     group_sequences: Any = None,
     priorities: Any = None,
     expirations: Any = None,
+    persistent: Any = None,
     matches: Any = None,
     arrivals: Any = None,
     steady: bool = False,

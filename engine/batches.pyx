@@ -51,6 +51,7 @@ cdef int32_t take_in(Rounds queue, const Rows* rows, int64_t row) except -1:
     it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
     it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
     it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
+    it.transient = rows.persistent != NULL and rows.persistent[row] == 0
     it.connection = -1
     it.match = queue.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
     return number
@@ -86,13 +87,14 @@ cdef class Given:
     cdef Rows rows
     cdef list kept
 
-    def __cinit__(self, int64_t size, group_sequences, priorities, expirations, arrivals, matches):
+    def __cinit__(self, int64_t size, group_sequences, priorities, expirations, persistent, arrivals, matches):
         cdef const uint64_t[:, ::1] bits
         memset(&self.rows, 0, sizeof(Rows))
         self.kept = []
         self.rows.group_sequences = self.narrow("group_sequences", group_sequences, size)
         self.rows.priorities = self.narrow("priorities", priorities, size)
         self.rows.expirations = self.wide("expirations", expirations, size)
+        self.rows.persistent = self.narrow("persistent", persistent, size)
         self.rows.arrivals = self.wide("arrivals", arrivals, size)
         if matches is not None:
             matches = np.asarray(matches)
@@ -129,8 +131,8 @@ cdef class Given:
 
 
 cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
-                 object expirations, object matches, object arrivals, set prompt):
-    cdef Given given = Given(size, group_sequences, priorities, expirations, arrivals, matches)
+                 object expirations, object persistent, object matches, object arrivals, set prompt):
+    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
     cdef int64_t index, first = queue.next_sequence
     given.suits(queue)
     if groups is not None and size:
@@ -294,7 +296,7 @@ cdef class Lines:
 
 
 def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
-               group_sequences=None, priorities=None, expirations=None, matches=None, arrivals=None,
+               group_sequences=None, priorities=None, expirations=None, persistent=None, matches=None, arrivals=None,
                bint steady=False):
     """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch.
 
@@ -317,7 +319,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
     cdef const unsigned char[::1] last = column("closing", closing, len(queues), np.uint8)
     cdef int64_t size = bound[len(queues)], start, stop, offset, delivered, reached
     cdef bint resting
-    cdef Given given = Given(size, group_sequences, priorities, expirations, arrivals, matches)
+    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
     cdef const int32_t* codes = given.narrow("groups", groups, size)
     cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
     cdef int32_t run

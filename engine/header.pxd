@@ -33,4 +33,5 @@ cdef enum Header:
 
 cpdef int header_code(object name) except -1          # Header of a name; NO_HEADER if it is not one
 cdef int settable_code(object name) except -1         # the same, for names a property setter turns into the header
+cdef bint is_persistent(object mode) except -1          # a JMSDeliveryMode, None for the default
 cdef void fresh_header(int code, Value* into) noexcept nogil    # value on a freshly made message; static text

@@ -45,6 +45,10 @@ cdef int settable_code(object name) except -1:
     return 0 if found is None else found
 
 
+cdef bint is_persistent(object mode) except -1:
+    return mode is None or mode not in ("NON_PERSISTENT", 1)
+
+
 cdef inline void set_integer(Value* into, int type, int64_t integer) noexcept nogil:
     into.type = type
     into.payload.integer = integer

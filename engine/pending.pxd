@@ -1,9 +1,10 @@
 """pending: the messages of one queue, and the index that finds the next one somebody can take without looking at the
 rest.
 
-A message lies in one *chain*: the cursor (stored, not paged in), the window (paged in, waiting), or the dispatched
-chain of a consumer. Cursor and window are several chains, one per *tier*, asked in order of the tier; a tier of the
-window is (priority if messages are prioritized, redelivered before new).
+A message lies in one *chain*: a cursor (stored, not paged in), the window (paged in, waiting), or the dispatched
+chain of a consumer. Cursors and window are several chains, one per *tier*, asked in order of the tier; a tier of the
+window is (priority if messages are prioritized, redelivered before new). There is a cursor for persistent messages and
+one for the others, as in StoreQueueCursor; ``turns`` says when they change.
 
 A waiting message also lies in a *bucket*: same match class, same group key (or no claim on a group), same tier, in
 order. A bucket lies in a *lane*: the owner's lane if its group has an owner who matches, no lane (parked) if the owner
@@ -24,12 +25,18 @@ from pyengine._engine.groups cimport GroupMap, Moment
 
 cdef enum Whereabouts:
     NOWHERE          # the slot is free
-    STORED           # in the cursor
+    STORED           # in a cursor
     WAITING          # in the window
     IN_FLIGHT        # handed to a consumer, not acknowledged
     IN_DOUBT         # in the window, acknowledged in an open transaction whose consumer left
     REMOVED          # taken off the queue while a consumer still holds it
     STRANDED         # paged in, and lost to every round: a selector raised on it or before it (exact selector errors)
+
+
+cdef enum Turns:
+    ONE_CURSOR          # both kinds in the first
+    PERSISTENT_FIRST    # a broker without a store, whose cursor in memory never says that it has more
+    UNTIL_DRAINED       # a broker with a store: the cursor that is served is served until it is empty
 
 
 cdef struct Message:
@@ -52,6 +59,7 @@ cdef struct Message:
     int32_t generation
     int32_t connection           # of its producer, -1 unknown
     uint8_t priority             # 0..9
+    uint8_t transient            # not persistent
     uint8_t whereabouts
     uint8_t group_first
     uint8_t acknowledged         # in an open transaction
@@ -88,9 +96,11 @@ cdef class Pending:
     cdef Message* at             # slot -> message
     cdef int32_t slots
     cdef int32_t vacant          # first free slot, linked by next
-    cdef Chain cursor[10]
+    cdef int turns
+    cdef int served              # the cursor whose turn it is: 0 of the persistent messages, 1 of the others
+    cdef Chain cursor[20]        # 10 * cursor + tier
     cdef Chain window[20]
-    cdef int32_t stored          # messages in the cursor
+    cdef int32_t stored          # messages in the cursors
     cdef int32_t waiting         # messages in the window
     cdef int32_t redelivered     # of these, in the redelivered tiers
     cdef int64_t appended        # position counters
@@ -121,7 +131,8 @@ cdef class Pending:
     cdef int discard(self, int32_t message) except -1
     cdef int renew(self) except -1                            # no message was ever here
     cdef void store(self, int32_t message) noexcept nogil
-    cdef int32_t page_in(self) noexcept nogil                 # next of the cursor, taken out of it; -1 empty
+    cdef Chain* cursor_of(self, int32_t message) noexcept nogil
+    cdef int32_t page_in(self) noexcept nogil                 # next of the cursors, taken out; -1 empty
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil
     cdef void link_first(self, Chain* chain, int32_t message) noexcept nogil
     cdef void unlink(self, Chain* chain, int32_t message) noexcept nogil

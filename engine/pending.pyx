@@ -36,16 +36,16 @@ cdef int later_first(const void* left, const void* right) noexcept nogil:
 cdef class Pending:
     """Internal to a queue; see pending.pxd."""
 
-    def __cinit__(self, ConsumerList consumers not None, GroupMap groups not None, bint prioritized):
+    def __cinit__(self, ConsumerList consumers not None, GroupMap groups not None, bint prioritized, int turns):
         cdef int tier
         self.consumers = consumers
         self.groups = groups
         self.prioritized = prioritized
+        self.turns = turns
         self.vacant = self.vacant_bucket = -1
         self.frontier = -1
-        for tier in range(10):
-            self.cursor[tier].first = self.cursor[tier].last = -1
         for tier in range(20):
+            self.cursor[tier].first = self.cursor[tier].last = -1
             self.window[tier].first = self.window[tier].last = -1
         self.resize_labels(64)
 
@@ -85,6 +85,7 @@ cdef class Pending:
 
     cdef void clear(self, int32_t message) noexcept nogil:
         self.at[message].body = NULL
+        self.at[message].transient = 0
         self.at[message].paged = -1
         self.at[message].bucket = -1
         self.at[message].consumer = -1
@@ -113,10 +114,10 @@ cdef class Pending:
             if where == WAITING or where == IN_DOUBT:
                 self.withdraw(message)
             self.discard(message)
-        for where in range(10):
+        for where in range(20):
             self.cursor[where].first = self.cursor[where].last = -1
             self.cursor[where].count = 0
-        self.stored = 0
+        self.stored = self.served = 0
         self.appended = self.prepended = self.pages = 0
         return 0
 
@@ -153,21 +154,29 @@ cdef class Pending:
         chain.count -= 1
 
     cdef void store(self, int32_t message) noexcept nogil:
-        self.link(&self.cursor[9 - self.at[message].priority if self.prioritized else 0], message)
+        self.link(self.cursor_of(message), message)
         self.at[message].whereabouts = STORED
         self.stored += 1
 
+    cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
+        cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
+        return &self.cursor[10 + tier if self.at[message].transient and self.turns != ONE_CURSOR else tier]
+
     cdef int32_t page_in(self) noexcept nogil:
-        cdef int level
+        cdef int _, level
         cdef int32_t message
-        for level in range(10 if self.prioritized else 1):
-            message = self.cursor[level].first
-            if message >= 0:
-                self.unlink(&self.cursor[level], message)
-                self.stored -= 1
-                self.at[message].paged = self.pages
-                self.pages += 1
-                return message
+        if self.turns != UNTIL_DRAINED:
+            self.served = 0
+        for _ in range(2):
+            for level in range(10 * self.served, 10 * self.served + (10 if self.prioritized else 1)):
+                message = self.cursor[level].first
+                if message >= 0:
+                    self.unlink(&self.cursor[level], message)
+                    self.stored -= 1
+                    self.at[message].paged = self.pages
+                    self.pages += 1
+                    return message
+            self.served = 1 - self.served
         return -1
 
     cdef int tier(self, int32_t message, bint redelivered) noexcept nogil:
@@ -684,7 +693,7 @@ cdef class Pending:
         assert total == self.waiting
         assert sum([self.window[tier].count for tier in range(20)]) == self.waiting
         assert sum([self.window[tier].count for tier in range(0, 20, 2)]) == self.redelivered
-        assert sum([self.cursor[tier].count for tier in range(10)]) == self.stored
+        assert sum([self.cursor[tier].count for tier in range(20)]) == self.stored
         assert self.late_size == 0 and self.frontier == -1
         total = 0
         for bucket in range(self.bucket_slots):

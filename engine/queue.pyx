@@ -12,6 +12,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyengine._engine.batches cimport offer
 from pyengine._engine.envelope cimport Envelope
+from pyengine._engine.header cimport is_persistent
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message
 from pyengine._engine.reasons cimport held_arrays, reason_of, verdict_of
 from pyengine._engine.rounds cimport Handout, Rounds
@@ -177,13 +178,15 @@ cdef class Queue(Rounds):
         self.start_over()
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
-             object expiration=ABSENT, object connection=None, object target=None, int redeliveries=0, bint wake=True):
+             object expiration=ABSENT, object persistent=ABSENT, object connection=None, object target=None,
+             int redeliveries=0, bint wake=True):
         """Put a message on the queue and ask for a wakeup; return its handle.
 
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
         is read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
-        (ms, 0: never). connection: the producer's, for noLocal. target: name of the only consumer that may have it.
-        redeliveries: the counter it starts with. wake False: ask for no wakeup, as for one that was there before.
+        (ms, 0: never), JMSDeliveryMode (PERSISTENT). connection: the producer's, for noLocal. target: name of the only
+        consumer that may have it. redeliveries: the counter it starts with. wake False: ask for no wakeup, as for one
+        that was there before.
         """
         cdef int32_t number
         cdef Envelope envelope
@@ -193,6 +196,7 @@ cdef class Queue(Rounds):
             group_sequence = envelope._group_sequence if group_sequence is ABSENT else group_sequence
             priority = envelope._priority if priority is ABSENT else priority
             expiration = envelope._expiration if expiration is ABSENT else expiration
+            persistent = envelope._persistent if persistent is ABSENT else persistent
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target
         elif type(message) is dict:
@@ -200,24 +204,28 @@ cdef class Queue(Rounds):
             group_sequence = (<dict> message).get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
             priority = (<dict> message).get("JMSPriority") if priority is ABSENT else priority
             expiration = (<dict> message).get("JMSExpiration") if expiration is ABSENT else expiration
+            if persistent is ABSENT:
+                persistent = is_persistent((<dict> message).get("JMSDeliveryMode"))
         elif isinstance(message, Mapping):
             group = message.get("JMSXGroupID") if group is ABSENT else group
             group_sequence = message.get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
             priority = message.get("JMSPriority") if priority is ABSENT else priority
             expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
+            if persistent is ABSENT:
+                persistent = is_persistent(message.get("JMSDeliveryMode"))
         group = None if group is ABSENT else group
         if group is not None and not isinstance(group, str):
             raise InvalidMessageError("JMSXGroupID", group, "must be a string")
         number = self.enter(
             message, group, header("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
             header("JMSPriority", priority, 4, 0, 9), header("JMSExpiration", expiration, 0, 0, INT64_MAX),
-            connection, target, redeliveries)
+            persistent is ABSENT or <bint> persistent, connection, target, redeliveries)
         if not wake:
             self.rounds_due -= 1
         return self.handle_of(number)
 
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
-                       object connection, object target, int32_t redeliveries) except -1:
+                       bint persistent, object connection, object target, int32_t redeliveries) except -1:
         # Put a message on the queue, asking every selector about it once, and ask for a wakeup.
         cdef int32_t number = self.pending.allot(), match, index
         cdef uint64_t word = 1
@@ -226,6 +234,7 @@ cdef class Queue(Rounds):
         it.group_sequence = group_sequence
         it.priority = priority
         it.expiration = expiration
+        it.transient = not persistent
         it.redeliveries = redeliveries
         it.connection = -1
         if connection is not None:
@@ -687,13 +696,14 @@ cdef class Queue(Rounds):
         return self.consumers.at[self.slot_of(consumer)].predicate
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,
-                    matches=None, arrivals=None, object acknowledge not None="at_once"):
+                    persistent=None, matches=None, arrivals=None, object acknowledge not None="at_once"):
         """Send ``size`` messages one after another, with the rounds each asks for; what is left stays for later
         batches.
 
         groups: int32 handles of ``intern_groups``, -1 none. group_sequences int32 (0). priorities (4). expirations
-        int64 ms (0 never). matches: uint64, shape (size,) or (size, words): bit ``predicate_of(consumer)`` says that
-        the selector matches; needed once a consumer has a selector. arrivals: int64 ms, ``now`` of each message (0).
+        int64 ms (0 never). persistent: 1 or 0 (1). matches: uint64, shape (size,) or (size, words): bit
+        ``predicate_of(consumer)`` says that the selector matches; needed once a consumer has a selector. arrivals:
+        int64 ms, ``now`` of each message (0).
         acknowledge: "at_once" (after the round that hands it out), "never" (prefetch holds), or the ids of the
         consumers that do it at once. Returns ``(consumers, sequences, order)``: int64 consumer id of each message of
         this batch (-1 held), and every delivery made, older messages included, as int64 arrival number and consumer id
@@ -705,7 +715,8 @@ cdef class Queue(Rounds):
                 "must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
         if acknowledge == "never":
             prompt = set()
-        return offer(self, size, groups, group_sequences, priorities, expirations, matches, arrivals, prompt)
+        return offer(self, size, groups, group_sequences, priorities, expirations, persistent, matches, arrivals,
+                     prompt)
 
     def snapshot(self, *, object save=None, SharedValues shared=None):
         """Everything this queue carries, as bytes: versioned, checksummed, and about ten bytes a message.

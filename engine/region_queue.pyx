@@ -37,6 +37,15 @@ cdef class RegionQueue(Queue):
         """TypeError: a consumer of a broker's queue comes with its subscription; see ``subscribe``."""
         raise TypeError("a consumer of a broker's queue comes with its subscription: call subscribe()")
 
+    @property
+    def persistent_stored(self):
+        """Persistent messages that wait to be paged in."""
+        cdef int tier
+        cdef int64_t total = 0
+        for tier in range(10):
+            total += self.pending.cursor[tier].count
+        return total
+
     def subscribe(self, PrefetchSubscription subscription not None, **settings):
         """Add a consumer (see add_consumer) with its subscription; return its id."""
         cdef object consumer = Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser,
@@ -61,7 +70,8 @@ cdef class RegionQueue(Queue):
             raise InvalidMessageError(
                 "JMSExpiration", message._expiration, f"must be a whole number from 0 to {INT64_MAX}")
         self.enter(message, message._group_id, message._group_sequence, message._priority, message._expiration,
-                   message._connection_id, message._target_consumer_id, message._redelivery_counter)
+                   message._persistent, message._connection_id, message._target_consumer_id,
+                   message._redelivery_counter)
         self.bytes += message.size_in_bytes(self.minimum_message_size)
         if not wake:
             self.rounds_due -= 1

@@ -49,6 +49,7 @@ cdef class Rounds:
     cdef int64_t page_size           # window; -1 none
     cdef int64_t rounds_due          # wakeups asked for
     cdef readonly str selector_errors
+    cdef readonly str cursor
     cdef int64_t flagged             # messages some selector could not be evaluated on since the queue was made
     cdef int64_t stranded
     cdef bint echo                   # a round asked for one itself: when none is due any more, one more is made

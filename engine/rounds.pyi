@@ -14,6 +14,7 @@ class Rounds:
     consumers_before_dispatch_starts: int
     time_before_dispatch_starts: int
     selector_errors: str
+    cursor: str
     def __new__(
         cls,
         *,
@@ -29,5 +30,6 @@ class Rounds:
         consumers_before_dispatch_starts: int = 0,
         time_before_dispatch_starts: int = 0,
         selector_errors: str = "no_match",
+        cursor: str = "store",
     ) -> Self: ...
     def _check(self) -> None: ...

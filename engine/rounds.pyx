@@ -6,7 +6,10 @@ from libc.string cimport memset
 
 from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.groups cimport CACHED, GroupMap
-from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, Pending
+from pyengine._engine.pending cimport (
+    IN_DOUBT, IN_FLIGHT, NOWHERE, ONE_CURSOR, PERSISTENT_FIRST, REMOVED, STORED, STRANDED, UNTIL_DRAINED, WAITING,
+    Message, Pending
+)
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport RAISED, TRUE
 
@@ -22,6 +25,9 @@ def whole_number(str field, object value, object low, object high):
     return value
 
 
+cdef dict CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
+
+
 cdef class Rounds:
     """The state of a queue and its rounds; Queue is its public face."""
 
@@ -29,10 +35,14 @@ cdef class Rounds:
                   bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
                   bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
                   str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
-                  object time_before_dispatch_starts=0, str selector_errors not None="no_match"):
+                  object time_before_dispatch_starts=0, str selector_errors not None="no_match",
+                  str cursor not None="store"):
         if selector_errors not in ("no_match", "exact"):
             raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
+        if cursor not in CURSORS:
+            raise InvalidTopologyError(f"must be one of {', '.join(CURSORS)}", key="cursor", value=cursor)
         self.selector_errors = selector_errors
+        self.cursor = cursor
         self.max_page_size = max_page_size
         self.page_size = -1 if max_page_size is None else whole_number("maxPageSize", max_page_size, 1, 2**31 - 1)
         self.max_browse_page_size = max_browse_page_size
@@ -50,7 +60,7 @@ cdef class Rounds:
         self.groups.now.position = INT64_MAX
         self.consumers = ConsumerList(
             self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
-        self.pending = Pending(self.consumers, self.groups, prioritized_messages)
+        self.pending = Pending(self.consumers, self.groups, prioritized_messages, CURSORS[cursor])
         self.connections = {}
         self.transactions = {}
         self.browsers = []
@@ -583,9 +593,7 @@ cdef class Rounds:
         if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:
-            self.pending.unlink(
-                &self.pending.cursor[9 - self.pending.at[message].priority if self.prioritized_messages else 0],
-                message)
+            self.pending.unlink(self.pending.cursor_of(message), message)
             self.pending.stored -= 1
         elif where == STRANDED:
             self.stranded -= 1

@@ -15,12 +15,14 @@ from pyengine._engine.selector import Selector
 from pyengine._engine.varint import seal, unseal
 
 cdef bytes MAGIC = b"PYEQ"
-cdef int VERSION = 1
+cdef int VERSION = 2
+cdef tuple CURSORS = ("store", "memory", "single")
 cdef int64_t MOST = INT32_MAX // 2          # slots, names, consumers
 
 cdef int HAS_EXPIRATION = 1, HAS_GROUP = 2, HAS_PRIORITY = 4, HAS_CONNECTION = 8, HAS_REDELIVERIES = 16, HAS_BODY = 32
 cdef int HAS_CLASS = 64, IS_FIRST = 128, IS_ACKNOWLEDGED = 256, HAS_ERROR = 512, IS_REMOVED = 1024, HAS_SEQUENCE = 2048
-cdef int FLAGS = 4095
+cdef int IS_TRANSIENT = 4096
+cdef int FLAGS = 8191
 
 
 cdef class Numbering:
@@ -114,6 +116,7 @@ def settings_of(bytes data not None, object load=None, SharedValues shared=None)
     settings["lazy_dispatch"] = bool(flags & 8)
     settings["use_prefetch_extension"] = bool(flags & 16)
     settings["all_consumers_exclusive_by_default"] = bool(flags & 32)
+    settings["cursor"] = CURSORS[reader.count(len(CURSORS) - 1)]
     settings["selector_errors"] = "exact" if flags & 64 else "no_match"
     settings["consumers_before_dispatch_starts"] = reader.count(INT32_MAX)
     settings["time_before_dispatch_starts"] = reader.count(INT32_MAX)
@@ -128,6 +131,7 @@ cdef int put_settings(Writer writer, Rounds queue) except -1:
                  | queue.prioritized_messages << 2 | queue.lazy_dispatch << 3
                  | queue.consumers.use_prefetch_extension << 4 | queue.consumers.all_exclusive << 5
                  | (queue.selector_errors == "exact") << 6)
+    writer.count(CURSORS.index(queue.cursor))
     writer.count(queue.consumers_before_dispatch_starts)
     writer.count(queue.time_before_dispatch_starts)
     return writer.text(queue.groups.factory)
@@ -470,8 +474,10 @@ cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering cl
             message += 1
         writer.count(message - first)
         writer.count(generation)
-    for tier in range(10 if queue.prioritized_messages else 1):
-        put_chain(writer, queue, &pending.cursor[tier], names, classes)
+    writer.count(pending.served)
+    for tier in range(20):
+        if tier % 10 == 0 or queue.prioritized_messages:
+            put_chain(writer, queue, &pending.cursor[tier], names, classes)
     for slot in range(queue.consumers.slots):
         if queue.consumers.at[slot].live:
             put_chain(writer, queue, &queue.consumers.at[slot].held, names, classes)
@@ -506,7 +512,8 @@ cdef int put_message(Writer writer, Pending pending, int32_t message, int32_t be
         | (HAS_REDELIVERIES if it.redeliveries else 0) | (HAS_BODY if it.body != NULL else 0)
         | (HAS_CLASS if match else 0) | (IS_FIRST if it.group_first else 0)
         | (IS_ACKNOWLEDGED if it.acknowledged else 0) | (HAS_ERROR if it.errors else 0)
-        | (IS_REMOVED if it.whereabouts == REMOVED else 0) | (HAS_SEQUENCE if it.group_sequence else 0))
+        | (IS_REMOVED if it.whereabouts == REMOVED else 0) | (HAS_SEQUENCE if it.group_sequence else 0)
+        | (IS_TRANSIENT if it.transient else 0))
     writer.number(<int64_t> message - before)
     writer.number(it.sequence - sequence)
     writer.count(flags)
@@ -570,8 +577,10 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         for message in range(message, end):
             pending.at[message].generation = <int32_t> count
         message = end
-    for tier in range(10 if queue.prioritized_messages else 1):
-        get_chain(reader, queue, classes, tier, STORED, -1)
+    pending.served = <int> reader.count(1)
+    for tier in range(20):
+        if tier % 10 == 0 or queue.prioritized_messages:
+            get_chain(reader, queue, classes, tier, STORED, -1)
     for slot in range(consumers.slots):
         get_chain(reader, queue, classes, 0, IN_FLIGHT, slot)
     for slot in range(consumers.slots):
@@ -619,6 +628,7 @@ cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int wher
         if not classes:
             raise reader.refuse("a message has no class")
         it.match = classes[place]
+        it.transient = (flags & IS_TRANSIENT) != 0
         it.group_first = (flags & IS_FIRST) != 0
         it.acknowledged = (flags & IS_ACKNOWLEDGED) != 0
         it.errors = (flags & HAS_ERROR) != 0
@@ -627,9 +637,9 @@ cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int wher
             Py_INCREF(body)
             it.body = <PyObject*> body
         if whereabouts == STORED:
-            if queue.prioritized_messages and 9 - it.priority != tier:
+            if pending.cursor_of(<int32_t> message) != &pending.cursor[tier]:
                 it.whereabouts = STRANDED
-                raise reader.refuse("a message stands among those of another priority")
+                raise reader.refuse("a message stands among those of another priority or delivery mode")
             pending.store(<int32_t> message)
         elif whereabouts == STRANDED:
             it.whereabouts = STRANDED

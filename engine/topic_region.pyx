@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.fan_out cimport FanOut, Topic
+from pyengine._engine.header cimport is_persistent
 from pyengine._engine.topic_subscription cimport Subscription
 
 from pyengine.errors import IllegalStateError, InvalidMessageError
@@ -101,7 +102,7 @@ cdef class Region(FanOut):
             priority = message.get("JMSPriority") if priority is ABSENT else priority
             expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
             timestamp = message.get("JMSTimestamp") if timestamp is ABSENT else timestamp
-            lasting = message.get("JMSDeliveryMode", "PERSISTENT") not in ("NON_PERSISTENT", 1)
+            lasting = is_persistent(message.get("JMSDeliveryMode"))
         priority = header("JMSPriority", priority, 4, 0, 9)
         expiration = header("JMSExpiration", expiration, 0, 0, 2**63 - 1)
         timestamp = header("JMSTimestamp", timestamp, 0, -(2**63), 2**63 - 1)

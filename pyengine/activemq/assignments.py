@@ -60,6 +60,19 @@ def whole_numbers(batch: pa.RecordBatch, name: str, default: int) -> np.ndarray[
     return found
 
 
+def persistent(batch: pa.RecordBatch) -> np.ndarray[Any, Any] | None:
+    """1 for each persistent message, by JMSDeliveryMode (nulls are); None without the column."""
+    position = batch.schema.get_field_index("JMSDeliveryMode")
+    if position < 0:
+        return None
+    column = batch.column(position)
+    other = pa.array([1], column.type) if pa.types.is_integer(column.type) else pa.array(["NON_PERSISTENT"])
+    if not pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
+    found: np.ndarray[Any, Any] = pc.invert(pc.is_in(column, other)).to_numpy(zero_copy_only=False).astype(np.int32)
+    return found
+
+
 def kept_of(
     batch: pa.RecordBatch, errors: np.ndarray[Any, Any], names: Sequence[str] = KEPT_SCHEMA.names
 ) -> pa.RecordBatch:

@@ -25,6 +25,7 @@ from pyengine.activemq.assignments import (
     DESTINATION,
     KEPT_SCHEMA,
     kept_of,
+    persistent,
     whole_numbers,
 )
 from pyengine.activemq.dispatch import (
@@ -304,6 +305,7 @@ class Carry:
             group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
             priorities=whole_numbers(batch, "JMSPriority", 4),
             expirations=whole_numbers(batch, "JMSExpiration", 0),
+            persistent=persistent(batch),
             arrivals=whole_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
         )

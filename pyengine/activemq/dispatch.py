@@ -23,7 +23,7 @@ from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
 from pyengine.activemq.assignments import BYTES as BYTES
 from pyengine.activemq.assignments import CONNECTION as CONNECTION
 from pyengine.activemq.assignments import DESTINATION as DESTINATION
-from pyengine.activemq.assignments import KEPT_SCHEMA, kept_of, whole_numbers
+from pyengine.activemq.assignments import KEPT_SCHEMA, kept_of, persistent, whole_numbers
 from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
 from pyengine.activemq.assignments import TRUTH as TRUTH
@@ -38,7 +38,9 @@ DELIVERED, EXPIRED = -1, -2  # of offer_runs
 SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
 REASON_WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
 _ROWS_A_CALL = 2_000
-_BEHIND_SELECTORS = ("JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp")
+_BEHIND_SELECTORS = (
+    "JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp", "JMSDeliveryMode",
+)  # fmt: skip
 
 
 def columns_read(topology: Topology, available: Sequence[str], told: Sequence[str] | None = None) -> list[str]:
@@ -242,6 +244,7 @@ class QueueDispatcher:
             group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
             priorities=whole_numbers(batch, "JMSPriority", 4),
             expirations=whole_numbers(batch, "JMSExpiration", 0),
+            persistent=persistent(batch),
             arrivals=whole_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
             steady=True,

@@ -25,10 +25,15 @@ NO_POLICY = Policy("")
 NOWHERE = (-10, -1)
 
 
-def queue_settings(policy: Policy | None) -> dict[str, Any]:
-    """What a policy says to the core's queue; without one browsers see everything."""
+def queue_settings(policy: Policy | None, cursor: str = "store") -> dict[str, Any]:
+    """What a policy says to the core's queue; without one browsers see everything.
+
+    cursor: what its broker's queues have where the policy asks for no other (StoreQueueCursor): "store", or "memory" if
+    the broker keeps nothing; "single" in a temporary queue.
+    """
     settings = policy or NO_POLICY
     return {
+        "cursor": cursor if settings.pending_queue_policy == "store" else "single",
         "max_page_size": settings.max_page_size,
         "max_browse_page_size": None if policy is None else policy.max_browse_page_size,
         "use_consumer_priority": settings.use_consumer_priority,
@@ -56,7 +61,9 @@ class QueueDestination:
         self.broker = broker
         self.destination = destination
         self.policy = policy
-        self.core = RegionQueue(**queue_settings(policy))
+        self._store = None if destination.kind.startswith("temp-") else broker.store
+        cursor = "single" if destination.kind.startswith("temp-") else "memory" if broker.store is None else "store"
+        self.core = RegionQueue(**queue_settings(policy, cursor))
         self.core.owner, self.core.destination = self, destination
         self.core.minimum_message_size = (policy or NO_POLICY).minimum_message_size
         self.subscriptions: dict[int, Subscription] = {}
@@ -70,14 +77,14 @@ class QueueDestination:
         self.watch = broker.slow_consumers.watch(self, policy)
         self.paused = False
         self._posted = broker.outbox.posted
-        self._store = None if destination.kind.startswith("temp-") else broker.store
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
         self.core.noting = self._store is not None and policy is not None and policy.persist_jms_redelivered
         self._frontier = NOWHERE
         self.behind = self.recovered = 0
         page = (policy or NO_POLICY).max_page_size
-        self._ahead = -1 if page is None else max(broker.cursor_limit, 2 * page)
+        # A cursor in memory has no rest behind it.
+        self._ahead = -1 if page is None or self.core.cursor == "single" else max(broker.cursor_limit, 2 * page)
         self._number = 0
         if self._store is not None:
             self._number = self._store.destination(str(destination))
@@ -188,7 +195,7 @@ class QueueDestination:
         sequence = self._store.add(self._number, message, message.redelivery_counter)
         position = (-message.priority if self._by_priority else 0, sequence)
         if position > self._frontier:
-            if self.behind or 0 <= self._ahead <= self.core.statistics["stored"]:
+            if self.behind or 0 <= self._ahead <= self.core.persistent_stored:
                 self.behind += 1
                 self.core.wakeup()
                 return False
@@ -199,7 +206,7 @@ class QueueDestination:
     def _top_up(self, least: int) -> None:
         """Bring messages that only the store has into the core until ``least`` are there to be paged in."""
         store = self._store
-        while store is not None and self.behind and (least < 0 or self.core.statistics["stored"] < least):
+        while store is not None and self.behind and (least < 0 or self.core.persistent_stored < least):
             found = store.load(
                 self._number,
                 self._frontier,

@@ -28,6 +28,7 @@ from pyengine.activemq.assignments import (
     TRUTH,
     compiled,
     kept_of,
+    persistent,
     whole_numbers,
 )
 from pyengine.activemq.topics import eviction_of, limit_of
@@ -155,6 +156,7 @@ class TopicDispatcher:
                 ("priority", whole_numbers(batch, "JMSPriority", 4)),
                 ("expiration", whole_numbers(batch, "JMSExpiration", 0)),
                 ("timestamp", whole_numbers(batch, "JMSTimestamp", 0)),
+                ("persistent", persistent(batch)),
             )
             if values is not None
         ]

@@ -190,6 +190,10 @@ class _Reader:
                 dispatch = self._dispatch_policy(element, prop)
                 if dispatch is not None:
                     given[key] = dispatch
+            elif key == "pending_queue_policy":
+                cursor = self._pending_queue_policy(element, prop)
+                if cursor is not None:
+                    given[key] = cursor
             elif key in keys.STRATEGIES:
                 self._strategy(element, prop, key, given)
             elif key is not None:
@@ -278,6 +282,16 @@ class _Reader:
         self.used.add(id(only))
         for inner in self.context.properties(only).values():
             self._leave(only, inner, schema.DISPATCH_PROPERTIES, known=["ptpClientId", "ptpSuffix"])
+        return known[only.kind]
+
+    def _pending_queue_policy(self, element: Element, prop: Property) -> str | None:
+        known = {written: name for name, written in keys.PENDING_QUEUE_POLICIES.items()}
+        only = self._one(element, prop, *known, foreign=True)
+        if only is None or only.kind not in known:
+            return None
+        self.used.add(id(only))
+        for inner in self.context.properties(only).values():
+            self._leave(only, inner, {})
         return known[only.kind]
 
     def _group_map(self, element: Element, prop: Property) -> str:
@@ -531,7 +545,7 @@ class _Reader:
             if value.kind in kinds:
                 return value
             if foreign and (_is_foreign(value) or value.kind in schema.INTERCEPTORS):
-                if prop.name == "dispatchPolicy" or prop.name == "messageGroupMapFactory":
+                if prop.name in ("dispatchPolicy", "messageGroupMapFactory", "pendingQueuePolicy"):
                     reason, changes = schema.OWN_CLASS
                     self.listed.append(self._listing(value, "", "", reason, changes_answers=changes))
                 return value

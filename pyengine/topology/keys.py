@@ -40,6 +40,7 @@ STRATEGIES: dict[str, dict[str, type]] = {
     },
 }
 DISPATCH_POLICIES = ("simple", "round_robin", "strict_order", "priority", "priority_network", "client_id_filter")
+PENDING_QUEUE_POLICIES = {"store": "storeCursor", "vm": "vmQueueCursor", "file": "fileQueueCursor"}
 GROUP_MAPS = {"cached": "cacheSize", "bucket": "bucketCount", "simple": ""}
 MINIMUMS = {
     "consumers_before_dispatch_starts": 0,

@@ -223,9 +223,11 @@ class Policy:
     broker cannot. message_group_map_factory_type: "cached" (1024 groups), "simple" or "bucket", with the broker's
     options as a query (``cached?cacheSize=5000``, ``bucket?bucketCount=64``). dead_letter_strategy None: nothing
     becomes a dead letter. dispatch_policy: the order in which a topic serves its consumers; queues ignore it.
-    selector_errors: what a selector that cannot be evaluated does to a message: "no_match" (default), or "exact": as in
-    the broker, nobody behind a topic's consumer gets it (queues: no_match in either case). time_before_dispatch_starts,
-    expire_messages_period (0 never): ms.
+    pending_queue_policy: "store" keeps persistent and other messages of a queue in two cursors, whose order among each
+    other is not that of sending; "vm" and "file" keep all in one. selector_errors: what a selector that cannot be
+    evaluated does to a message: "no_match" (default), or "exact": as in the broker, nobody behind a topic's consumer
+    gets it, and a queue strands what the round had paged in. time_before_dispatch_starts, expire_messages_period (0
+    never): ms.
     """
 
     destination: str
@@ -259,6 +261,7 @@ class Policy:
     message_eviction_strategy: MessageEvictionStrategy = OldestMessageEvictionStrategy()
     minimum_message_size: int = 1024
     pending_message_limit_strategy: PendingMessageLimitStrategy | None = None
+    pending_queue_policy: Literal["store", "vm", "file"] = "store"
     persist_jms_redelivered: bool = False
     queue_browser_prefetch: int = 500
     send_advisory_if_no_consumers: bool = False

@@ -45,6 +45,8 @@ def read_policy(table: Table, *, default: bool = False) -> Policy:
             given[key] = _group_map(table)
         elif key == "dispatch_policy":
             given[key] = table.choice(key, keys.DISPATCH_POLICIES, "simple")
+        elif key == "pending_queue_policy":
+            given[key] = table.choice(key, tuple(keys.PENDING_QUEUE_POLICIES), "store")
         elif key == "selector_errors":
             given[key] = table.choice(key, ("no_match", "exact"), "no_match")
         elif key == "max_page_size" and table.values[key] == UNLIMITED:

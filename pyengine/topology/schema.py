@@ -122,7 +122,6 @@ POLICY_ENTRY: dict[str, tuple[str, bool]] = {
     "blockedProducerWarningInterval": _NO_LIMITS,
     "cursorMemoryHighWaterMark": _NO_LIMITS,
     "storeUsageHighWaterMark": _NO_LIMITS,
-    "pendingQueuePolicy": _CURSOR,
     "pendingSubscriberPolicy": _CURSOR,
     "pendingDurableSubscriberPolicy": _CURSOR,
     "useCache": _CURSOR,

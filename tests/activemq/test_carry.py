@@ -28,6 +28,8 @@ def messages_of(topology: Topology, rows: list[dict[str, Any]]) -> pa.Table:
     """Messages in the order in which they are sent, with the columns that dispatching reads."""
     made, rejects = to_messages(pa.Table.from_pylist(rows, SCHEMA), range(len(rows)), topology.source)
     assert not rejects
+    modes = pa.array(["NON_PERSISTENT" if n % 3 == 1 else None if n % 3 else "PERSISTENT" for n in range(len(rows))])
+    made = made.append_column("JMSDeliveryMode", modes)
     made = made.select(columns_read(topology, made.column_names))
     return made.sort_by([("JMSTimestamp", "ascending"), ("__row", "ascending")]).combine_chunks()
 
@@ -146,6 +148,7 @@ def one_by_one(
             group=row["JMSXGroupID"],
             group_sequence=row["JMSXGroupSeq"],
             priority=row["JMSPriority"],
+            persistent=row["JMSDeliveryMode"] != "NON_PERSISTENT",
         )
         settle(name, [], row["JMSTimestamp"])
     return told

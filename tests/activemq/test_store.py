@@ -163,6 +163,15 @@ def test_a_paged_backlog_keeps_the_order_of_priorities(start, restart):
     assert order == [str(n) for n in sorted(range(200), key=lambda n: (-priorities[n], n))]
 
 
+def test_a_paged_backlog_is_served_before_what_no_store_keeps(start):
+    wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
+    for n in range(100):
+        wire.send("q", n, delivery_mode="PERSISTENT" if n % 2 else "NON_PERSISTENT")
+    order, most = drain(wire, "q", batch=3)
+    assert order == [str(n) for n in (*range(1, 100, 2), *range(0, 100, 2))]
+    assert most <= 10 + 5 + 10 + 50
+
+
 def test_a_large_transaction_is_dispatched_to_its_end(start):
     wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
     wire.consume("a", "q", prefetch=50)

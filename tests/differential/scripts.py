@@ -29,10 +29,10 @@ SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.
 
 @dataclass
 class Living:
-    """What a script has made so far."""
+    """What a script has made so far. persistent: all its messages, none, or (None, and on topics) some."""
 
     kind: str
-    persistent: bool
+    persistent: bool | None
     timed: bool
     steps: list[Step] = field(default_factory=list)
     consumers: dict[str, Step] = field(default_factory=dict)
@@ -66,8 +66,7 @@ def _send(living: Living, numbers: Numbers) -> Step:
     step: Step = {"op": "send", "n": living.sent}
     if first % 3:
         step["props"] = {"k": {"t": "int", "v": first % 3}}
-    # A queue that has both kinds of messages serves each from a cursor of its own (docs/differences.md).
-    if first % 2 if living.topic else living.persistent:
+    if first % 2 if living.topic or living.persistent is None else living.persistent:
         step["persistent"] = True
     if living.timed and third % 7 == 0:
         step["ttl"] = TIME_TO_LIVE
@@ -266,7 +265,7 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     does at once.
     """
     timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic")
-    living = Living(kind, draw(st.booleans()), timed)
+    living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
     if kind == "durable":
         policy.pop("alwaysRetroactive", None)

@@ -204,6 +204,7 @@ def test_a_batch_is_the_same_as_one_message_at_a_time(
             groups=np.where(rows["groups"] < 0, -1, handles[rows["groups"]]),
             group_sequences=rows["group_sequences"],
             priorities=rows["priorities"],
+            persistent=rows["bits"] % 3,
             matches=matches.astype(np.uint64),
             acknowledge=acknowledge,
         )
@@ -215,6 +216,7 @@ def test_a_batch_is_the_same_as_one_message_at_a_time(
                 group=None if rows["groups"][row] < 0 else names[rows["groups"][row]],
                 group_sequence=int(rows["group_sequences"][row]),
                 priority=int(rows["priorities"][row]),
+                persistent=bool(rows["bits"][row] % 3),
             )
             while single.wakeups:
                 for delivery in single.run():

@@ -12,7 +12,7 @@ from pyengine._engine.varint import SharedValues, seal, unseal
 from pyengine.activemq import Queue
 from pyengine.errors import SnapshotError
 
-MAGIC, VERSION = b"PYEQ", 1
+MAGIC, VERSION = b"PYEQ", 2
 
 
 def busy_queue(kind: str = "cached?cacheSize=4") -> Queue:
@@ -72,8 +72,8 @@ def test_damaged_bytes_are_refused() -> None:
         broken[position] ^= 1 << position % 8
         with pytest.raises(SnapshotError):
             Queue.restore(bytes(broken))
-    with pytest.raises(SnapshotError, match="version 2"):
-        Queue.restore(seal(MAGIC, 2, b""))
+    with pytest.raises(SnapshotError, match=f"version {VERSION + 1}"):
+        Queue.restore(seal(MAGIC, VERSION + 1, b""))
 
 
 def test_wrong_bytes_with_a_right_checksum_never_crash() -> None:

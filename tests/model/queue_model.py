@@ -20,6 +20,7 @@ class ModelMessage:
     expiration: int
     connection: int | None
     target: str | None
+    persistent: bool = True
     redeliveries: int = 0
     group_first: bool = False
     acknowledged: bool = False
@@ -124,6 +125,7 @@ class ModelQueue:
         all_exclusive: bool,
         start_consumers: int,
         start_time: int,
+        cursor: str,
     ) -> None:
         self.groups = groups
         self.page = page
@@ -136,6 +138,8 @@ class ModelQueue:
         self.all_exclusive = all_exclusive
         self.start_consumers = start_consumers
         self.start_time = start_time
+        self.turns = cursor
+        self.served = True
         self.cursor: list[ModelMessage] = []
         self.redelivered: list[ModelMessage] = []
         self.new: list[ModelMessage] = []
@@ -268,7 +272,7 @@ class ModelQueue:
         real = len(self.consumers) > len(self.browsers)
         if forced or (real and (self.page is None or len(self.pending()) < self.page)):
             while self.cursor and len(fresh) < wanted:
-                message = max(self.cursor, key=lambda each: each.priority) if self.prioritized else self.cursor[0]
+                message = self.next_stored()
                 self.cursor.remove(message)
                 if 0 < message.expiration < now:
                     self.expired += 1
@@ -278,6 +282,16 @@ class ModelQueue:
         self.dispatch(fresh, now)
         self.browse()
         return True
+
+    def next_stored(self) -> ModelMessage:
+        """Of the cursor whose turn it is: ``served`` says that it is the one of the persistent messages."""
+        if self.turns == "memory":
+            self.served = True
+        mine = [each for each in self.cursor if self.turns == "single" or each.persistent == self.served]
+        if not mine:
+            self.served = not self.served
+            mine = self.cursor
+        return max(mine, key=lambda each: each.priority) if self.prioritized else mine[0]
 
     def dispatch(self, fresh: list[ModelMessage], now: int) -> None:
         if self.prioritized and self.pending() and fresh:

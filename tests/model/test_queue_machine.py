@@ -42,6 +42,7 @@ class QueueMachine(RuleBasedStateMachine):
         .filter(lambda chosen: len(chosen) < 3),
         groups=st.sampled_from(GROUP_MAPS),
         start=st.sampled_from([(0, 0), (0, 0), (0, 0), (2, 0), (0, 50), (2, 50)]),
+        cursor=st.sampled_from(["store", "memory", "single"]),
     )  # fmt: skip
     def start(
         self,
@@ -50,6 +51,7 @@ class QueueMachine(RuleBasedStateMachine):
         policy: set[str],
         groups: str,
         start: tuple[int, int],
+        cursor: str,
     ) -> None:
         self.queue = Queue(
             max_page_size=page,
@@ -63,6 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
             message_group_map_factory_type=groups,
             consumers_before_dispatch_starts=start[0],
             time_before_dispatch_starts=start[1],
+            cursor=cursor,
         )
         kind = groups.partition("?")[0]
         engine_map = GroupMap(groups)
@@ -78,6 +81,7 @@ class QueueMachine(RuleBasedStateMachine):
             all_exclusive="exclusive" in policy,
             start_consumers=start[0],
             start_time=start[1],
+            cursor=cursor,
         )
         self.now = 1000
         self.handles: dict[int, int] = {}
@@ -139,6 +143,7 @@ class QueueMachine(RuleBasedStateMachine):
         priority=st.sampled_from([4, 4, 0, 9]),
         lifetime=st.sampled_from([0, 0, 0, 0, 5, 20]),
         connection=st.sampled_from([None, 0, 1]),
+        persistent=st.sampled_from([True, True, False]),
         targeted=st.sampled_from([False, False, False, False, True]),
         run=st.booleans(),
         times=st.sampled_from([1, 1, 2, 4]),
@@ -151,6 +156,7 @@ class QueueMachine(RuleBasedStateMachine):
         priority: int,
         lifetime: int,
         connection: int | None,
+        persistent: bool,
         targeted: bool,
         run: bool,
         times: int,
@@ -166,6 +172,7 @@ class QueueMachine(RuleBasedStateMachine):
                 self.now + lifetime if lifetime else 0,
                 connection,
                 target,
+                persistent,
             )
             self.count += 1
             self.model.send(message)
@@ -175,6 +182,7 @@ class QueueMachine(RuleBasedStateMachine):
                 group_sequence=sequence,
                 priority=priority,
                 expiration=message.expiration,
+                persistent=persistent,
                 connection=connection,
                 target=target,
             )

@@ -13,7 +13,7 @@ from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Policy, PolicyMap, schema
-from pyengine.topology.keys import DISPATCH_POLICIES, STRATEGIES, element_name, java_name
+from pyengine.topology.keys import DISPATCH_POLICIES, PENDING_QUEUE_POLICIES, STRATEGIES, element_name, java_name
 from pyengine.topology.policy import (
     AbortSlowAckConsumerStrategy,
     AbortSlowConsumerStrategy,
@@ -177,6 +177,7 @@ def policy(tmp_path: Path, attributes: str, content: str = "") -> Policy:
 
 def test_every_key_of_a_policy_is_in_these_tables() -> None:
     others = {"destination", "selector_errors", "dispatch_policy", "message_group_map_factory_type", *STRATEGIES}
+    others |= {"pending_queue_policy"}
     assert {key for key, *_ in PLAIN} | others == set(Policy.__dataclass_fields__)
     assert STRATEGY_DEFAULTS.keys() == STRATEGIES.keys()
     assert {type(full) for _, _, full in FULL} == {kind for kinds in STRATEGIES.values() for kind in kinds.values()}
@@ -187,6 +188,7 @@ def test_defaults() -> None:
     assert [(key, getattr(entry, key)) for key, *_ in PLAIN] == [(key, default) for key, default, *_ in PLAIN]
     assert {key: getattr(entry, key) for key in STRATEGIES} == STRATEGY_DEFAULTS
     assert (entry.dispatch_policy, entry.group_map) == ("simple", ("cached", 1024))
+    assert entry.pending_queue_policy == "store"
 
 
 @pytest.mark.parametrize(("key", "default", "value", "written"), PLAIN)
@@ -205,6 +207,12 @@ def test_every_strategy_as_element_and_as_bean(tmp_path: Path, key: str, attribu
     bean_class = f"org.apache.activemq.broker.region.policy.{type(full).__name__}"
     bean = f'<bean xmlns="http://www.springframework.org/schema/beans" class="{bean_class}">{properties}</bean>'
     assert policy(tmp_path, 'topic="A.>"', f"<{java}>{bean}</{java}>") == Policy("topic://A.>", **{key: full})
+
+
+@pytest.mark.parametrize("name", PENDING_QUEUE_POLICIES)
+def test_every_pending_queue_policy(tmp_path: Path, name: str) -> None:
+    content = f"<pendingQueuePolicy><{PENDING_QUEUE_POLICIES[name]}/></pendingQueuePolicy>"
+    assert policy(tmp_path, 'queue="A"', content).pending_queue_policy == name
 
 
 @pytest.mark.parametrize("name", DISPATCH_POLICIES)
@@ -419,10 +427,11 @@ def test_plugins_are_listed(tmp_path: Path, name: str) -> None:
 
 def test_strategies_of_the_users_own_are_listed_and_the_default_stays(tmp_path: Path) -> None:
     own = "<{0}><bean xmlns='http://www.springframework.org/schema/beans' class='com.example.Own'/></{0}>"
-    names = [java_name(key) for key in (*STRATEGIES, "dispatch_policy")] + ["messageGroupMapFactory"]
+    names = [java_name(key) for key in (*STRATEGIES, "dispatch_policy", "pending_queue_policy")]
+    names.append("messageGroupMapFactory")
     found = load(tmp_path, policy_xml('topic="A"', "".join(own.format(name) for name in names)))
     assert found.policies.entries == (Policy("topic://A"),)
-    assert [(part.element, part.changes_answers) for part in found.not_modelled] == [("com.example.Own", True)] * 7
+    assert [(part.element, part.changes_answers) for part in found.not_modelled] == [("com.example.Own", True)] * 8
 
 
 def test_passwords_are_not_shown(tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def test_no_strategy_at_all(key: str) -> None:
         ('message_eviction_strategy = { type = "unique_property", propertyName = "a" }',
          "message_eviction_strategy, propertyName", "did you mean 'property_name'?"),
         ('dispatch_policy = "random"', "dispatch_policy", "known: "),
+        ('pending_queue_policy = "disk"', "pending_queue_policy", "known: "),
         ('selector_errors = "strict"', "selector_errors", "known: exact, no_match"),
         ("topic_prefetch = -1", "topic_prefetch", "0 or more"),
         ("persistJMSRedelivered = true", "persistJMSRedelivered", "did you mean 'persist_jms_redelivered'?"),
