@@ -374,6 +374,13 @@ def idle(scene: Scene) -> object:
     return any(isinstance(each, ConsumerAborted) for each in scene.events)
 
 
+def mixed(scene: Scene) -> list[Any]:
+    scene.wire.send("q", 1, delivery_mode="NON_PERSISTENT")
+    scene.wire.send("q", 2, delivery_mode="PERSISTENT")
+    scene.wire.consume("a", "q")
+    return scene.bodies("a")
+
+
 def refused(scene: Scene) -> object:
     """Whether a send fails because a selector cannot be evaluated."""
     scene.wire.consume("a", "topic://t", selector="k * 2 > 1")
@@ -431,6 +438,7 @@ KEYS: list[tuple[str, Observe, object, Any, object, dict[str, Any]]] = [
      ["2", "1"], {"pending_message_limit_strategy": KEEP_TWO}),
     ("minimum_message_size", sizes, 1028, 100, 104, {}),
     ("pending_message_limit_strategy", room, 0, KEEP_TWO, 4, {}),
+    ("pending_queue_policy", mixed, ["2", "1"], "vm", ["1", "2"], {}),
     ("persist_jms_redelivered", after_restart, 0, True, 1, {}),
     ("slow_consumer_strategy", aborted, None, SLOW, (30_000, False), {}),
     ("subscription_recovery_policy", recovered, [], LastImageSubscriptionRecoveryPolicy(), ["5"], {}),
