@@ -37,6 +37,10 @@ cdef class RegionQueue(Queue):
         """TypeError: a consumer of a broker's queue comes with its subscription; see ``subscribe``."""
         raise TypeError("a consumer of a broker's queue comes with its subscription: call subscribe()")
 
+    def snapshot(self, **settings):
+        """TypeError: what a broker's queue keeps is in its store."""
+        raise TypeError("a queue of a broker has subscriptions that bytes cannot carry: its store keeps its messages")
+
     @property
     def persistent_stored(self):
         """Persistent messages that wait to be paged in."""

@@ -132,3 +132,5 @@ def test_a_selector_that_cannot_be_evaluated_matches_nothing_and_is_reported(bro
 def test_a_consumer_of_a_broker_s_queue_comes_with_its_subscription() -> None:
     with pytest.raises(TypeError, match=r"subscribe\(\)"):
         RegionQueue().add_consumer()
+    with pytest.raises(TypeError, match="store"):
+        RegionQueue().snapshot()
