@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import jvm
+from bench import jvm, plots
 from bench.contest import Row
 
 HERE = Path(__file__).parent
@@ -91,6 +91,8 @@ def page(measured: list[Row]) -> str:
     notes = sorted({f"{row.rival}: {row.note}" for row in measured if row.note})
     if notes:
         lines += ["", *(f"* {note}" for note in notes)]
+    lines += ["", "## How cost grows", "", "Both axes are logarithmic; `python -m bench.plots` draws them again.", ""]
+    lines += [f"![cost against {path.stem}](plots/{path.name})" for path in sorted(plots.FOLDER.glob("*.svg"))]
     return "\n".join(lines) + "\n"
 
 
@@ -112,6 +114,7 @@ def main(wanted: list[str]) -> None:
     for note in sorted({f"{row.rival}: {row.note}" for row in measured if row.note}):
         console.print(note)
     if not wanted:
+        plots.main()
         PAGE.write_text(page(measured), encoding="utf-8")
         console.print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 

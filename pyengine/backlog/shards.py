@@ -116,9 +116,15 @@ def _dictionaries(table: pa.Table) -> list[str]:
 
 
 def ordered(folder: Path, runs: Sequence[Run], shard: int, topology: Topology) -> Iterator[pa.RecordBatch]:
-    """The messages of a shard in order, merged from its runs, a few batches of each run in memory."""
-    streams = [_batches(folder / run.file, [run.groups[shard]], topology) for run in runs if shard in run.groups]
-    yield from merged(streams, topology)
+    """The messages of a shard in order, merged from its runs; a quarter of a million rows or so are in memory."""
+    here = [run for run in runs if shard in run.groups]
+    size = _rows_of_each(len(here))
+    yield from merged([_batches(folder / run.file, [run.groups[shard]], topology, size=size) for run in here], topology)
+
+
+def _rows_of_each(runs: int) -> int:
+    """How many rows of a run are read at once, when so many are merged."""
+    return max(1_024, min(BATCH, 8 * BATCH // max(1, runs)))
 
 
 def merged(streams: Sequence[Iterator[pa.Table]], topology: Topology) -> Iterator[pa.RecordBatch]:
@@ -176,11 +182,11 @@ def _opened(path: Path) -> pq.ParquetFile:
 
 
 def _batches(
-    path: Path, groups: list[int], topology: Topology, told: Sequence[str] | None = None
+    path: Path, groups: list[int], topology: Topology, told: Sequence[str] | None = None, size: int = BATCH
 ) -> Iterator[pa.Table]:
     with _opened(path) as file:
         names = [*columns_read(topology, file.schema_arrow.names, told), QUEUE]
-        for batch in file.iter_batches(BATCH, row_groups=groups, columns=names, use_threads=False):
+        for batch in file.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
             yield pa.Table.from_batches([batch])
 
 
@@ -218,11 +224,12 @@ def write_shard(folder: Path, runs: Sequence[Run], shard: int, topology: Topolog
 def _every_column(folder: Path, runs: Sequence[Run], shard: int, topology: Topology) -> Iterator[pa.RecordBatch]:
     def batches(path: Path, group: int) -> Iterator[pa.Table]:
         with _opened(path) as file:
-            for batch in file.iter_batches(BATCH, row_groups=[group], use_threads=False):
+            for batch in file.iter_batches(size, row_groups=[group], use_threads=False):
                 yield pa.Table.from_batches([batch])
 
-    streams = [batches(folder / run.file, run.groups[shard]) for run in runs if shard in run.groups]
-    yield from merged(streams, topology)
+    here = [run for run in runs if shard in run.groups]
+    size = _rows_of_each(len(here))
+    yield from merged([batches(folder / run.file, run.groups[shard]) for run in here], topology)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

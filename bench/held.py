@@ -1,0 +1,84 @@
+"""Peak memory of dispatching one queue that delivers almost nothing, in a process of its own for each size.
+
+    python -m bench.held 2000000 8000000
+
+One consumer takes ten messages and never acknowledges; the rest is held with its reasons and written as Parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyengine.activemq.dispatch import dispatch_batches
+from pyengine.backlog import shards as files
+from pyengine.backlog.measures import Measures
+from pyengine.backlog.sources import parquet_pieces, read_piece
+from pyengine.topology import Consumer, Source, Topology
+
+FILE = 500_000
+
+
+def topology(folder: Path) -> Topology:
+    return Topology(
+        source=Source(destination="{queue}", path=str(folder / "messages"), group="who"),
+        consumers=(Consumer("slow", "orders", prefetch=10, acknowledges=False),),
+    )
+
+
+def ingest(folder: Path, messages: int) -> None:
+    """Write the messages and their sorted runs."""
+    for name in ("messages", "runs", "deliveries", "held"):
+        (folder / name).mkdir()
+    part = pa.table({"queue": ["orders"] * FILE, "who": pa.array([f"g{n % 1000}" for n in range(FILE)])})
+    for number in range(messages // FILE):
+        pq.write_table(part, folder / "messages" / f"{number:05}.parquet")
+    here = topology(folder)
+    runs = [
+        files.write_run(read_piece(piece, here.source), here, folder / "runs", n, 1, only_needed=True, messages=None)[0]
+        for n, piece in enumerate(parquet_pieces(here.source) or ())
+    ]
+    (folder / "runs.txt").write_text("\n".join(map(files.run_to_text, runs)), "utf-8")
+
+
+def dispatch(folder: Path, messages: int) -> None:
+    """What a task of ``pyengine run`` does with its shard."""
+    here = topology(folder)
+    runs = [files.run_from_text(line) for line in (folder / "runs.txt").read_text("utf-8").split("\n")]
+    measures, begun = Measures(here), time.process_time()
+    batches = dispatch_batches(here, files.ordered(folder / "runs", runs, 0, here))
+    files.write_assignments(folder, 0, batches, measures.add)
+    measures.close()
+    held = sum(total.count for total in measures.tallies["orders"].held.values())
+    assert held == messages - 10
+    spent = (time.process_time() - begun) / messages * 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{messages:,} messages, {held:,} held: peak {peak} MB resident, {spent:.2f} CPU-us a message")
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("messages", type=int, nargs="+", help=f"multiples of {FILE:,}")
+    asked.add_argument("--step", choices=["ingest", "dispatch"], help=argparse.SUPPRESS)
+    asked.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = asked.parse_args()
+    if given.step:
+        (ingest if given.step == "ingest" else dispatch)(given.folder, given.messages[0])
+        return
+    for messages in given.messages:
+        with tempfile.TemporaryDirectory() as folder:
+            for step in ("ingest", "dispatch"):
+                command = [sys.executable, "-m", "bench.held", str(messages), "--step", step, "--folder", folder]
+                subprocess.run(command, check=True, timeout=900)
+
+
+if __name__ == "__main__":
+    main()
