@@ -88,18 +88,18 @@ def test_a_coroutine_that_runs_at_shutdown_is_cancelled_and_its_message_comes_ag
     with broker_with(1) as broker:
         consumer = consumer_of(broker, endless)
         consumer.start()
-        assert began.wait(20)
+        assert began.wait(120)
         running = [thread for thread in threading.enumerate() if thread.name.startswith("ConsumeMessage")]
         consumer.shutdown()
-        assert cancelled.wait(20)
+        assert cancelled.wait(120)
         for thread in running:
-            thread.join(20)
+            thread.join(120)
         assert not consume_threads()
         assert broker.topics().get("%DLQ%G") is None
         assert broker.max_offset(MessageQueue("%RETRY%G", "broker-a", 0)) == 0
         following = consumer_of(broker, listener)
         following.start()
-        assert done.wait(20)
+        assert done.wait(120)
         following.shutdown()
         assert again == [b"0"]
 
@@ -109,13 +109,13 @@ def test_listeners_may_shut_their_consumer_down_all_at_once() -> None:
 
     def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
         consumer.shutdown()
-        ended.wait(20)
+        ended.wait(120)
         return DONE
 
     with broker_with(3) as broker:
         consumer = consumer_of(broker, listener, await_termination_millis_when_shutdown=50)
         consumer.start()
-        ended.wait(20)
+        ended.wait(120)
         assert broker.consumer_offsets("G", "T") == {MessageQueue("T", "broker-a", 0): 0}
 
 

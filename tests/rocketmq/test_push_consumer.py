@@ -426,7 +426,7 @@ def test_shutdown_waits_for_what_is_in_flight() -> None:
 
     def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
         began.set()
-        go.wait(30)
+        go.wait(120)
         return DONE
 
     with rocketmq.Broker(clock=clock) as broker:
@@ -438,13 +438,13 @@ def test_shutdown_waits_for_what_is_in_flight() -> None:
         consumer.subscribe("T")
         consumer.register_message_listener(listener)
         consumer.start()
-        assert began.wait(30)
+        assert began.wait(120)
         stopping = threading.Thread(target=consumer.shutdown)
         stopping.start()
         stopping.join(0.1)
         assert stopping.is_alive()
         go.set()
-        stopping.join(30)
+        stopping.join(120)
         assert list(broker.consumer_offsets("G", "T").values()) == [1]
         consumer.shutdown()
     clock.close()
@@ -488,12 +488,12 @@ def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
     def task() -> None:
         names.add(threading.current_thread().name)
         began.release()
-        go.wait(30)
+        go.wait(120)
 
     for _ in range(6):
         pool.submit([task])
     for _ in range(3):
-        assert began.acquire(timeout=30)
+        assert began.acquire(timeout=120)
     assert names == {"pool_1", "pool_2", "pool_3"}
     assert not pool.close(1)
     go.set()
@@ -610,7 +610,7 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
             consumer.register_message_listener(handler)  # type: ignore[type-var]
             consumer.start()
             consumers.append(consumer)
-        assert done.wait(30)
+        assert done.wait(120)
         for consumer in consumers:
             consumer.shutdown()
         assert sorted(bodies, key=str) == sorted([b"%d" % i for i in range(500)], key=str)
@@ -620,6 +620,6 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
     clock.close()
     for thread in threading.enumerate():
         if thread.name.startswith("ConsumeMessageLoop_"):
-            thread.join(30)  # it was told to end
+            thread.join(120)  # it was told to end
     left = {thread.name for thread in threading.enumerate()} - before
     assert not {name for name in left if "Consume" in name or "Rebalance" in name or "MQClient" in name}

@@ -218,7 +218,7 @@ def test_threads_work_on_every_record_once_and_on_keys_in_order() -> None:
         thread.start()
     for start in range(0, 600, 50):
         worker.put(Attributes("orders", 0, start + i, b"%d" % (i % 7)) for i in range(50))
-    assert done.wait(30)
+    assert done.wait(120)
     for thread in threads:
         thread.join()
     assert all(offsets == sorted(offsets) for offsets in seen.values())

@@ -421,7 +421,7 @@ class Consumer:
         else:
             found = []
             for offset, size, tags, times, retried in answer["rows"]:
-                at = request.queue_offset + offset
+                at = as_long(request.queue_offset + offset)
                 properties = {"TAGS": tags} if tags is not None else {}
                 properties["n"] = str(at)
                 if retried:
@@ -439,7 +439,7 @@ class Consumer:
                 )
             result = rocketmq.PullResult(
                 rocketmq.PullStatus[status],
-                request.queue_offset + answer["next"],
+                as_long(request.queue_offset + answer["next"]),
                 answer["min"],
                 answer["max"],
                 tuple(found) if status == "FOUND" else (),
@@ -611,6 +611,11 @@ NOT_COMPARED = (
     "INFO remove unused mq,",
     "INFO remove unnecessary messageQueue offset.",
 )
+
+
+def as_long(number: int) -> int:
+    """As Java's long keeps it."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def comparable(name: str, answer: list[Any]) -> list[Any]:

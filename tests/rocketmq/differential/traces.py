@@ -280,12 +280,12 @@ def _world(random: Random) -> dict[str, Any]:
         world["silent"] = random.sample(["a", "b"], random.choice((0, 0, 1, 1, 2)))
     if random.random() < 0.3:
         world["stored"] = {
-            queue: random.choice((None, None, 0, 5, 100, "down", "down", -1, -2))
+            queue: random.choice((None, None, 0, 5, 100, 2**31 - 2, MOST - 3, "down", "down", -1, -2))
             for queue in random.sample(_ALL + _FEW, 3)
         }
     if random.random() < 0.2:
-        world["max"] = random.choice((0, 7, 7, 1000, -1, "fails"))
-        world["search"] = random.choice((0, 3, 3, -1, "fails"))
+        world["max"] = random.choice((0, 7, 7, 1000, MOST, -1, "fails"))
+        world["search"] = random.choice((0, 3, 3, MOST - 9, -1, "fails"))
     if random.random() < 0.3:
         world["back_fails"] = random.choice(([], [], list(range(8)), random.sample(range(8), 3)))
         world["send_fails"] = random.choice(([], list(range(8)), random.sample(range(8), 3)))
