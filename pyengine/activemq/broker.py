@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -33,10 +34,14 @@ from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, R
 
 E = TypeVar("E", bound=Event)
 _RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
+_STARTED = threading.Condition()
 
 
-def running_broker(name: str) -> Broker | None:
-    """The broker of that name in this process (``vm://name``), or None."""
+def running_broker(name: str, wait: int = 0) -> Broker | None:
+    """The broker of that name in this process (``vm://name``), or None if none comes within ``wait`` ms."""
+    if wait > 0:
+        with _STARTED:
+            _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
     return _RUNNING.get(name)
 
 
@@ -111,6 +116,8 @@ class Broker(Administration):
                 for known in self.store.destinations():
                     self.router.find(parse_destination(known)[0])
                 self.topics.recover(self.store)
+        with _STARTED:
+            _STARTED.notify_all()
 
     # Life
 

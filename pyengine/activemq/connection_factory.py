@@ -10,7 +10,14 @@ from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.commands import Transport
 from pyengine.activemq.connection import Connection
-from pyengine.activemq.options import BrokerURL, ConnectionOptions, UnknownOptions, broker_url, connection_options
+from pyengine.activemq.options import (
+    BrokerURL,
+    ConnectionOptions,
+    UnknownOptions,
+    broker_url,
+    connection_options,
+    whole_number,
+)
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError, JMSError
@@ -21,9 +28,9 @@ class ConnectionFactory:
 
     url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``; see ConnectionOptions for the
     ``jms.*`` names. broker: whom to connect to; None: the running broker of that name, and if there is none, one that
-    lives as long as its connections (``create=false`` forbids it). options: defaults below the URL's.
-    redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's own. Raises
-    ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value.
+    lives as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options:
+    defaults below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's
+    own. Raises ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value.
     """
 
     def __init__(
@@ -43,6 +50,7 @@ class ConnectionFactory:
             pattern if isinstance(pattern, Destination) else parse_destination(pattern)[0]: policy
             for pattern, policy in (redelivery_policies or {}).items()
         }
+        self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
         self._broker = broker
         self._lock = threading.Lock()
         self._own: Broker | None = None
@@ -74,7 +82,7 @@ class ConnectionFactory:
             self._connections += 1
             if self._broker is not None:
                 return self._broker, self._broker.clock
-            found = running_broker(self._parts.name)
+            found = running_broker(self._parts.name, self._wait)
             if found is None:
                 if self._parts.transport.get("create", "true").lower() == "false":
                     self._connections -= 1

@@ -119,7 +119,8 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _integer(option: str, text: str, bits: int) -> int:
+def whole_number(option: str, text: str, bits: int = INT) -> int:
+    """A number as an option gives it. Raises ConfigurationError."""
     if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
         raise ConfigurationError(option, text, f"not a whole number of {bits} bits")
     return int(text)
@@ -129,7 +130,7 @@ def _convert(option: str, text: str, like: object, bits: int) -> Any:
     if isinstance(like, bool):
         return _boolean(text)
     if isinstance(like, int):
-        return _integer(option, text, bits)
+        return whole_number(option, text, bits)
     if isinstance(like, float):
         try:
             return float(text)
@@ -181,10 +182,10 @@ def connection_options(
             each = _PLAIN[name]
             plain[each.name] = _convert(option, text, getattr(result, each.name), each.metadata.get("bits", INT))
         elif name == "prefetchPolicy.all":
-            value = _integer(option, text, INT)
+            value = whole_number(option, text, INT)
             prefetch.update({key: value for key in _PREFETCH.values() if key != "maximum_pending_message_limit"})
         elif group == "prefetchPolicy" and inner in _PREFETCH:
-            prefetch[_PREFETCH[inner]] = _integer(option, text, INT)
+            prefetch[_PREFETCH[inner]] = whole_number(option, text, INT)
         elif group == "redeliveryPolicy" and inner in _REDELIVERY:
             like = getattr(result.redelivery_policy, _REDELIVERY[inner])
             redelivery[_REDELIVERY[inner]] = _convert(option, text, like, LONG if "Delay" in inner else INT)
@@ -215,6 +216,7 @@ class BrokerURL:
     transport: dict[str, str]
 
 
+# Of these create, waitForStart and persistent (false) mean something in one process.
 _TRANSPORT = frozenset({"create", "waitForStart", "marshal", "async", "wireFormat.maxFrameSize"})
 _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"})
 
@@ -286,5 +288,5 @@ def consumer_options(
             found[inner] = text
         else:
             assert isinstance(kind, int)
-            found[inner] = _integer(name, text, kind)
+            found[inner] = whole_number(name, text, kind)
     return found

@@ -3,6 +3,7 @@ those of the real factory (test_options.py) and do what it does (spec activemq s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from pyengine.activemq.options import (
     connection_options,
 )
 from pyengine.clock import ManualClock
-from pyengine.errors import InvalidMessageError, JMSError
+from pyengine.errors import ConfigurationError, InvalidMessageError, JMSError
 from pyengine.topology import Policy
 from pyengine.topology.policy import (
     AbortSlowConsumerStrategy,
@@ -368,6 +369,31 @@ def test_some_options_of_a_url_change_nothing_inside_one_process(name: str) -> N
 
 def test_no_option_of_a_url_is_left_out() -> None:
     assert {row[0] for row in URL} | WITHOUT_EFFECT == KNOWN
+
+
+def test_the_options_of_vm_itself() -> None:
+    for there, options in ((False, "create=false"), (False, "create=false&waitForStart=1"), (True, "create=true")):
+        factory = ConnectionFactory(f"vm://nobody?{options}")
+        if there:
+            factory.create_connection().close()
+        else:
+            with pytest.raises(JMSError, match="nobody"):
+                factory.create_connection()
+    for option in ("marshal", "async", "wireFormat.maxFrameSize", "broker.useJmx", "broker.dataDirectory"):
+        ConnectionFactory(f"vm://nobody?{option}=1&broker.useShutdownHook=false").create_connection().close()
+    with pytest.raises(ConfigurationError, match="memory"):
+        ConnectionFactory("vm://nobody?broker.persistent=true").create_connection()
+
+
+def test_wait_for_start_waits_for_a_broker() -> None:
+    made = []
+    starter = threading.Timer(0.05, lambda: made.append(Broker(name="late")))
+    starter.start()
+    connection = ConnectionFactory("vm://late?create=false&waitForStart=60000").create_connection()
+    starter.join()
+    assert connection.transport is made[0]
+    connection.close()
+    made[0].close()
 
 
 # Destinations
