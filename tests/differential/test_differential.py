@@ -55,6 +55,8 @@ def test_only_the_listed_causes_are_forgiven() -> None:
     came = {"op": "consumer", "name": "A", "prefetch": 1, "listen": {"fail": []}}
     assert explained(came | {"other": [call, call | {"onMessage": 2}]})
     assert not explained(came | {"other": [call, call | {"by": "B"}]})
+    assert explained(came, {"op": "rollback", "name": "A", "other": [call]})
+    assert not explained(came, {"op": "rollback", "name": "A", "other": [call | {"by": "B"}]})
     sends = [{"op": "send", "n": n, "to": f"Q.{n}"} for n in (1, 2)]
     wide = {"op": "consumer", "name": "A", "dest": "Q.*", "dispatched": [{"to": "A", "n": 1}]}
     assert explained(*sends, wide, ours=(2, {"dispatched": [{"to": "A", "n": 2}]}))
