@@ -71,34 +71,7 @@ cdef extern from *:
     int pyengine_ones(uint64_t word) noexcept nogil
 
 
-cdef struct Need:                # a requirement that is indexed
-    int32_t entry
-    int32_t table
-    int32_t stop                 # of the branch
-    const Leaf* leaf
-    int32_t point                # first of its ``points`` in the builder's list, -1 none
-    int32_t point_count
-    bint equality                # satisfied by its one point and by nothing else
-
-
 cdef class Builder:
-    """One building of a segment."""
-    cdef Segment segment
-    cdef int32_t* requirements
-    cdef list owners             # the Subscription of each entry
-    cdef int32_t* firsts         # the leaf at which the branch of each entry begins
-    cdef int32_t* stops
-    cdef Need* needs
-    cdef int64_t need_count
-    cdef int64_t need_room
-    cdef int64_t* seats          # points of the needs
-    cdef int64_t seat_count
-    cdef int64_t seat_room
-    cdef dict table_of           # slot -> table
-    cdef Value strange
-    cdef object strange_text
-    cdef dict texts_of           # table -> points that are its texts
-
     def __dealloc__(self):
         free(self.requirements)
         free(self.firsts)
@@ -121,6 +94,8 @@ cdef class Builder:
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 63) // 64
+        segment.bucket_step = <int64_t> segment.lines * 8
+        segment.line_step = 8
         segment.whole = <uint64_t*> zeros(segment.lines * 64)
         for it in subscriptions:
             segment.needs_gil |= it.program.needs_gil
@@ -165,35 +140,42 @@ cdef class Builder:
 
     cdef int collect(self) except -1:
         """The needs of every entry, and the points they name."""
-        cdef Segment segment = self.segment
         cdef Subscription it
-        cdef const Leaf* leaf
         cdef int32_t entry = 0
-        cdef int count, index
-        cdef bint whole
-        cdef set asked = set()
         for it in self.owners:
-            count = find_requirements(
-                it.program, self.firsts[entry], self.stops[entry], segment.errors_count, self.requirements, &whole)
-            if self.stops[entry] - self.firsts[entry] < it.program.leaf_count:
-                # Where another branch raises, this one alone does not say that all of it matches.
-                whole = whole and it.program.nodes[it.program.root].can_raise <= 1
-            asked.clear()
-            for index in range(count):
-                leaf = &it.program.leaves[self.requirements[index]]
-                if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT) or it.slots[leaf.access.slot] in asked:
-                    whole = False       # one row of bits a slot: a second requirement on it is left to the program
-                    continue
-                if self.add_need(entry, leaf, it.slots[leaf.access.slot]):
-                    asked.add(it.slots[leaf.access.slot])
-                else:
-                    whole = False
-            if whole:
-                segment.whole[entry >> 6] |= <uint64_t> 1 << (entry & 63)
+            self.collect_entry(it, entry, self.firsts[entry], self.stops[entry])
             entry += 1
         return 0
 
-    cdef int table(self, int slot) except -1:
+    cdef int collect_entry(self, Subscription it, int32_t entry, int first, int stop) except -1:
+        cdef Segment segment = self.segment
+        cdef const Leaf* leaf
+        cdef int index, slot
+        cdef bint whole
+        cdef int count = find_requirements(
+            it.program, first, stop, segment.errors_count, self.requirements, &whole)
+        cdef int64_t index_of_first = self.need_count, other
+        if stop - first < it.program.leaf_count:
+            # Where another branch raises, this one alone does not say that all of it matches.
+            whole = whole and it.program.nodes[it.program.root].can_raise <= 1
+        for index in range(count):
+            leaf = &it.program.leaves[self.requirements[index]]
+            if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT):
+                whole = False
+                continue
+            slot = it.slots[leaf.access.slot]
+            for other in range(index_of_first, self.need_count):
+                if self.segment.tables[self.needs[other].table].slot == slot:
+                    break           # one row of bits a slot: a second requirement on it is left to the program
+            else:
+                if self.add_need(entry, leaf, slot, stop):
+                    continue
+            whole = False
+        if whole:
+            segment.whole[entry >> 6] |= <uint64_t> 1 << (entry & 63)
+        return 0
+
+    cdef int table(self, int slot) except -2:
         cdef object known = self.table_of.get(slot)
         cdef Segment segment = self.segment
         cdef Table* larger
@@ -209,7 +191,7 @@ cdef class Builder:
         segment.table_count += 1
         return segment.table_count - 1
 
-    cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot) except -1:
+    cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot, int stop) except -1:
         cdef Need* larger
         cdef Need* need
         cdef Value number
@@ -222,8 +204,10 @@ cdef class Builder:
             self.needs = larger
         need = &self.needs[self.need_count]
         need.entry = entry
-        need.stop = self.stops[entry]
+        need.stop = stop
         need.table = self.table(slot)
+        if need.table < 0:
+            return False
         need.leaf = leaf
         need.point = -1
         need.point_count = 0
@@ -492,23 +476,19 @@ cdef class Builder:
         for index in range(segment.point_room):
             if segment.points[index].kind != NOTHING:
                 segment.points[index].table = place_of[segment.points[index].table]
-        self.reseat()
-        return 0
-
-    cdef int reseat(self) except -1:
-        """Points hash by their table too."""
-        return self.rehash(self.segment.point_room)
+        return self.rehash(segment.point_room)          # points hash by their table too
 
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
         """The same verdict in ``count`` buckets; they are REFUSED until marked."""
         cdef Table* table = &self.segment.tables[need.table]
         cdef int verdict = verdict_of(need.leaf, need.stop, possible, self.segment.errors_count)
-        cdef int64_t cells = <int64_t> self.segment.lines * 8, at
+        cdef Segment segment = self.segment
+        cdef int64_t at
         cdef uint64_t bit = <uint64_t> 1 << (need.entry & 63)
         if verdict == REFUSED and count > 1:
             return 0
         for at in range(bucket, bucket + count):
-            at = at * cells + (need.entry >> 6)
+            at = at * segment.bucket_step + (need.entry >> 9) * segment.line_step + (need.entry >> 6 & 7)
             table.passed[at] = table.passed[at] & ~bit if verdict == REFUSED else table.passed[at] | bit
             table.open[at] = table.open[at] | bit if verdict == OPEN else table.open[at] & ~bit
         return 0

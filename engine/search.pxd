@@ -18,6 +18,7 @@ cdef class Living:               # which entries of a segment are alive
     cdef int64_t count               # Subscriptions
     cdef Segment segment
     cdef Living without(self, Subscription gone)
+    cdef Living with_one(self, Subscription new)                 # that its segment, an annex, has taken
 
 
 cdef class Snapshot:

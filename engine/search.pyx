@@ -38,6 +38,15 @@ cdef class Living:
         fewer.count = self.count - 1
         return fewer
 
+    cdef Living with_one(self, Subscription new):
+        cdef int32_t place
+        cdef Living more = Living.__new__(Living, self.segment)
+        memcpy(more.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        for place in new.places[:new.place_count]:
+            more.bits[place >> 6] |= <uint64_t> 1 << (place & 63)
+        more.count = self.count + 1
+        return more
+
 
 cdef class Snapshot:
     def __dealloc__(self):

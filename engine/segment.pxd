@@ -63,7 +63,7 @@ cdef struct Table:               # one slot
     int steps
     int64_t* text_bounds         # of text_key; the same
     int text_steps
-    uint64_t* passed             # [bucket][line][8]
+    uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
     double passing               # part of the bits that are set
@@ -86,6 +86,10 @@ cdef class Segment:
     cdef int members             # Subscriptions
     cdef int lines
     cdef int words               # of 64 lines
+    cdef int64_t bucket_step     # words from a bucket's bits of a line to the next bucket's, and to the next line's
+    cdef int64_t line_step
+    cdef Segment model           # of an annex: whose bounds and points it shares; see annex.pxd
+    cdef bint shares             # it is an annex
     cdef bint errors_count
     cdef readonly bint needs_gil
     cdef int widest              # slots of the program with most

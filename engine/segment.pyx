@@ -120,13 +120,16 @@ cdef class Segment:
     def __dealloc__(self):
         cdef int number
         for number in range(self.table_count):
-            free(self.tables[number].bounds)
-            free(self.tables[number].text_bounds)
-            free(self.tables[number].passed)
-            free(self.tables[number].open)
+            if not self.shares:
+                free(self.tables[number].bounds)
+                free(self.tables[number].text_bounds)
+            if not self.shares or number == 0:      # of an annex the first has the memory of all
+                free(self.tables[number].passed)
+                free(self.tables[number].open)
             free(self.tables[number].lively)
         free(self.tables)
-        free(self.points)
+        if not self.shares:
+            free(self.points)
         free(self.subscriptions)
         free(self.keys)
         free(self.numbers)
@@ -190,6 +193,8 @@ cdef class Segment:
             return
         if self.loose < self.size:
             self.scan(event, alive, buckets, self.loose, self.size, found)
+        if self.loose == 0:
+            return                   # no entry has an access point
         for number in range(self.table_count):
             if seats[number] >= 0:
                 point = &self.points[seats[number]]
@@ -199,7 +204,6 @@ cdef class Segment:
     cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
                    Found* found) noexcept nogil:
         cdef int place, word, line, k, number, count = self.with_buckets
-        cdef int64_t cells = <int64_t> self.lines * 8
         cdef uint64_t lines, left, opened, bit
         cdef uint64_t[8] bits
         cdef Row[MOST_ROWS] rows
@@ -211,7 +215,7 @@ cdef class Segment:
         if count > MOST_ROWS:
             count = MOST_ROWS       # the most refusing; what the others would say the program says
         for number in range(count):
-            rows[number] = self.tables[number].passed + buckets[number] * cells
+            rows[number] = self.tables[number].passed + buckets[number] * self.bucket_step
         for word in range((first >> 9) >> 6, (((last - 1) >> 9) >> 6) + 1):
             lines = ~(<uint64_t> 0)
             for number in range(count):
@@ -230,7 +234,7 @@ cdef class Segment:
                         bits[k] = bits[k] & (~(<uint64_t> 0) << (first - place)) if first - place < 64 else 0
                     if place + 64 > last:
                         bits[k] = bits[k] & (~(<uint64_t> 0) >> (place + 64 - last)) if place < last else 0
-                if not pyengine_narrow(bits, rows, count, line * 8):
+                if not pyengine_narrow(bits, rows, count, line * self.line_step):
                     continue
                 for k in range(8):
                     left = bits[k]
@@ -240,7 +244,8 @@ cdef class Segment:
                     if self.with_buckets > count:
                         opened = ~(<uint64_t> 0)
                     for number in range(count):
-                        opened |= self.tables[number].open[buckets[number] * cells + line * 8 + k]
+                        opened |= self.tables[number].open[
+                            buckets[number] * self.bucket_step + line * self.line_step + k]
                     place = line * LINE + 64 * k
                     while left:
                         bit = left & (0 - left)
@@ -268,8 +273,8 @@ cdef class Segment:
                 assert self.seek(
                     self.points[index].table, self.points[index].kind, self.points[index].hash,
                     self.points[index].bytes, self.points[index].length) == &self.points[index]
-                assert 0 <= self.points[index].first <= self.points[index].last <= self.loose
-        assert len(points) == self.point_count
+                assert self.shares or 0 <= self.points[index].first <= self.points[index].last <= self.loose
+        assert self.shares or len(points) == self.point_count
         for index in range(self.size):
             it = self.entries[index]
             assert it.segment is self and it.number == self.numbers[index]
@@ -282,7 +287,8 @@ cdef class Segment:
                 for line in range(self.lines):
                     any_bit = 0
                     for k in range(8):
-                        any_bit |= table.passed[(bucket * self.lines + line) * 8 + k]
-                        assert not (table.open[(bucket * self.lines + line) * 8 + k]
-                                    & ~table.passed[(bucket * self.lines + line) * 8 + k])
-                    assert (table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1) == (any_bit != 0)
+                        index = bucket * self.bucket_step + line * self.line_step + k
+                        any_bit |= table.passed[index]
+                        assert not table.open[index] & ~table.passed[index]
+                    index = table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1
+                    assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))

@@ -1,8 +1,9 @@
 """subscriptions: many selectors against one message, or one batch: an index, not a loop.
 
 New subscriptions gather in the *tail*, which is asked one by one; a full tail becomes a segment, and segments of like
-size become one. A *snapshot* is what a match sees: immutable segments, a bitmap of those of their entries that were
-alive, a copy of the tail. Changes make the next snapshot; who matches keeps the one he has.
+size become one. Where there are many already, a new one goes to an *annex* instead, which takes it at once; a full one
+stays a segment, and the next is opened. A *snapshot* is what a match sees: the segments, a bitmap of those of their
+entries that were alive, a copy of the tail. Changes make the next snapshot; who matches keeps the one he has.
 
 Invariants: every living subscription is in the tail, or is an entry of one segment with its bit alive; numbers ascend
 in the order of addition, and that is the order of the answers; ``slot_of`` only grows.
@@ -10,6 +11,7 @@ in the order of addition, and that is the order of the answers; ``slot_of`` only
 
 from libc.stdint cimport int64_t
 
+from pyengine._engine.annex cimport Annex
 from pyengine._engine.search cimport Search, Snapshot
 from pyengine._engine.segment cimport Subscription
 
@@ -21,12 +23,15 @@ cdef class Subscriptions:
     cdef dict slot_of            # name -> slot
     cdef list living             # of Living, the largest segments first
     cdef list tail
+    cdef Annex annex             # that takes what is added one by one to many; its Living is among the others; or None
     cdef int64_t next_number
+    cdef public int _many        # from how many on additions go to an annex; tests have it small
     cdef Snapshot snapshot       # None after a change
     cdef object ordered          # (numbers, keys) arrays of the living, or None
 
     cdef Subscription made(self, object key, object selector, int64_t number)
     cdef int take_in(self, list fresh) except -1
+    cdef bint annexed(self, Subscription it) except -1
     cdef int compact(self) except -1
     cdef int drop(self, Subscription gone) except -1
     cdef Snapshot current(self)

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, malloc
 from libc.string cimport memcpy
 
+from pyengine._engine.annex cimport annex_of
 from pyengine._engine.arrow cimport Columns, columns_of
 from pyengine._engine.building cimport segment_of
 from pyengine._engine.event cimport Event, reader_of
@@ -26,6 +27,8 @@ cdef enum:
     SMALL_TAIL = 64
     LARGE_TAIL = 128
     LARGE = 20_000           # subscriptions from which on the tail may be large
+    SMALLEST_ANNEX = 4096    # entries
+    ANNEX_PART = 8           # of the subscriptions that an annex has room for
     LIKE_SIZES = 4           # segments of like size that are made one
     AHEAD = 8                # keys fetched before they are counted
     BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
@@ -63,6 +66,7 @@ cdef class Subscriptions:
         self.slot_of = {}
         self.living = []
         self.tail = []
+        self._many = LARGE
         self.update(subscriptions)
 
     @classmethod
@@ -155,12 +159,32 @@ cdef class Subscriptions:
         cdef list all_new
         self.snapshot = None
         self.ordered = None
+        if len(fresh) == 1 and len(self.by_key) >= self._many and self.annexed(fresh[0]):
+            return 0
         self.tail.extend(fresh)
         if len(self.tail) > (SMALL_TAIL if len(self.by_key) < LARGE else LARGE_TAIL):
             all_new, self.tail = self.tail, []
             self.living.append(Living(segment_of(all_new, self.on_error == "raise")))
             self.compact()
         return 0
+
+    cdef bint annexed(self, Subscription it) except -1:
+        """It goes to the annex, if there is a segment to be its model."""
+        cdef Living one
+        cdef int index
+        if not self.living:
+            return False
+        if self.annex is None or not self.annex.take(it):
+            one = self.living[0]
+            self.annex = annex_of(one.segment, max(SMALLEST_ANNEX, <int> len(self.by_key) // ANNEX_PART))
+            self.living.append(Living(self.annex.segment))
+            self.annex.take(it)
+        for index in range(len(self.living) - 1, -1, -1):
+            one = self.living[index]
+            if one.segment is self.annex.segment:
+                self.living[index] = one.with_one(it)
+                return True
+        raise AssertionError("the annex is no segment")
 
     cdef int drop(self, Subscription gone) except -1:
         cdef int index
@@ -175,6 +199,8 @@ cdef class Subscriptions:
             if one.segment is gone.segment:
                 one = one.without(gone)
                 self.living[index] = one
+                if self.annex is not None and one.segment is self.annex.segment:
+                    return 0
                 if one.count == 0:
                     del self.living[index]
                 elif 2 * one.count < one.segment.members:
@@ -186,6 +212,7 @@ cdef class Subscriptions:
         """Make one of the last segments while there are several of like size."""
         cdef list together
         cdef Living one
+        self.annex = None            # it may become part of another
         self.living.sort(key=lambda one: -(<Living> one).count)
         while len(self.living) >= LIKE_SIZES:
             least = (<Living> self.living[len(self.living) - 1]).count
@@ -208,6 +235,7 @@ cdef class Subscriptions:
             everything += alive_of(one)
         everything.sort(key=lambda it: (<Subscription> it).number)
         self.snapshot = None
+        self.annex = None
         self.tail = everything if len(everything) <= 16 else []
         self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
         for it in self.tail:

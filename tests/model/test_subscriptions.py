@@ -143,13 +143,19 @@ def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, diale
 class SubscriptionsMachine(RuleBasedStateMachine):
     """Adding, removing, replacing, optimizing, and matching in between, beside a dictionary of selectors."""
 
-    @initialize(seed=seeds, count=st.sampled_from([0, 3, 30, 100, 260]), dialect=dialects)
-    def begin(self, seed: int, count: int, dialect: Dialect) -> None:
+    @initialize(
+        seed=seeds,
+        count=st.sampled_from([0, 3, 30, 100, 260, 260]),
+        many=st.sampled_from([10, 10, 300, 20_000]),
+        dialect=dialects,
+    )
+    def begin(self, seed: int, count: int, many: int, dialect: Dialect) -> None:
         self.draw = Random(seed)
         self.dialect = dialect
         texts = texts_of(seed, count, dialect, 3)
         self.selectors = {key: Selector(text, dialect) for key, text in texts.items()}
         self.subscriptions: Subscriptions[str] = Subscriptions(texts, dialect=dialect)
+        self.subscriptions._many = many  # type: ignore[attr-defined]
         self.next = count
 
     def fresh(self) -> Selector:
@@ -278,6 +284,42 @@ def test_branches_and_beginnings() -> None:
             subscriptions.remove(key)
         subscriptions._check()
         assert subscriptions.match(message) == [key for key in expected if key in subscriptions]
+
+
+def test_an_annex_that_fills() -> None:
+    """Additions to many: more than an annex holds, with texts, numbers and names that the first segment has not."""
+    draw = Random(12)
+
+    def text() -> str:
+        parts = [
+            f"s = 'w{draw.randrange(300)}'",
+            f"s LIKE 'w{draw.randrange(30)}%'",
+            f"n BETWEEN {draw.randrange(50)} AND {draw.randrange(50, 100)}",
+            f"n = {draw.randrange(90)}",
+            f"t IN ('a', 'x{draw.randrange(30)}', '{'x' * 251}')",
+            f"u{draw.randrange(3)} = 'a'",
+            "t IS NULL",
+        ]
+        return draw.choice((" AND ", " AND ", " OR ")).join(draw.sample(parts, draw.choice((1, 2, 3))))
+
+    texts = {number: text() for number in range(300)}
+    subscriptions: Subscriptions[int] = Subscriptions(texts)
+    subscriptions._many = 0  # type: ignore[attr-defined]
+    for number in range(300, 9300):
+        texts[number] = text()
+        subscriptions.add(number, texts[number])
+        if number % 5 == 0:
+            gone = draw.choice((number, draw.randrange(number)))
+            if gone in texts:
+                subscriptions.remove(gone)
+                del texts[gone]
+        if number in (301, 4000, 9000):
+            subscriptions._check()
+            selectors = {key: Selector(text) for key, text in texts.items()}
+            for _ in range(8):
+                message = {"s": f"w{draw.randrange(400)}", "n": draw.choice((7, 60.5, None)), "u1": draw.choice("ab")}
+                message["t"] = draw.choice((None, "a", "x7", "x" * 251, "x" * 252))
+                assert subscriptions.match(message) == loop(selectors, message, "raise")
 
 
 def test_a_branch_that_raises_hides_one_that_matches() -> None:
