@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
+from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
+from pyengine.backlog.simulate import Playable, SimulatedConsumer, Variant, Workload, compare
 from pyengine.errors import InvalidSelectorError, InvalidTopologyError
 from pyengine.spark import sweep
 
 
 def test_a_sweep_equals_the_single_process(spark: Any) -> None:
     workload = Workload.from_rate(100, 0.02, 2000, seed=1)
-    variants = [
+    variants: list[Playable] = [
         Variant(f"{count} x {prefetch}", tuple(SimulatedConsumer(f"c{n}", prefetch=prefetch) for n in range(count)))
         for count in (1, 2, 3, 5)
         for prefetch in (1, 10, 1000)
+    ]
+    group = GroupVariant("1 client", (SimulatedClient("c", threads=2),))
+    variants += [
+        group,
+        replace(group.with_clients(3), name="3 clients"),
+        replace(group, name="circle", strategy="AVG_BY_CIRCLE"),
     ]
     assert sweep(spark, workload, variants) == compare(workload, variants)
 
