@@ -164,7 +164,7 @@ class Replay:
         self.broker = activemq.Broker(policies=policies, clock=self.clock, release="5.17")
         self.watched = Watched(self.broker, self.see)
         self.connections: dict[str, activemq.Connection] = {}
-        self.producers: dict[str, activemq.MessageProducer] = {}
+        self.producers: dict[activemq.Connection, activemq.MessageProducer] = {}
         self.clients: dict[str, Client] = {}
         self.names: dict[str, str] = {}
         self.totals: dict[str, list[int]] = {}
@@ -263,10 +263,10 @@ class Replay:
         return on_message
 
     def step_send(self, step: Step) -> None:
-        name = step.get("conn", "producer")
-        producer = self.producers.get(name)
-        if producer is None or self.connections[name].closed:
-            producer = self.producers[name] = self.connection(name, {}, None).create_session().create_producer()
+        connection = self.connection(step.get("conn", "producer"), {}, None)
+        if connection not in self.producers:
+            self.producers[connection] = connection.create_session().create_producer()
+        producer = self.producers[connection]
         where = destination_of(step.get("to", self.main), self.kind)
         for n in range(step["n"], step["n"] + step.get("count", 1)):
             message = Message({"n": n}, body=step.get("text"), group_id=step.get("group"))

@@ -74,10 +74,10 @@ def ask(real: RealBroker, script: Script) -> Script:
 
 
 def listed(found: Difference) -> bool:
-    """True if one of four causes that docs/differences.md has explains the difference. The real broker's answers show
+    """True if one of five causes that docs/differences.md has explains the difference. The real broker's answers show
     three: a browser took an expired message off that was dispatched before; a listener was called for more than its
-    prefetch as it came, or again inside its session's rollback. The fourth: the two begin to differ where a consumer of
-    several queues gets messages of two.
+    prefetch as it came, or again inside its session's rollback. The others: the two begin to differ where a consumer of
+    several queues gets messages of two, or in a queue that was made when consumers of several queues were there.
     """
     if found.ours and _several_queues(found.case, found.ours[0]):
         return True
@@ -102,10 +102,25 @@ def _several_queues(case: Script, first: Any) -> bool:
     steps = case["steps"]
     wide = {step["name"] for step in steps if step["op"] == "consumer" and set("*>,") & set(step.get("dest", ""))}
     sent_to = {step["n"]: step["to"] for step in steps if step["op"] == "send" and "to" in step}
+    if _made_later(steps[: number + 1], wide, steps[number].get("to")):
+        return True
     given: dict[str, set[str]] = {}
     for entry in (*steps[number].get("dispatched", ()), *ours.get("dispatched", ())):
         given.setdefault(entry["to"], set()).add(sent_to.get(entry["n"], ""))
     return any(len(given.get(name, ())) > 1 for name in wide)
+
+
+def _made_later(steps: list[Script], wide: set[str], queue: str | None) -> bool:
+    """True if two or more of the ``wide`` consumers were there when the first message made the queue."""
+    there: set[str] = set()
+    for step in steps:
+        if queue is None or step.get("dest") == queue:
+            return False
+        if step.get("to") == queue:
+            return len(there) > 1
+        if step["op"] == "consumer" and step["name"] in wide:
+            there.add(step["name"])
+    return False
 
 
 def compare(real: RealBroker, script: Script) -> Difference | None:

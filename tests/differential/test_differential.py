@@ -61,6 +61,9 @@ def test_only_the_listed_causes_are_forgiven() -> None:
     wide = {"op": "consumer", "name": "A", "dest": "Q.*", "dispatched": [{"to": "A", "n": 1}]}
     assert explained(*sends, wide, ours=(2, {"dispatched": [{"to": "A", "n": 2}]}))
     assert not explained(*sends, wide, ours=(2, {}))
+    other = {"op": "consumer", "name": "B", "dest": "Q.*"}
+    assert explained(wide, other, sends[0], ours=(2, {"dispatched": [{"to": "B", "n": 1}]}))
+    assert not explained(wide, sends[0], ours=(1, {"dispatched": [{"to": "B", "n": 1}]}))
     assert not explained(*sends, wide | {"dest": "Q.1"}, ours=(2, {"dispatched": [{"to": "A", "n": 2}]}))
 
 
