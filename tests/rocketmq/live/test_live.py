@@ -6,7 +6,7 @@ import base64
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,14 @@ def test_the_real_decoder_reads_our_log(real: Real, tmp_path: Path) -> None:
         assert theirs["offsetMsgId"] == result.offset_msg_id
 
 
+def until(reached: Callable[[], bool]) -> None:
+    """Wait for what the real broker does later; at most five minutes."""
+    deadline = time.monotonic() + 300
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def pulled(broker: rocketmq.Broker, queue: MessageQueue, expression: str, offset: int, count: int) -> dict[str, object]:
     """Our answer in the form of the real one."""
     request = PullMessageRequest("c", GROUP, queue, offset, count, sys_flag=0, sub_expression=expression)
@@ -138,10 +146,7 @@ def test_a_real_cluster_goes_on_with_our_folder_and_we_with_its(cluster: tuple[R
             tag = ("Aa", "BB", "C")[i % 3]
             theirs = real.ask("send", topic="Pulls", tags=tag, body=f"{i}", queue=place, level=0)
             assert producer.send("Pulls", f"{i}".encode(), tags=tag, queue=place).queue_offset == theirs
-        deadline = time.monotonic() + 300
-        while real.ask("maxOffset", queue=place) != 40:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: real.ask("maxOffset", queue=place) == 40)
         for expression in ("*", "C", "C || D", "nothing"):
             for offset in (0, 5, 39, 40, 41, 1000):
                 for count in (1, 10, 32, 100):
@@ -150,7 +155,8 @@ def test_a_real_cluster_goes_on_with_our_folder_and_we_with_its(cluster: tuple[R
                     got = pulled(broker, place, expression, offset, count)
                     assert got == expected, asked
 
-    real.ask("commit", queue=Q1, offset=9)
+    real.ask("commit", queue=Q1, offset=9)  # one way, so the broker may not have it yet
+    until(lambda: real.ask("committed", queue=Q1) == 9)
     real.ask("persist")
     table, _ = read_consumer_offsets((store / "config" / "consumerOffset.json").read_text())
     assert table["Ours@G"] == {0: 3, 1: 9}
