@@ -28,7 +28,7 @@ from tests.model.column_batches import Batch, batches, polars_frame, rocketmq_se
 thorough = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     deadline=None,
-    max_examples=200,
+    max_examples=100,
     suppress_health_check=list(HealthCheck),
 )
 
@@ -61,20 +61,20 @@ def test_arrow_columns_answer_as_rows(batch: Batch, text: str) -> None:
     same_answers(Selector(text), batch.rows, batch.table)
 
 
-@settings(thorough, max_examples=80)
+@settings(thorough, max_examples=40)
 @given(batches(), rocketmq_selectors)
 def test_rocketmq_columns_answer_as_rows(batch: Batch, text: str) -> None:
     same_answers(Selector(text, "rocketmq"), batch.rows, batch.table)
 
 
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=20)
 @given(batches(), selectors)
 def test_polars_frames_answer_as_rows(batch: Batch, text: str) -> None:
     if "half" not in batch.kinds.values() and not any("time" in kind for kind in batch.kinds.values()):
         same_answers(Selector(text), batch.rows, polars_frame(batch))
 
 
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=20)
 @given(batches(), selectors, st.lists(st.integers(0, 1025), max_size=3))
 def test_streams_of_many_batches_answer_as_rows(batch: Batch, text: str, cuts: list[int]) -> None:
     bounds = [0, *sorted(min(cut, len(batch.rows)) for cut in cuts), len(batch.rows)]
@@ -82,7 +82,7 @@ def test_streams_of_many_batches_answer_as_rows(batch: Batch, text: str, cuts: l
     same_answers(Selector(text), batch.rows, pa.Table.from_batches(parts))
 
 
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=20)
 @given(batches(), selectors, st.sampled_from([1, 2]))
 def test_every_copy_of_the_kernels_answers_alike(batch: Batch, text: str, rank: int) -> None:
     selector = Selector(text)

@@ -155,20 +155,20 @@ def check(text: str, dialect: str, message: Mapping[str, Any]) -> None:
         assert leaves == nodes, text
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(seeds, st.integers(0, 6), messages, st.booleans())
 def test_activemq_selectors_answer_as_the_model(seed: int, depth: int, message: dict[str, Any], convert: bool) -> None:
     text = Writer(seed).activemq(depth)
     check("convert_string_expressions:" + text if convert else text, "activemq", message)
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=350, deadline=None)
 @given(seeds, st.integers(0, 5), messages)
 def test_rocketmq_selectors_answer_as_the_model(seed: int, depth: int, message: dict[str, Any]) -> None:
     check(Writer(seed).rocketmq(depth), "rocketmq", message)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.sampled_from(RELATIONS), st.sampled_from(LITERALS), st.sampled_from(["", "- "]), properties)
 def test_a_property_against_a_number(relation: str, literal: str, sign: str, value: Any) -> None:
     check(f"a {relation} {sign}{literal}", "activemq", {"a": value})

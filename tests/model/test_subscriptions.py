@@ -276,14 +276,14 @@ def test_branches_and_beginnings() -> None:
         subscriptions = Subscriptions(wanted, on_error="reject")
         subscriptions._check()
         for _ in range(60):
-            message = {"s": draw.choice(words), "t": draw.choice(few), "n": draw.choice((1, 7, 25.0, None, "x"))}
-            message["s"] += draw.choice(("", "", "a", "\ud83d"))
-            expected = loop({key: selectors[key] for key in wanted}, message, "reject")
-            assert subscriptions.match(message) == expected
+            word = draw.choice(words) + draw.choice(("", "", "a", "\ud83d"))
+            message = {"s": word, "t": draw.choice(few), "n": draw.choice((1, 7, 25.0, None, "x"))}
+            expected = loop({str(key): selectors[key] for key in wanted}, message, "reject")
+            assert [str(key) for key in subscriptions.match(message)] == expected
         for key in list(wanted)[::3]:
             subscriptions.remove(key)
         subscriptions._check()
-        assert subscriptions.match(message) == [key for key in expected if key in subscriptions]
+        assert subscriptions.match(message) == [int(key) for key in expected if int(key) in subscriptions]
 
 
 def test_an_annex_that_fills() -> None:
@@ -315,11 +315,12 @@ def test_an_annex_that_fills() -> None:
                 del texts[gone]
         if number in (301, 4000, 9000):
             subscriptions._check()
-            selectors = {key: Selector(text) for key, text in texts.items()}
+            selectors = {str(key): Selector(text) for key, text in texts.items()}
             for _ in range(8):
                 message = {"s": f"w{draw.randrange(400)}", "n": draw.choice((7, 60.5, None)), "u1": draw.choice("ab")}
                 message["t"] = draw.choice((None, "a", "x7", "x" * 251, "x" * 252))
-                assert subscriptions.match(message) == loop(selectors, message, "raise")
+                found = [str(key) for key in subscriptions.match(message)]
+                assert found == loop(selectors, message, "raise")
 
 
 def test_a_branch_that_raises_hides_one_that_matches() -> None:
