@@ -152,8 +152,8 @@ def test_lint_proves_the_example_s_trap() -> None:
 
 def test_simulate_compares_variants() -> None:
     done = pyengine("simulate", ROOT / "examples" / "what-if" / "consumers.toml")
-    assert done.returncode == 0
-    assert "three, one dies" in done.stdout
+    assert done.returncode == 1
+    assert "three, one dies: held at the end: 100 consumer_stopped" in done.stdout
     asked = """
         [workload]
         rate = 100
@@ -167,6 +167,8 @@ def test_simulate_compares_variants() -> None:
     held = pyengine("simulate", "-", stdin=asked)
     assert held.returncode == 1
     assert "only EU: held at the end:" in held.stdout
+    all_taken = pyengine("simulate", "-", stdin=asked.replace("EU = 3, US = 1", "EU = 4"))
+    assert (all_taken.returncode, "held at the end" in all_taken.stdout) == (0, False)
     document = json.loads(pyengine("simulate", "--json", "-", stdin=asked).stdout)["variants"]["only EU"]
     assert document["finished"] + document["backlog_end"] == 1000
     assert document["series"]["backlog"][-1] == document["backlog_end"] == sum(document["held"].values())
