@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pyengine._engine.queue import Queue
@@ -21,6 +22,7 @@ def offer_runs(
     arrivals: Any = None,
     steady: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def enqueued(queues: list[Queue]) -> NDArray[np.int64]: ...
 def carried(queues: list[Queue]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def settle_runs(
     queues: list[Queue], prompts: list[set[int] | None], now: int

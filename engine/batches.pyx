@@ -6,9 +6,11 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memset
 
+from pyengine._engine.groups cimport GroupMap
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
 from pyengine._engine.reasons cimport reason_of
 from pyengine._engine.rounds cimport Handout, Rounds
+from pyengine._engine.varint cimport SharedValues
 
 from pyengine.errors import InvalidMessageError
 
@@ -157,6 +159,25 @@ cdef int by_row(const void* left, const void* right) noexcept nogil:
     return (a > b) - (a < b)
 
 
+cdef class Numbers:
+    """The numbers that the groups of one batch have in SharedValues."""
+    cdef int32_t* at                  # by code; -1 not asked for yet
+
+    def __cinit__(self, int64_t codes):
+        cdef int64_t code
+        self.at = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        if self.at == NULL:
+            raise MemoryError()
+        for code in range(codes):
+            self.at[code] = -1
+
+    def __dealloc__(self):
+        free(self.at)
+
+    def __reduce__(self):
+        raise TypeError("Numbers cannot be pickled")
+
+
 cdef class Lines:
     """What became of the messages of many queues, queue by queue."""
     cdef Line* at
@@ -166,9 +187,11 @@ cdef class Lines:
     cdef int32_t* handles             # group code -> handle in the queue of ``run_of`` it
     cdef int32_t* run_of
     cdef int32_t* groups              # handle by row
+    cdef dict numbers                 # SharedValues -> Numbers
 
     def __cinit__(self, int64_t rows, int64_t codes):
         cdef int64_t code
+        self.numbers = {}
         self.seen = <char*> calloc(rows + 1, 1)
         self.groups = <int32_t*> calloc(rows + 1, sizeof(int32_t))
         self.handles = <int32_t*> calloc(codes + 1, sizeof(int32_t))
@@ -216,6 +239,34 @@ cdef class Lines:
                 self.run_of[code] = run
                 self.handles[code] = queue.groups.append(names[code]) if whole else queue.groups.intern(names[code])
             self.groups[row] = self.handles[code]
+        return 0
+
+    cdef int intern_shared(self, GroupMap groups, const int32_t* codes, list names, int64_t start,
+                           int64_t stop) except -1:
+        # As ``intern``, by number, without looking a name up.
+        cdef SharedValues shared = groups.shared
+        cdef Numbers numbers = self.numbers.get(shared)
+        cdef int64_t row, number
+        cdef int32_t code, handle
+        if numbers is None:
+            numbers = self.numbers[shared] = Numbers(len(names))
+        shared.begin()
+        for handle in range(groups.size):
+            if groups.number[handle] < 0:
+                groups.number[handle] = <int32_t> shared.number_of(groups.names[handle])
+            shared.note(groups.number[handle], handle)
+        for row in range(start, stop):
+            code = codes[row]
+            if code < 0:
+                self.groups[row] = -1
+                continue
+            number = numbers.at[code]
+            if number < 0:
+                number = shared.number_of(names[code])
+                numbers.at[code] = <int32_t> number
+            if not shared.noted(number):
+                shared.note(number, groups.append_number(number))
+            self.groups[row] = shared.handle[number]
         return 0
 
     cdef int take(self, Rounds queue, int32_t run, int64_t start, int64_t offset, int64_t delivered) except -1:
@@ -337,6 +388,8 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         offset, delivered = start - queue.next_sequence, queue.totals.dispatched
         if codes != NULL and queue.told and not queue.lazy_dispatch:
             memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, whatever the group
+        elif codes != NULL and queue.groups.shared is not None:
+            lines.intern_shared(queue.groups, codes, group_names, start, stop)
         elif codes != NULL:
             lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
         reached = offer_rows(queue, &given.rows, start, stop, prompts[run], steady)
@@ -373,6 +426,16 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
         settle(queue, prompts[run], now)
         lines.take(queue, run, INT64_MAX, 0, delivered)
     return lines.arrays()[:4]
+
+
+def enqueued(list queues not None):
+    """How many messages were sent to each queue so far: the arrival number that its next one gets. int64."""
+    cdef int64_t index
+    numbers = np.empty(len(queues), np.int64)
+    cdef int64_t[::1] number = numbers
+    for index in range(len(queues)):
+        number[index] = (<Rounds?> queues[index]).next_sequence
+    return numbers
 
 
 def carried(list queues not None):

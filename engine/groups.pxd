@@ -12,6 +12,8 @@ closing a group and forgetting the eldest take one off, a take-over takes nothin
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyengine._engine.varint cimport SharedValues
+
 
 cdef struct Moment:
     int64_t round
@@ -31,7 +33,10 @@ cdef class GroupMap:
     cdef readonly int buckets         # bucket: how many
     cdef GroupMapForm form
     cdef list names                   # handle -> name
-    cdef dict handles                 # name -> handle
+    cdef dict handles                 # name -> handle, of the first ``hashed`` names
+    cdef int32_t hashed
+    cdef SharedValues shared          # of a queue that was restored with it: where its names have numbers
+    cdef int32_t* number              # handle -> number there, -1 not known
     cdef int32_t size                 # handles interned
     cdef int32_t room
     cdef int32_t keys                 # number of keys; owner has this many entries in use
@@ -51,7 +56,11 @@ cdef class GroupMap:
     cdef int32_t slots
 
     cdef int32_t intern(self, object name) except -1
-    cdef int32_t append(self, object name) except -1                        # of a name nobody seeks: always new
+    cdef int32_t append(self, object name) except -1                        # a name that is known to be new
+    cdef int32_t append_number(self, int64_t number) except -1              # the same, by its number in ``shared``
+    cdef int hash_names(self) except -1
+    cdef int reserve(self, int32_t room) except -1
+    cdef int share(self, SharedValues shared) except -1
     cdef int reserve_slots(self, int32_t slots) except -1
     cdef int32_t touch(self, int32_t handle) noexcept nogil                 # owner or -1; refreshes the access order
     cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil  # -> key forgotten to make room, or -1

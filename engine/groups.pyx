@@ -4,6 +4,8 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from pyengine._engine.varint cimport SharedValues
+
 from pyengine._engine.hash_code import hash_code
 from pyengine.errors import InvalidTopologyError, did_you_mean
 
@@ -72,39 +74,73 @@ cdef class GroupMap:
         free(self.shown)
         free(self.accessed)
         free(self.counts)
+        free(self.number)
 
     cdef int32_t intern(self, object name) except -1:
-        cdef object known = self.handles.get(name)
+        cdef object known
         cdef int32_t handle
+        if self.hashed < self.size:
+            self.hash_names()
+        known = self.handles.get(name)
         if known is not None:
             return known
         handle = self.append(name)
         self.handles[name] = handle
+        self.hashed = self.size
         return handle
 
-    cdef int32_t append(self, object name) except -1:
-        cdef int32_t handle = self.size, room
+    cdef int hash_names(self) except -1:
+        # Names are put into the table when the first one is sought.
+        cdef int32_t handle
+        for handle in range(self.hashed, self.size):
+            self.handles[self.names[handle]] = handle
+        self.hashed = self.size
+        return 0
+
+    cdef int reserve(self, int32_t room) except -1:
         cdef Moment* accessed
+        self.key = grown(self.key, room)
+        self.elder = grown(self.elder, room)
+        self.younger = grown(self.younger, room)
+        self.shown = grown(self.shown, room)
+        accessed = <Moment*> realloc(self.accessed, room * sizeof(Moment))
+        if accessed == NULL:
+            raise MemoryError()
+        self.accessed = accessed
+        if self.form != BUCKET:
+            self.owner = grown(self.owner, room)
+        if self.shared is not None:
+            self.number = grown(self.number, room)
+        self.room = room
+        return 0
+
+    cdef int share(self, SharedValues shared) except -1:
+        cdef int32_t handle
+        if shared is not None:
+            self.number = grown(self.number, max(self.room, 1))
+            for handle in range(self.size):
+                self.number[handle] = -1
+            self.shared = shared
+        return 0
+
+    cdef int32_t append(self, object name) except -1:
+        cdef int32_t handle = self.size
         if handle == self.room:
-            room = 64 if self.room == 0 else 2 * self.room
-            self.key = grown(self.key, room)
-            self.elder = grown(self.elder, room)
-            self.younger = grown(self.younger, room)
-            self.shown = grown(self.shown, room)
-            accessed = <Moment*> realloc(self.accessed, room * sizeof(Moment))
-            if accessed == NULL:
-                raise MemoryError()
-            self.accessed = accessed
-            if self.form != BUCKET:
-                self.owner = grown(self.owner, room)
-            self.room = room
+            self.reserve(64 if self.room == 0 else 2 * self.room)
         self.key[handle] = bucket_of(name, self.buckets) if self.form == BUCKET else handle
         if self.form != BUCKET:
             self.owner[handle] = -1
             self.keys = handle + 1
+        if self.shared is not None:
+            self.number[handle] = -1
         self.shown[handle] = -1
         self.names.append(name)
         self.size = handle + 1
+        return handle
+
+    cdef int32_t append_number(self, int64_t number) except -1:
+        cdef int32_t handle = self.append(self.shared.values[number])
+        self.number[handle] = <int32_t> number
         return handle
 
     cdef int reserve_slots(self, int32_t slots) except -1:
@@ -219,6 +255,7 @@ cdef class GroupMap:
     cdef int renew(self) except -1:
         self.names.clear()
         self.handles.clear()
+        self.hashed = 0
         if self.form == BUCKET:
             memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
         else:
@@ -266,6 +303,7 @@ cdef class GroupMap:
         if self.form == BUCKET:
             owner = self.touch(self.intern(name))
         else:
+            self.hash_names()
             owner = self.touch(self.handles[name]) if name in self.handles else -1
         return None if owner < 0 else owner
 
@@ -327,10 +365,13 @@ cdef class GroupMap:
     def _check(self):
         """Assert the invariants of groups.pxd."""
         cdef int32_t handle, seen = 0, before = -1
+        self.hash_names()
         assert len(self.names) == len(self.handles) == self.size
         for handle in range(self.size):
             assert self.handles[self.names[handle]] == handle
             assert 0 <= self.key[handle] < self.keys
+            if self.shared is not None and self.number[handle] >= 0:
+                assert self.shared.values[self.number[handle]] == self.names[handle]
         handle = self.eldest
         while handle >= 0:
             assert self.elder[handle] == before

@@ -342,6 +342,9 @@ cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering s
     writer.count(names.used)
     for handle in range(groups.size):
         if names.at[handle]:
+            if groups.shared is not None and groups.shared is writer.shared and groups.number[handle] >= 0:
+                writer.common_number(groups.number[handle])
+                continue
             name = groups.names[handle]
             if type(name) is str:
                 writer.common(name)
@@ -367,12 +370,24 @@ cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering s
 
 
 cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1:
-    cdef int64_t _, index, owned, key = -1
+    cdef int64_t _, index, number, owned, key = -1, named = reader.count(reader.end - reader.position)
     cdef int32_t handle, slot
     cdef bint by_name = groups.form != BUCKET
-    for index in range(reader.count(MOST)):
-        if groups.intern(reader.value()) != index:
+    cdef SharedValues shared = reader.shared
+    groups.share(shared)
+    if named:
+        groups.reserve(<int32_t> named + 16)
+    if shared is not None:
+        shared.begin()
+    for index in range(named):
+        number = reader.common_number()
+        if number < 0:
+            if groups.intern(reader.value()) != index:
+                raise reader.refuse("a group is named twice")
+        elif shared.noted(number):
             raise reader.refuse("a group is named twice")
+        else:
+            shared.note(number, groups.append_number(number))
     owned = reader.count(groups.keys)
     for _ in range(owned):
         key += 1 + reader.count(MOST)

@@ -6,14 +6,23 @@ is magic, version, content, CRC-32 of all before it.
 Invariants: a Reader never reads beyond its bytes; what does not fit raises SnapshotError with the position.
 """
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 
 cdef class SharedValues:
     cdef dict numbers            # value -> number
     cdef list values
+    # Notes of whoever looks at one queue at a time: number -> handle there, if ``turn`` is the current one.
+    cdef int32_t* handle
+    cdef int64_t* turn
+    cdef int64_t room
+    cdef int64_t turns
 
-    cdef int64_t number_of(self, object value) except -1
+    cdef int widen(self, int64_t room) except -1
+    cdef int64_t number_of(self, object value) except -1      # there is room for a note about it
+    cdef void begin(self) noexcept                            # no number has a note
+    cdef bint noted(self, int64_t number) noexcept
+    cdef void note(self, int64_t number, int32_t handle) noexcept
 
 
 cdef class Writer:
@@ -30,6 +39,7 @@ cdef class Writer:
     cdef int raw(self, const void* source, int64_t size) except -1
     cdef int value(self, object value) except -1
     cdef int common(self, object value) except -1            # a value, hashable, that other snapshots have too
+    cdef int common_number(self, int64_t number) except -1    # the same, by its number in ``shared``
     cdef bytes content(self)
 
 
@@ -42,11 +52,13 @@ cdef class Reader:
     cdef SharedValues shared     # what a number of ``common`` stands for
 
     cdef object refuse(self, str problem)
+    cdef uint64_t digits(self) except? 1
     cdef int64_t count(self, int64_t limit) except -1        # 0 .. limit
     cdef int64_t number(self) except? -1
     cdef const unsigned char* raw(self, int64_t size) except NULL
     cdef str text(self)
     cdef object value(self)
+    cdef int64_t common_number(self) except -2               # if such a value comes next, its number, else -1
 
 
 cdef uint32_t checksum(const unsigned char* data, int64_t size) noexcept nogil

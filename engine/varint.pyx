@@ -1,9 +1,9 @@
 """Bytes that carry numbers and values; see varint.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pyengine._engine.selector import Selector
 from pyengine.errors import SnapshotError
@@ -34,6 +34,10 @@ cdef class SharedValues:
         self.numbers = {}
         self.values = []
 
+    def __dealloc__(self):
+        free(self.handle)
+        free(self.turn)
+
     def __len__(self):
         return len(self.values)
 
@@ -45,7 +49,32 @@ cdef class SharedValues:
         if known is None:
             known = self.numbers[value] = len(self.values)
             self.values.append(value)
+            if len(self.values) > self.room:
+                self.widen(2 * len(self.values) + 62)
         return known
+
+    cdef int widen(self, int64_t room) except -1:
+        cdef int32_t* handle = <int32_t*> realloc(self.handle, room * sizeof(int32_t))
+        if handle == NULL:
+            raise MemoryError()
+        self.handle = handle
+        cdef int64_t* turn = <int64_t*> realloc(self.turn, room * sizeof(int64_t))
+        if turn == NULL:
+            raise MemoryError()
+        self.turn = turn
+        memset(turn + self.room, 0, (room - self.room) * sizeof(int64_t))
+        self.room = room
+        return 0
+
+    cdef void begin(self) noexcept:
+        self.turns += 1
+
+    cdef bint noted(self, int64_t number) noexcept:
+        return self.turn[number] == self.turns
+
+    cdef void note(self, int64_t number, int32_t handle) noexcept:
+        self.turn[number] = self.turns
+        self.handle[number] = handle
 
     def snapshot(self):
         """The values, sealed."""
@@ -90,7 +119,8 @@ cdef class Writer:
         return 0
 
     cdef int count(self, uint64_t number) except -1:
-        self.reserve(10)
+        if self.size + 10 > self.room:
+            self.reserve(10)
         while number >= 0x80:
             self.at[self.size] = <unsigned char> (number | 0x80)
             self.size += 1
@@ -158,8 +188,11 @@ cdef class Writer:
     cdef int common(self, object value) except -1:
         if self.shared is None:
             return self.value(value)
+        return self.common_number(self.shared.number_of(value))
+
+    cdef int common_number(self, int64_t number) except -1:
         self.count(SHARED)
-        return self.count(self.shared.number_of(value))
+        return self.count(number)
 
     cdef bytes content(self):
         return PyBytes_FromStringAndSize(<char*> self.at, self.size)
@@ -181,7 +214,7 @@ cdef class Reader:
     cdef object refuse(self, str problem):
         return SnapshotError(problem, self.position)
 
-    cdef int64_t count(self, int64_t limit) except -1:
+    cdef inline uint64_t digits(self) except? 1:
         cdef uint64_t number = 0
         cdef int shift = 0
         cdef unsigned char byte
@@ -192,25 +225,17 @@ cdef class Reader:
             self.position += 1
             number |= <uint64_t> (byte & 0x7F) << shift
             if byte < 0x80:
-                break
+                return number
             shift += 7
+
+    cdef int64_t count(self, int64_t limit) except -1:
+        cdef uint64_t number = self.digits()
         if limit < 0 or number > <uint64_t> limit:
             raise self.refuse(f"{number} stands where nothing above {limit} can")
         return <int64_t> number
 
     cdef int64_t number(self) except? -1:
-        cdef uint64_t number = 0
-        cdef int shift = 0
-        cdef unsigned char byte
-        while True:
-            if self.position >= self.end or shift > 63:
-                raise self.refuse("the snapshot ends within a number")
-            byte = self.at[self.position]
-            self.position += 1
-            number |= <uint64_t> (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
+        cdef uint64_t number = self.digits()
         return <int64_t> ((number >> 1) ^ (~(number & 1) + 1))
 
     cdef const unsigned char* raw(self, int64_t size) except NULL:
@@ -230,6 +255,12 @@ cdef class Reader:
 
     cdef object value(self):
         return self._value(0)
+
+    cdef int64_t common_number(self) except -2:
+        if self.shared is None or self.position >= self.end or self.at[self.position] != SHARED:
+            return -1
+        self.position += 1
+        return self.count(len(self.shared.values) - 1)
 
     def _value(self, int depth):
         cdef int kind = <int> self.count(SHARED)

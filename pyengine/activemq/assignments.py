@@ -40,6 +40,14 @@ KEPT_SCHEMA = pa.schema(
         ("error", pa.bool_()),
     ]
 )
+# Columns of a message that an assignment repeats.
+KEPT_COLUMNS = {
+    "row": ROW,
+    "message_id": "JMSMessageID",
+    "group": "JMSXGroupID",
+    "timestamp": "JMSTimestamp",
+    "bytes": BYTES,
+}
 
 
 @lru_cache(maxsize=4096)
@@ -77,17 +85,10 @@ def kept_of(
     batch: pa.RecordBatch, errors: np.ndarray[Any, Any], names: Sequence[str] = KEPT_SCHEMA.names
 ) -> pa.RecordBatch:
     """What an assignment repeats of its message: these columns of KEPT_SCHEMA, in its order."""
-    sources = {
-        "row": ROW,
-        "message_id": "JMSMessageID",
-        "group": "JMSXGroupID",
-        "timestamp": "JMSTimestamp",
-        "bytes": BYTES,
-    }
     columns: list[Any] = []
     schema = pa.schema([KEPT_SCHEMA.field(name) for name in names])
     for kept in schema:
-        name = sources.get(kept.name, "")
+        name = KEPT_COLUMNS.get(kept.name, "")
         if kept.name == "error":
             columns.append(pa.array(errors))
         elif name in batch.schema.names:

@@ -17,14 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine._engine.batches import carried, offer_runs, settle_runs
+from pyengine._engine.batches import carried, enqueued, offer_runs, settle_runs
 from pyengine._engine.queue import Queue
 from pyengine._engine.varint import SharedValues, seal, unseal
 from pyengine.activemq.assignments import (
     ASSIGNMENT_SCHEMA,
     DESTINATION,
-    KEPT_SCHEMA,
-    kept_of,
+    KEPT_COLUMNS,
     persistent,
     whole_numbers,
 )
@@ -69,6 +68,15 @@ class _Shard:
     queues: list[int] = field(default_factory=list)
     shared: SharedValues = field(default_factory=SharedValues)
     used: int = 0
+
+
+def encoded(messages: Any) -> Any:
+    """A batch or table of messages with queues and groups as dictionaries, which are quick to move."""
+    for name in (DESTINATION, "JMSXGroupID"):
+        place = messages.schema.get_field_index(name)
+        if place >= 0 and not pa.types.is_dictionary(messages.schema.field(place).type):
+            messages = messages.set_column(place, name, messages.column(place).dictionary_encode())
+    return messages
 
 
 class Carry:
@@ -149,9 +157,7 @@ class Carry:
         if anew:
             for number in it.queues:
                 self._opened(number, it)
-        shared = it.shared
-        if anew or all(number in self._open for number in it.queues):
-            shared, anew = SharedValues(), True
+        shared = SharedValues() if anew else it.shared
         for number in it.queues:
             queue = self._open.get(number)
             blobs.append(self._blobs[number] if queue is None else queue.core.snapshot(shared=shared))
@@ -272,31 +278,25 @@ class Carry:
         """Messages in the order in which they were sent, and the shard of each; each shard was loaded before."""
         if not batch.num_rows:
             return
-        encoded = batch.column(DESTINATION)
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        names = encoded.dictionary.to_pylist()
-        firsts = np.full(len(names), -1)
-        firsts[codes[::-1]] = np.arange(batch.num_rows - 1, -1, -1)
-        numbers = np.full(len(names), -1, np.int64)
-        for code in np.flatnonzero(firsts >= 0).tolist():
-            numbers[code] = self._number(names[code], int(shards[firsts[code]]))
-        of_row = numbers[codes]
-        order = np.argsort(of_row, kind="stable")
-        if (order != np.arange(len(order))).any():
+        batch = encoded(batch)
+        names = batch.column(DESTINATION)
+        of_row = self._numbers_of(names.dictionary.to_pylist(), names.indices.to_numpy(), shards)
+        # A sort of small numbers counts them, a sort of large ones compares.
+        order = np.argsort(of_row.astype(np.uint16) if len(self._names) <= 1 << 16 else of_row, kind="stable")
+        if (order[1:] != order[:-1] + 1).any():
             batch, of_row = batch.take(pa.array(order)), of_row[order]
         starts = np.concatenate([[0], np.flatnonzero(of_row[1:] != of_row[:-1]) + 1])
         here = of_row[starts]
         bounds = [*starts.tolist(), batch.num_rows]
         queues = [self._open[number] for number in here.tolist()]
+        cores = [queue.core for queue in queues]
         matches, errors = matches_of(batch, queues, bounds)
         if matches is None:
             matches = np.ones(batch.num_rows, np.uint64)
         groups, group_names = group_codes(batch)
-        arrived = np.array([queue.core.statistics["enqueues"] for queue in queues])
+        arrived = enqueued(cores)
         runs, rows, consumers, deliveries, _ = offer_runs(
-            [queue.core for queue in queues],
+            cores,
             np.array(bounds),
             np.zeros(len(queues), np.uint8),
             [queue.shape.prompt for queue in queues],
@@ -309,22 +309,79 @@ class Carry:
             arrivals=whole_numbers(batch, "JMSTimestamp", 0),
             matches=matches,
         )
-        run_of_row = np.repeat(np.arange(len(queues)), np.diff(bounds))
-        sequences = arrived[run_of_row] + np.arange(batch.num_rows) - starts[run_of_row]
-        arriving = pa.table(
-            {
-                _KEY: pa.array(self._keys(of_row, sequences)),
-                _ATTEMPTS: pa.array(np.zeros(batch.num_rows, np.int32)),
-                _ERROR: pa.array(errors),
-                **{name: batch.column(name) for name in self.columns.names if name != DESTINATION},
+        first = starts - arrived  # the row that has arrival number 0
+        attempts = np.zeros(batch.num_rows, np.int32)
+        earlier = rows < starts[runs]
+        attempts[rows[~earlier]] = 1
+        told: pa.RecordBatch | pa.Table = batch
+        at, attempt = rows, np.ones(len(rows), np.int32)
+        if earlier.any():
+            keys = self._keys(here[runs], rows - first[runs])
+            told, at, attempt[earlier] = self._with_earlier(batch, rows, earlier, keys[earlier])
+        self._tell(
+            told,
+            at,
+            here[runs],
+            consumer=self._consumers(queues, runs, consumers),
+            delivery=deliveries,
+            attempt=attempt,
+        )
+        # What is still there of the batch, or had expired when its turn came, and of what was there before.
+        run, sequences, _ = carried(cores)
+        new = sequences >= arrived[run]
+        stays = np.zeros(batch.num_rows, bool)
+        stays[(sequences + first[run])[new]] = True
+        expired = np.flatnonzero((attempts == 0) & ~stays)
+        self._tell(
+            batch,
+            expired,
+            of_row[expired],
+            reason=np.full(len(expired), "expired"),
+            attempt=np.zeros(len(expired), np.int32),
+        )
+        self._retain(here, self._keys(here[run[~new]], sequences[~new]))
+        at = np.flatnonzero(stays)
+        if len(at):
+            rest = batch.take(pa.array(at))
+            kept = {
+                _KEY: pa.array(self._keys(of_row[at], at - np.repeat(first, np.diff(bounds))[at])),
+                _ATTEMPTS: pa.array(attempts[at]),
+                _ERROR: pa.array(errors[at]),
             }
-        )
-        self._kept = pa.concat_tables([self._kept, arriving])
-        self._sort()
-        self._tell_delivered(
-            queues, runs, self._keys(here[runs], rows - starts[runs] + arrived[runs]), consumers, deliveries
-        )
-        self._forget(here.tolist())
+            columns = [
+                kept[field.name] if field.name in kept else rest.column(field.name).cast(field.type)
+                for field in self._kept.schema
+            ]
+            self._kept = pa.concat_tables([self._kept, pa.Table.from_arrays(columns, schema=self._kept.schema)])
+            self._sort()
+        for core in cores:
+            core.take_removed()
+            core.take_slow()
+
+    def _with_earlier(
+        self, batch: pa.RecordBatch, rows: np.ndarray[Any, Any], earlier: np.ndarray[Any, Any], keys: Any
+    ) -> tuple[pa.Table, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Messages of a batch, and earlier ones by their keys, in one table; where each line finds its own; attempts of
+        the earlier ones."""
+        at, attempts = self._attempted(keys)
+        names = [name for name in KEPT_COLUMNS.values() if name in self._kept.column_names]
+        kept = self._kept.select(names).take(pa.array(at))
+        new = pa.Table.from_batches([batch.select(names).take(pa.array(rows[~earlier]))]).cast(kept.schema)
+        place = np.where(earlier, np.cumsum(earlier) - 1 + new.num_rows, np.cumsum(~earlier) - 1)
+        return pa.concat_tables([new, kept]).combine_chunks(), place, attempts
+
+    def _numbers_of(
+        self, names: list[str], codes: np.ndarray[Any, Any], shards: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """The number of each row's queue, opened. names: by code."""
+        firsts = np.full(len(names), -1)
+        firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        numbers = np.full(len(names), -1, np.int64)
+        there = np.flatnonzero(firsts >= 0)
+        for code, shard in zip(there.tolist(), shards[firsts[there]].tolist(), strict=True):
+            numbers[code] = self._number(names[code], shard)
+        found: np.ndarray[Any, Any] = numbers[codes]
+        return found
 
     def _sort(self) -> None:
         keys = self._kept.column(_KEY).to_numpy()
@@ -363,7 +420,7 @@ class Carry:
                     shape = Shape(self.topology, self.topology.policy_of(self._names[number]), places)
                     self._templates[covering] = shape.queue().snapshot(), shape
                 data, shape = self._templates[covering]
-                queue = _Carried(Queue.restore(data), dict(enumerate(shape.consumers)), shape)
+                queue = _Carried(Queue.restore(data, shared=shard.shared), dict(enumerate(shape.consumers)), shape)
             self._open[number] = queue
         return queue
 
@@ -384,89 +441,94 @@ class Carry:
         consumers: np.ndarray[Any, Any],
         deliveries: np.ndarray[Any, Any],
     ) -> None:
-        if not len(keys):
-            return
+        if len(keys):
+            at, attempts = self._attempted(keys)
+            self._tell(
+                self._kept,
+                at,
+                keys >> _SEQUENCE_BITS,
+                consumer=self._consumers(queues, runs, consumers),
+                delivery=deliveries,
+                attempt=attempts,
+            )
+
+    def _attempted(self, keys: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Where the messages with these keys stand, and how often each was given out, this time included."""
         at = np.searchsorted(self._kept.column(_KEY).to_numpy(), keys)
         attempts = self._kept.column(_ATTEMPTS).to_numpy().copy()
         # A message goes to one consumer after another only when the first one left, and that is another call.
         attempts[at] += 1
         self._kept = self._kept.set_column(1, _ATTEMPTS, pa.array(attempts))
-        self._out.append(
-            self._lines(
-                at, self._consumers(queues, runs, consumers), delivery=pa.array(deliveries), attempts=attempts[at]
-            )
-        )
+        return at, attempts[at]
 
     def _consumers(
         self, queues: Sequence[_Carried], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]
     ) -> pa.Array:
         """Names of consumers by their ids at the core of each run; -1 is none."""
-        width = 1 + max((max(queue.members, default=-1) for queue in queues), default=-1)
-        tables: dict[tuple[tuple[int, int], ...], int] = {}
-        of_queue = np.array([tables.setdefault(tuple(queue.members.items()), len(tables)) for queue in queues])
-        places = np.full((len(tables), width + 1), -1)
-        for members, table in tables.items():
-            for number, place in members:
-                places[table, number] = place
-        found = places[of_queue[runs], consumers]
         if not self.topology.consumers:
-            return pa.nulls(len(found), pa.string())
+            return pa.nulls(len(runs), pa.string())
+        shapes = {id(queue.shape): queue.members for queue in queues}  # queues of one shape have the same members
+        tables = {shape: table for table, shape in enumerate(shapes)}
+        of_queue = np.array([tables[id(queue.shape)] for queue in queues])
+        width = 1 + max((max(members, default=-1) for members in shapes.values()), default=-1)
+        places = np.full((len(tables), width + 1), -1)
+        for shape, members in shapes.items():
+            for number, place in members.items():
+                places[tables[shape], number] = place
+        found = places[of_queue[runs], consumers]
         names = pa.array([consumer.name for consumer in self.topology.consumers], pa.string())
         return names.take(pa.array(found, mask=found < 0))
 
+    def _tell(
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
+    ) -> None:
+        if len(at):
+            self._out.append(self._lines(rows, at, numbers, **told))
+
     def _lines(
-        self,
-        at: np.ndarray[Any, Any],
-        consumers: Any = None,
-        *,
-        delivery: Any = None,
-        reasons: Any = None,
-        blocked_by: Any = None,
-        attempts: np.ndarray[Any, Any] | None = None,
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
     ) -> pa.Table:
-        rows = self._kept.take(pa.array(at)).combine_chunks()
-        keys = rows.column(_KEY).to_numpy()
-        made: dict[str, Any] = {
-            "destination": pa.array(self._names, pa.string()).take(pa.array(keys >> _SEQUENCE_BITS)),
-            "consumer": consumers,
-            "delivery": delivery,
-            "reason": reasons,
-            "blocked_by": blocked_by,
-            "attempt": rows.column(_ATTEMPTS).to_numpy() if attempts is None else pa.array(attempts),
-        }
-        kept = (
-            kept_of(rows.to_batches()[0], rows.column(_ERROR).to_numpy(zero_copy_only=False))
-            if rows.num_rows
-            else pa.RecordBatch.from_pylist([], KEPT_SCHEMA)
-        )
-        columns = [
-            (pa.nulls(len(at), wanted.type) if made[wanted.name] is None else pa.array(made[wanted.name]))
-            if wanted.name in made
-            else kept.column(wanted.name)
-            for wanted in STREAM_SCHEMA
-        ]
-        return pa.Table.from_arrays(
-            [column.cast(kind.type) for column, kind in zip(columns, STREAM_SCHEMA, strict=True)], schema=STREAM_SCHEMA
-        )
+        """Lines about messages. rows: of messages; at: which of them; numbers: of the queue of each line."""
+        taken = pa.array(at)
+        told["destination"] = pa.array(self._names, pa.string()).take(pa.array(numbers))
+        columns = []
+        for wanted in STREAM_SCHEMA:
+            source = KEPT_COLUMNS.get(wanted.name, "")
+            if wanted.name in told:
+                columns.append(pa.array(told[wanted.name]).cast(wanted.type))
+            elif source in rows.schema.names:
+                column = rows.column(source).take(taken)
+                columns.append(column.cast(wanted.type))
+            else:
+                columns.append(pa.nulls(len(at), wanted.type))
+        return pa.Table.from_arrays(columns, schema=STREAM_SCHEMA)
 
     def _forget(self, numbers: list[int]) -> None:
         """Drop the rows of these queues that are not there any more; what expired before it was delivered is told."""
-        numbers = sorted(numbers)
-        runs, sequences, _ = carried([self._open[number].core for number in numbers])
-        alive = self._keys(np.array(numbers)[runs], sequences)
+        cores = [self._open[number].core for number in numbers]
+        runs, sequences, _ = carried(cores)
+        self._retain(np.array(numbers), self._keys(np.array(numbers)[runs], sequences))
+        for core in cores:
+            core.take_removed()
+            core.take_slow()
+
+    def _retain(self, numbers: np.ndarray[Any, Any], alive: np.ndarray[Any, Any]) -> None:
+        """Of these queues only the messages with these keys are there."""
         keys = self._kept.column(_KEY).to_numpy()
         asked = np.zeros(len(self._names) + 1, bool)
         asked[numbers] = True
         gone = asked[keys >> _SEQUENCE_BITS]
-        at = np.searchsorted(keys, alive)
-        gone[at] = False
-        untold = np.flatnonzero(gone & (self._kept.column(_ATTEMPTS).to_numpy() == 0))
-        if len(untold):
-            self._out.append(self._lines(untold, reasons=pa.array(["expired"] * len(untold))))
-        self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
-        for number in numbers:
-            self._open[number].core.take_removed()
-            self._open[number].core.take_slow()
+        gone[np.searchsorted(keys, alive)] = False
+        if gone.any():
+            expired = np.flatnonzero(gone & (self._kept.column(_ATTEMPTS).to_numpy() == 0))
+            self._tell(
+                self._kept,
+                expired,
+                keys[expired] >> _SEQUENCE_BITS,
+                reason=np.full(len(expired), "expired"),
+                attempt=np.zeros(len(expired), np.int32),
+            )
+            self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
 
     def take(self) -> pa.Table:
         """What was delivered, or had expired, since the last call: STREAM_SCHEMA, each queue in order of delivery."""
@@ -494,9 +556,12 @@ class Carry:
         errors = self._kept.column(_ERROR).to_numpy()[at]
         words = np.where(np.isin(why, SELECTOR_REASONS) & errors, len(REASON_WORDS) - 2, why)
         return self._lines(
+            self._kept,
             at,
-            reasons=REASON_WORDS.take(pa.array(words.astype(np.int64))),
+            key >> _SEQUENCE_BITS,
+            reason=REASON_WORDS.take(pa.array(words.astype(np.int64))),
             blocked_by=self._consumers(queues, np.concatenate(runs), np.concatenate(consumers)),
+            attempt=self._kept.column(_ATTEMPTS).to_numpy()[at],
         )
 
     @property

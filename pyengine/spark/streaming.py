@@ -253,6 +253,7 @@ class _Shards:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from pyengine.activemq.carry import encoded
         from pyengine.backlog.messages import ROW, to_messages
 
         source = carry.topology.source
@@ -268,13 +269,14 @@ class _Shards:
         if rejects:
             gone = np.isin(numbers, [reject.row for reject in rejects])
             shards = shards[~gone]
-        made = made.select(carry.columns.names).combine_chunks()
+        made = encoded(made.select(carry.columns.names).combine_chunks())
         moments = np.zeros(made.num_rows, np.int64)
         if source.order == "timestamp" and "JMSTimestamp" in made.column_names:
             moments = made.column("JMSTimestamp").to_numpy()
         numbers = made.column(ROW).to_numpy()
-        order = np.lexsort((numbers, moments))
-        if (order[1:] != order[:-1] + 1).any():
+        later = (moments[1:] > moments[:-1]) | (moments[1:] == moments[:-1]) & (numbers[1:] > numbers[:-1])
+        if not later.all():
+            order = np.lexsort((numbers, moments)) if moments.any() else np.argsort(numbers, kind="stable")
             made, shards = made.take(pa.array(order)).combine_chunks(), shards[order]
             moments, numbers = moments[order], numbers[order]
         wrong: list[tuple[int, str]] = [

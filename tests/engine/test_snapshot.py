@@ -131,7 +131,10 @@ def test_queues_share_group_names_and_selectors() -> None:
     assert len(written[0]) < len(queues[0].snapshot()) - 300
     read = SharedValues.restore(shared.snapshot())
     for queue, data in zip(queues, written, strict=True):
-        assert Queue.restore(data, shared=read).snapshot() == queue.snapshot()
+        again = Queue.restore(data, shared=read)
+        again._check()
+        assert again.snapshot() == queue.snapshot()
+        assert again.intern_groups(["group-7"]).tolist() == queue.intern_groups(["group-7"]).tolist()
         for other in (None, SharedValues()):
             with pytest.raises(SnapshotError):
                 Queue.restore(data, shared=other)
