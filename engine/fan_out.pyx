@@ -7,13 +7,13 @@ from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
 from pyengine._engine.message cimport Message
+from pyengine._engine.question cimport answer
 from pyengine._engine.recovery cimport QueryRecovery, Recovery, retained, wants_retain, without_retain
-from pyengine._engine.selector cimport Selector
 from pyengine._engine.topic_ledger cimport EventKind
 from pyengine._engine.topic_subscription cimport Subscription
 from pyengine._engine.value cimport RAISED, TRUE
 
-from pyengine.errors import IllegalStateError, SelectorEvaluationError
+from pyengine.errors import IllegalStateError
 
 
 cdef class Topic:
@@ -101,16 +101,11 @@ cdef class FanOut(Ledger):
         cdef object body = <object> held
         cdef int outcome
         self.asked_at[question] = self.asked
-        if isinstance(selector, Selector):
-            outcome = (<Selector> selector).outcome(body)
-        else:
-            self.busy = True
-            try:
-                outcome = bool(selector(body) if callable(selector) else selector.matches(body))
-            except SelectorEvaluationError:
-                outcome = RAISED
-            finally:
-                self.busy = False
+        self.busy = True
+        try:
+            outcome = answer(selector, body)
+        finally:
+            self.busy = False
         if outcome == RAISED:
             self.selector_errors += 1
             self.report(EventKind.SELECTOR_FAILED, consumer, -1, message, selector)

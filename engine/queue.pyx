@@ -14,17 +14,17 @@ from pyengine._engine.batches cimport offer
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.header cimport is_persistent
 from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message
+from pyengine._engine.question cimport answer
 from pyengine._engine.reasons cimport held_arrays, reason_of, verdict_of
 from pyengine._engine.rounds cimport Handout, Rounds
 from pyengine._engine.snapshot cimport read_queue, write_queue
+from pyengine._engine.value cimport RAISED, TRUE
 from pyengine._engine.varint cimport SharedValues
 
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._engine.rounds import whole_number
 from pyengine._engine.snapshot import settings_of
-from pyengine.errors import (
-    IllegalStateError, InvalidMessageError, InvalidTopologyError, SelectorEvaluationError, SnapshotError
-)
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError
 
 cdef object ABSENT = object()
 
@@ -446,6 +446,7 @@ cdef class Queue(Rounds):
     def wanted(self, object message):
         """Would the selector and noLocal of any consumer, browsers included, let a message pass that is elsewhere?"""
         cdef int32_t index, slot, connection
+        cdef int outcome
         for index in range(self.consumers.size):
             slot = self.consumers.order[index]
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate] or (None, -1)
@@ -453,11 +454,10 @@ cdef class Queue(Rounds):
                 continue
             if selector is None:
                 return True
-            try:
-                if selector.matches(message) if hasattr(selector, "matches") else selector(message):
-                    return True
-            except SelectorEvaluationError:
-                self.totals.selector_errors += 1
+            outcome = answer(selector, message)
+            if outcome == TRUE:
+                return True
+            self.totals.selector_errors += outcome == RAISED
         return False
 
     def wakeup(self):

@@ -10,10 +10,10 @@ from pyengine._engine.pending cimport (
     IN_DOUBT, IN_FLIGHT, NOWHERE, ONE_CURSOR, PERSISTENT_FIRST, REMOVED, STORED, STRANDED, UNTIL_DRAINED, WAITING,
     Message, Pending
 )
-from pyengine._engine.selector cimport Selector
+from pyengine._engine.question cimport answer, check_question
 from pyengine._engine.value cimport RAISED, TRUE
 
-from pyengine.errors import IllegalStateError, InvalidTopologyError, SelectorEvaluationError
+from pyengine.errors import IllegalStateError, InvalidTopologyError
 
 cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
 
@@ -111,6 +111,7 @@ cdef class Rounds:
              for index in range(self.consumers.predicate_count)])
         cdef list found = []
         if not known:
+            check_question(selector)
             for message in range(self.pending.slots):
                 if at[message].whereabouts != NOWHERE:
                     if matching is not None:
@@ -163,19 +164,10 @@ cdef class Rounds:
             return False
         if selector is None:
             return True
-        body = <object> it.body if it.body != NULL else None
-        if isinstance(selector, Selector):
-            outcome = (<Selector> selector).outcome(body)
-            if outcome == RAISED:
-                self.note_failure(message, selector)
-            return outcome == TRUE
-        try:
-            if callable(selector):
-                return bool(selector(body))
-            return bool(selector.matches(body))
-        except SelectorEvaluationError:
+        outcome = answer(selector, <object> it.body if it.body != NULL else None)
+        if outcome == RAISED:
             self.note_failure(message, selector)
-            return False
+        return outcome == TRUE
 
     cdef int note_failure(self, int32_t message, object selector) except -1:
         self.totals.selector_errors += 1
@@ -440,13 +432,7 @@ cdef class Rounds:
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
             if selector is None or (connection >= 0 and connection == it.connection):
                 continue
-            try:
-                if isinstance(selector, Selector):
-                    if (<Selector> selector).outcome(<object> it.body) == RAISED:
-                        return True
-                else:
-                    selector(<object> it.body) if callable(selector) else selector.matches(<object> it.body)
-            except SelectorEvaluationError:
+            if answer(selector, <object> it.body) == RAISED:
                 return True
         return False
 

@@ -132,7 +132,10 @@ cdef class Subscriptions:
         cdef list fresh = []
         cdef dict new = {}
         cdef int64_t number = self.next_number
-        for key, selector in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
+        for pair in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; {pair!r} is no pair")
+            key, selector = pair
             if key in self.by_key or key in new:
                 raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
             new[key] = self.made(key, selector, number)

@@ -10,6 +10,7 @@ from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic
 from pyengine._engine.queue cimport STANDARD, AckKind
+from pyengine._engine.question cimport check_question
 from pyengine._engine.recovery cimport Recovery
 from pyengine._engine.topic_ledger cimport EventKind, TopicDelivery
 from pyengine._engine.topic_region cimport ABSENT, Region
@@ -118,6 +119,7 @@ cdef class TopicRegion(Region):
         cdef Subscription it
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
+        check_question(selector)
         whole_number("consumer.maximumPendingMessageLimit", maximum_pending_message_limit, -(2**31), 2**31 - 1)
         if no_local and connection is None:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
@@ -203,6 +205,7 @@ cdef class TopicRegion(Region):
         cdef bint fresh
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
+        check_question(selector)
         if no_local and connection is None and active:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
         wanted = [self.topic_at(number) for number in topics]

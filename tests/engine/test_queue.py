@@ -136,6 +136,9 @@ def test_misuse_raises_where_it_happens() -> None:
         queue.close(consumer)
     with pytest.raises(InvalidTopologyError):
         queue.add_consumer(priority=200)
+    with pytest.raises(TypeError, match=r"give pyengine.Selector\('a = 1'\)"):
+        queue.add_consumer(selector="a = 1")
+    queue._check()
     with pytest.raises(InvalidTopologyError):
         Queue(max_page_size=0)
 

@@ -206,6 +206,17 @@ def test_expired_on_arrival() -> None:
     assert given(region.send(topic, 2, expiration=6, now=6)) == [(0, 2)]
 
 
+def test_a_selector_as_bare_text_is_refused_and_changes_nothing() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("t")
+    kept, _ = region.subscribe("client", "kept", [topic], now=0)
+    with pytest.raises(TypeError, match=r"give pyengine.Selector\('a = 1'\)"):
+        region.add_subscription(selector="a = 1")
+    with pytest.raises(TypeError, match=r"give pyengine.Selector\('a = 1'\)"):
+        region.subscribe("client", "kept", [topic], selector="a = 1", now=0)
+    assert given(region.send(topic, 1)) == [(kept, 1)]
+
+
 def test_an_audit_refuses_what_it_saw_and_is_off_by_default() -> None:
     region = TopicRegion()
     first, second = region.add_topic("a"), region.add_topic("b")

@@ -359,6 +359,8 @@ def test_keys_errors_and_copies() -> None:
     with pytest.raises(ValueError, match="already"):
         subscriptions.update([("x", "TRUE"), ("x", "FALSE")])
     assert "x" not in subscriptions
+    with pytest.raises(TypeError, match="'price > 1' is no pair"):
+        Subscriptions(["price > 1"])  # type: ignore[list-item]
     for call in (lambda: subscriptions.remove("nobody"), lambda: subscriptions.replace("nobody", "TRUE")):
         with pytest.raises(KeyError):
             call()
