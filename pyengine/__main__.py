@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import sys
 
 from pyengine.errors import MissingExtraError
@@ -16,6 +17,10 @@ def main() -> None:
         raise SystemExit(2)
     from pyengine.cli import app
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal or an undecodable file name cannot show is written as its number.
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="pyengine")
 
 

@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 
 from pyengine.backlog import findings_page, pages, simulation_page
+from pyengine.backlog.evidence import Remark
+from pyengine.backlog.heard import heard
 from pyengine.cli import allocate as allocating
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
@@ -54,6 +56,13 @@ Page = Annotated[Path | None, typer.Option("--report", help="Also write an offli
 TableLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the table and of the page; JSON is English.")]
 FindingLanguage = Annotated[
     Lang, typer.Option("--lang", help="Language of the findings and of the page; JSON is English.")
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option("--define", "-D", help="NAME=VALUE of a ${placeholder} in an activemq.xml; may be repeated."),
+]
+Encoding = Annotated[
+    str, typer.Option("--encoding", help="Of all files, for instance gb18030 [default: as a file says, else UTF-8].")
 ]
 
 
@@ -138,22 +147,29 @@ def diagnose(
     as_json: Json = False,
     report: Page = None,
     lang: FindingLanguage = Lang.en,
+    encoding: Encoding = "",
+    define: Define = None,
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
     Read are Jolokia JSON of ActiveMQ's MBeans, activemq.xml, dstat, mqadmin consumerProgress and consumerStatus,
     rocketmq_client.log, kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming
-    progress. Two snapshots some time apart say much more than one. Exit code 1: warnings or errors were found.
+    progress. Two snapshots some time apart say much more than one. Exit code 1: warnings or errors were found; 2: a
+    file was not understood, the others are answered all the same.
     """
     with plain_errors():
-        evidence, found = diagnosing.ask(files)
+        answer = diagnosing.ask(files, encoding, policing.properties_of(define or []))
+        evidence, found, refused = answer
         if report is not None:
-            pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
+            remarks = [*(Remark(each.source, 0, "", heard(each.problem)) for each in refused), *evidence.remarks]
+            pages.write(findings_page.render("Diagnosis", found, remarks, lang.value), report)
         if as_json:
-            print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
+            print(json.dumps(diagnosing.as_dict(evidence, found, refused), ensure_ascii=False, indent=2))
         else:
             diagnosing.show(evidence, found, Console(), lang.value)
-    raise typer.Exit(1 if any(finding.severity for finding in found) else 0)
+        for error in refused:
+            print(f"pyengine: {error}", file=sys.stderr)
+    raise typer.Exit(answer.exit_code)
 
 
 @app.command()
@@ -162,9 +178,7 @@ def policies(
     destinations: Annotated[
         list[str] | None, typer.Argument(help="Which entry counts for these; a queue, or topic://NAME.")
     ] = None,
-    define: Annotated[
-        list[str] | None, typer.Option("--define", "-D", help="NAME=VALUE of a ${placeholder}; may be repeated.")
-    ] = None,
+    define: Define = None,
     broker: Annotated[str, typer.Option(help="brokerName, if the file has several.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -214,6 +228,8 @@ def lint(
     as_json: Json = False,
     report: Page = None,
     lang: FindingLanguage = Lang.en,
+    encoding: Encoding = "",
+    define: Define = None,
 ) -> None:
     """Find traps in a configuration before it is used. A broker's file gives its policies to topologies beside it.
 
@@ -221,7 +237,7 @@ def lint(
     has evaluated. Exit code 1: warnings or errors were found.
     """
     with plain_errors():
-        found = linting.ask(files)
+        found = linting.ask(files, encoding, policing.properties_of(define or []))
         if report is not None:
             page = findings_page.render("Traps in the configuration", [each for _, each in found], (), lang.value)
             pages.write(page, report)

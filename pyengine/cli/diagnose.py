@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 
 from pyengine.backlog.diagnose import diagnose
-from pyengine.backlog.evidence import Evidence, read_files
+from pyengine.backlog.evidence import Evidence, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.cli.findings import show_finding
+from pyengine.errors import InvalidSourceError
 
 
-def ask(files: Sequence[str]) -> tuple[Evidence, list[Finding]]:
-    """What the files say and what follows from it."""
-    evidence = read_files(files)
-    return evidence, diagnose(evidence)
+class Answer(NamedTuple):
+    """What was read, what follows from it, and which files could not be read."""
+
+    evidence: Evidence
+    found: list[Finding]
+    refused: list[InvalidSourceError]
+
+    @property
+    def exit_code(self) -> int:
+        """2 if a file, or all that is in the files, was not understood; 1 for warnings and errors."""
+        if self.refused or (self.evidence.remarks and not self.evidence.count):
+            return 2
+        return int(any(finding.severity for finding in self.found))
 
 
-def as_dict(evidence: Evidence, found: Sequence[Finding]) -> dict[str, object]:
+def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Answer:
+    """What the files say and what follows from it. Raises InvalidSourceError if none of them can be read."""
+    evidence, refused = read_what_can_be(files, encoding, properties)
+    if refused and not evidence.count:
+        raise refused[0]
+    return Answer(evidence, diagnose(evidence), refused)
+
+
+def as_dict(
+    evidence: Evidence, found: Sequence[Finding], refused: Sequence[InvalidSourceError] = ()
+) -> dict[str, object]:
     """The JSON document."""
     return {
         "states": evidence.count,
@@ -28,6 +49,7 @@ def as_dict(evidence: Evidence, found: Sequence[Finding]) -> dict[str, object]:
             {"file": remark.file, "line": remark.line, "text": remark.text, "why": remark.why}
             for remark in evidence.remarks
         ],
+        "not_read": [{"file": error.source, "why": error.problem} for error in refused],
     }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from pyengine.backlog.evidence.opening import open_text
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer, under_policies
 from pyengine.backlog.traps import push_consumer
@@ -20,18 +19,23 @@ from pyengine.topology import BrokerConfiguration, Topology
 Found = list[tuple[str, Finding]]
 
 
-def ask(files: Sequence[str]) -> Found:
+def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Found:
     """The findings of each file, with its name.
 
-    A broker's configuration among the files gives its policies to the topologies beside it.
+    A broker's configuration among the files gives its policies to the topologies beside it. properties: values of
+    its ``${placeholders}``. Raises InvalidSourceError, InvalidTopologyError.
     """
-    texts = {("standard input" if file == "-" else file): _text(file) for file in files}
+    opened = [open_text(file, encoding) for file in files]
+    for each in opened:
+        for remark in each.remarks:  # a configuration is taken as it is or not at all
+            raise InvalidSourceError(f"{remark.file}:{remark.line}", remark.why)
+    texts = {each.name: each.text for each in opened}
     brokers: list[BrokerConfiguration] = []
     topologies: list[tuple[str, Topology]] = []
     found: Found = []
     for name, text in texts.items():
         if _is_broker(text):
-            brokers.append(BrokerConfiguration.from_text(text, name))
+            brokers.append(BrokerConfiguration.from_text(text, name, properties=properties))
             found += [(name, finding) for finding in lint_broker(brokers[-1])]
         elif (parameters := push_consumer.read(text, name)) is not None:
             found += [(name, finding) for finding in lint_consumer(parameters)]
@@ -45,17 +49,6 @@ def ask(files: Sequence[str]) -> Found:
         joined = under_policies(topology, brokers[0]) if brokers else topology
         found += [(name, finding) for finding in lint(joined)]
     return found
-
-
-def _text(file: str) -> str:
-    try:
-        if file == "-":
-            return sys.stdin.buffer.read().decode("utf-8-sig")
-        return Path(file).read_text("utf-8-sig")
-    except OSError as error:
-        raise InvalidSourceError(file, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidSourceError(file, f"is not text in UTF-8 (byte {error.start})") from error
 
 
 def _is_broker(text: str) -> bool:

@@ -17,15 +17,7 @@ from pyengine.topology.writing import settings_of
 
 def answer(file: Path, destinations: Sequence[str], defined: Sequence[str], broker: str) -> dict[str, Any]:
     """Everything the command says, as one JSON document. Raises InvalidTopologyError, ConfigurationError."""
-    properties = {}
-    for text in defined:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise ConfigurationError(
-                "--define", text, "is not NAME=VALUE", "write --define activemq.data=/var/activemq"
-            )
-        properties[name] = value
-    found = BrokerConfiguration.load(file, properties=properties, broker=broker)
+    found = BrokerConfiguration.load(file, properties=properties_of(defined), broker=broker)
     return {
         "file": found.file,
         "broker": found.name,
@@ -38,6 +30,19 @@ def answer(file: Path, destinations: Sequence[str], defined: Sequence[str], brok
         "redelivery_plugin": _redelivery(found.redelivery_plugin),
         "not_modelled": [asdict(part) for part in found.not_modelled],
     }
+
+
+def properties_of(defined: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE texts as a mapping. Raises ConfigurationError."""
+    properties = {}
+    for text in defined:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigurationError(
+                "--define", text, "is not NAME=VALUE", "write --define activemq.data=/var/activemq"
+            )
+        properties[name] = value
+    return properties
 
 
 def show(found: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import scenario
+from pyengine.backlog.evidence.opening import open_text
 from pyengine.backlog.findings import Language, Said, say, word
 from pyengine.backlog.group_simulation import GroupSimulation
 from pyengine.backlog.scenario import Scenario
@@ -25,7 +25,8 @@ POINTS = 200
 
 def ask(file: str) -> tuple[Scenario, dict[str, Simulation]]:
     """Every variant of a scenario, played."""
-    asked = scenario.parse(sys.stdin.read(), "standard input") if file == "-" else scenario.load(Path(file))
+    opened = open_text(file) if file == "-" else None
+    asked = scenario.load(Path(file)) if opened is None else scenario.parse(opened.text, opened.name)
     played: dict[str, Simulation] = {}
     with _progress(len(asked.variants)) as advance:
         for variant in asked.variants:

@@ -47,7 +47,7 @@ def load(
     properties: Mapping[str, str],
     environment: Mapping[str, str] | None,
     broker: str,
-    data: bytes | None = None,
+    data: bytes | str | None = None,
 ) -> BrokerConfiguration:
     """See BrokerConfiguration.load. data: what is in the file, if it was read already."""
     context = SpringContext(path, properties, os.environ if environment is None else environment, data)

@@ -93,8 +93,8 @@ class BrokerConfiguration:
 
         if not text.lstrip("\ufeff \t\r\n").startswith("<"):
             return broker_toml.parse(text, file)
-        data = text.lstrip("\ufeff \t\r\n").encode()
-        return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, data)
+        document = text.lstrip("\ufeff \t\r\n")
+        return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, document)
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The policy entry that counts for a destination; None: the broker's built-in defaults."""

@@ -34,6 +34,9 @@ _CONFIGURERS = (
     "SpringOsgiPropertyPlaceholder",
 )
 
+# An encoding that an XML document declares.
+DECLARED = re.compile(rb"\s*<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)[\"']")
+
 
 @dataclass(slots=True, eq=False)
 class Element:
@@ -98,9 +101,11 @@ class Property:
     element: Element
 
 
-def parse(data: bytes, file: str) -> Element:
+def parse(data: bytes | str, file: str) -> Element:
     """The root element of one document. Raises InvalidTopologyError: not XML, a DOCTYPE, nested deeper than 100."""
-    parser = expat.ParserCreate(namespace_separator=" ")
+    # Expat knows few encodings; a text has none, whatever its declaration still says.
+    data = _decoded(data) if isinstance(data, bytes) else data
+    parser = expat.ParserCreate("utf-8" if isinstance(data, str) else None, namespace_separator=" ")
     parser.buffer_text = True
     stack: list[Element] = []
     roots: list[Element] = []
@@ -142,6 +147,15 @@ def parse(data: bytes, file: str) -> Element:
     except (LookupError, ValueError) as error:
         refuse(f"has an encoding that cannot be read: {error}", "save it as UTF-8")
     return roots[0]
+
+
+def _decoded(data: bytes) -> bytes | str:
+    """The text by the encoding that the document declares; what cannot be decoded so is left to expat's words."""
+    declared = DECLARED.match(data[:500])
+    try:
+        return data.decode(declared[1].decode()) if declared else data
+    except (LookupError, UnicodeDecodeError):
+        return data
 
 
 class Placeholders:
@@ -247,7 +261,11 @@ class SpringContext:
     """One file and what it imports: top-level beans, named beans, placeholders. ``unread`` says what was left out."""
 
     def __init__(
-        self, path: Path, properties: Mapping[str, str], environment: Mapping[str, str], data: bytes | None = None
+        self,
+        path: Path,
+        properties: Mapping[str, str],
+        environment: Mapping[str, str],
+        data: bytes | str | None = None,
     ) -> None:
         self.placeholders = Placeholders(properties, environment, _installation(path))
         self.unread: list[Unread] = []
@@ -266,7 +284,7 @@ class SpringContext:
     def _bean_name(self, element: Element) -> str:
         return element.attributes.get("name", "") if element.is_spring and element.name == "bean" else ""
 
-    def _read(self, path: Path, above: list[Path], data: bytes | None = None) -> Element:
+    def _read(self, path: Path, above: list[Path], data: bytes | str | None = None) -> Element:
         try:
             data = path.read_bytes() if data is None else data
         except OSError as error:

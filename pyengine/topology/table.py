@@ -152,7 +152,7 @@ def _toml_type(value: object) -> str:
 def read_text(path: str | Path) -> str:
     """The text of a TOML file. Raises InvalidTopologyError."""
     try:
-        return Path(path).read_bytes().decode("utf-8")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         hint = "give the path of a TOML file; examples/flights/flights.toml is one"
         raise InvalidTopologyError(f"cannot be read: {error.strerror}", file=str(path), hint=hint) from error

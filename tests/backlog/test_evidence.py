@@ -31,6 +31,7 @@ GROUPS = (
     f"{'#Group':<64}  {'#Count':<6}  {'#Version':<24} {'#Type':<5}  {'#Model':<14}  {'#TPS':<7}  #Diff Total\n"
     f"{'live':<64}  {2:<6}  {'V5_3_3':<24} {'PUSH':<5}  {'CLUSTERING':<14}  {12:<7}  40\n"
     f"{'gone':<64}  {0:<6}  {'OFFLINE':<24} {'':<5}  {'':<14}  {0:<7}  7\n"
+    f"{'pulls':<64}  {1:<6}  {'V5_3_3':<24} {'PULL':<5}  {'':<14}  {3:<7}  9\n"
 )
 KAFKA = """
 Consumer group 'billing' has no active members.
@@ -83,9 +84,14 @@ def test_tables_are_read_by_their_header() -> None:
     assert (orders.lag, orders.queue, orders.client, orders.inflight, orders.group) == (50, 1, "10.0.0.7", 3, "g")
     assert orders.last_time is not None
     assert orders.last_time > 0
-    live, gone = read_text(GROUPS, "groups.txt").groups
+    live, gone, pulls = read_text(GROUPS, "groups.txt").groups
     assert (live.group, live.clients, live.diff_total, live.tps) == ("live", 2, 40, 12)
     assert (gone.group, gone.clients, gone.diff_total) == ("gone", 0, 7)
+    assert (pulls.group, pulls.clients, pulls.diff_total, pulls.tps) == ("pulls", 1, 9, 3)
+    odd = read_text(DSTAT.replace("orders.eu", "or ders") + DSTAT.splitlines()[1].replace("orders.eu", "a  b "), "d")
+    assert [(each.name, each.queue_size, each.in_flight_count) for each in odd.destinations] == [
+        ("or ders", 1200, 100), ("a  b", 1200, 100),
+    ]  # fmt: skip
     first, never = read_text(KAFKA, "kafka.txt").offsets
     assert (first.group, first.topic, first.queue, first.lag, first.client) == ("billing", "orders", 0, 150, "")
     assert never.consumer_offset is None
@@ -120,6 +126,8 @@ def test_a_running_info_is_read_whole() -> None:
         "listener.Orders.lambda$main$0(Orders.java:8)",
     )
     assert not evidence.remarks
+    comma = read_text((DATA / "consumer-status.txt").read_text().replace("250.50", "250,50"), "comma.txt")
+    assert comma.clients[0].rates == client.rates
 
 
 def test_thread_dumps_of_both_tools() -> None:
@@ -129,6 +137,8 @@ def test_thread_dumps_of_both_tools() -> None:
     assert (blocked.state, blocked.waiting_for) == ("BLOCKED", "<0x000000069ec41450> (a java.lang.Object)")
     assert java.time is not None
     assert python.threads[1].frames[:2] == ("call_tax_service (app.py:6)", "handle (app.py:8)")
+    assert java.process == "0x00007f66a80f42b0"
+    assert not read_text(f"12345:\n{(DATA / 'jstack-1.txt').read_text()}", "jcmd.txt").remarks
     twice = read_text((DATA / "jstack-1.txt").read_text() + (DATA / "jstack-2.txt").read_text(), "both.txt")
     assert len(twice.dumps) == 2
     assert twice.dumps[0].threads == java.threads
@@ -216,7 +226,7 @@ def test_a_folder_is_read_with_what_it_has_that_is_known(tmp_path: Path) -> None
     evidence = read_files([tmp_path])
     assert [each.name for each in evidence.destinations] == ["orders.eu"]
     assert [(each.text, str(each.why)) for each in evidence.remarks] == [
-        ("notes.txt", "holds nothing that is known here"), ("picture", "is not text in UTF-8 (byte 0)"),
+        ("notes.txt", "holds nothing that is known here"), ("picture", "is not text in UTF-16 (byte 2)"),
     ]  # fmt: skip
 
 
@@ -227,7 +237,7 @@ def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     ):
         read_files([tmp_path / "notes.txt"])
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidSourceError, match="not text in UTF-8"):
+    with pytest.raises(InvalidSourceError, match="not text in UTF-16"):
         read_files([tmp_path / "binary"])
     with pytest.raises(InvalidSourceError, match="cannot be read: No such file"):
         read_files([tmp_path / "missing"])
@@ -237,3 +247,12 @@ def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     refused = '{"request": {"mbean": "org.apache.activemq:x=y"}, "value": null, "status": 403, "error": "forbidden"}'
     (remark,) = read_text(refused, "refused.json").remarks
     assert remark.why == "the agent answered 403: forbidden"
+    (remark,) = read_text('{"request": {"mbean": "x"}, "value": {}, "status": 200, "mbean": 1}', "other.json").remarks
+    assert remark.why == "not a bean of ActiveMQ with its attributes"
+    broker = '{"request": {"mbean": "org.apache.activemq:type=Broker"}, "value": {"BrokerName": "b"}, "status": 200}'
+    (remark,) = read_text(broker, "broker.json").remarks
+    assert remark.why.startswith("no destination and no subscription in it")
+    deep = '{"mbean": "value", "status": ' + "[" * 100_000
+    with pytest.raises(InvalidSourceError, match="nested too deep"):
+        read_text(deep, "deep.json")
+    assert "recursion" in str(read_text('{"batchId": 1, "numInputRows": ' + "[" * 100_000, "deep.json").remarks[0].why)

@@ -30,6 +30,7 @@ def pyengine(
         input=stdin,
         capture_output=True,
         text=True,
+        errors="surrogateescape",
         cwd=ROOT,
         check=False,
     )
@@ -135,9 +136,14 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     assert "nothing found in 1 states" in quiet.stdout
     assert "standard input:3: too short: does not fit the table above it" in quiet.stderr
     (tmp_path / "notes.txt").write_text("buy milk")
-    wrong = pyengine("diagnose", tmp_path / "notes.txt")
+    wrong = pyengine("diagnose", "--json", tmp_path / "notes.txt", *dumps)
     assert wrong.returncode == 2
     assert "holds nothing that is known here" in wrong.stderr
+    document = json.loads(wrong.stdout)
+    assert document["findings"] == found["findings"]
+    assert document["not_read"] == [{"file": str(tmp_path / "notes.txt"), "why": "holds nothing that is known here"}]
+    lines = pyengine("diagnose", "-", stdin=table.replace("empty", "em\x1b[1mpty\udce9"))
+    assert (lines.returncode, lines.stdout) == (0, "nothing found in 1 states that were read\n")
 
 
 def test_lint_proves_the_example_s_trap() -> None:

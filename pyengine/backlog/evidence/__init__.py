@@ -17,7 +17,7 @@ from pyengine.backlog.evidence.model import (
     ThreadState,
     TopicSettings,
 )
-from pyengine.backlog.evidence.reading import read_files, read_text
+from pyengine.backlog.evidence.reading import read_files, read_text, read_what_can_be
 
 __all__ = [
     "ClientState",
@@ -37,4 +37,5 @@ __all__ = [
     "TopicSettings",
     "read_files",
     "read_text",
+    "read_what_can_be",
 ]

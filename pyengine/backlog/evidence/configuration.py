@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pyengine.backlog.evidence.model import Evidence
 from pyengine.topology import BrokerConfiguration
@@ -13,9 +14,11 @@ def recognises(text: str) -> bool:
     return text.lstrip().startswith("<") and re.search(r"<(?:[\w.-]+:)?broker[\s/>]", text) is not None
 
 
-def read(text: str, file: str, modified: int | None) -> Evidence:
-    """The configuration. What of the file pyengine does not model is of no matter here; `pyengine policies` lists it.
+def read(text: str, file: str, properties: Mapping[str, str] | None = None) -> Evidence:
+    """The configuration. properties: values of its ``${placeholders}``.
+
+    What of the file pyengine does not model is of no matter here; `pyengine policies` lists it.
 
     Raises InvalidTopologyError.
     """
-    return Evidence(brokers=[BrokerConfiguration.from_text(text, file)])
+    return Evidence(brokers=[BrokerConfiguration.from_text(text, file, properties=properties)])

@@ -21,13 +21,19 @@ def recognises(text: str) -> bool:
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
     """Destinations and subscriptions. Advisory topics and beans of other kinds are passed over."""
-    document = json.loads(text)
+    try:
+        document = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
     found = Evidence()
     for answer in document if isinstance(document, list) else [document]:
         if isinstance(answer, dict):
             _answer(answer, file, modified, found)
         else:
             found.remarks.append(Remark(file, 0, str(answer)[:200], say("not a bean of ActiveMQ with its attributes")))
+    if not found.count and not found.remarks:
+        why = say("no destination and no subscription in it; read org.apache.activemq:type=Broker,*")
+        found.remarks.append(Remark(file, 0, "", why))
     return found
 
 

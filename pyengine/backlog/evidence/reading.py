@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,10 @@ from pyengine.backlog.evidence import (
     tables,
 )
 from pyengine.backlog.evidence.model import Evidence, Remark
+from pyengine.backlog.evidence.opening import Opened, open_text
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
-from pyengine.errors import InvalidSourceError
+from pyengine.errors import InvalidSourceError, InvalidTopologyError
 
 
 class Reader(NamedTuple):
@@ -33,7 +34,6 @@ class Reader(NamedTuple):
 
 # Asked in this order: a running info may hold a stack listing, a log may hold Spark's JSON.
 READERS = (
-    Reader("activemq.xml", configuration.recognises, configuration.read),
     Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
     Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
     Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
@@ -42,56 +42,96 @@ READERS = (
     Reader("rocketmq_client.log", client_log.recognises, client_log.read),
     Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
 )
-KINDS = "; ".join(reader.what for reader in READERS)
+KINDS = "; ".join(("activemq.xml", *(reader.what for reader in READERS)))
 
 
-def read_files(paths: Iterable[str | Path]) -> Evidence:
-    """All evidence in the files; ``-`` is standard input, a folder stands for the files in it.
+def read_files(
+    paths: Iterable[str | Path], encoding: str = "", properties: Mapping[str, str] | None = None
+) -> Evidence:
+    """All evidence in the files; ``-`` is standard input, a folder stands for the files in it. A file counts once.
 
-    What no reader recognises in a folder is a remark. Raises InvalidSourceError for a file that was named and is of no
-    known kind, for a folder without any that is, and for what cannot be opened or is not what it looks like.
+    encoding: of all files; empty: as each of them says, else UTF-8. properties: values of ``${placeholders}`` in a
+    broker's configuration. What no reader recognises in a folder is a remark. Raises InvalidSourceError for a file that
+    was named and is of no known kind, for a folder without any that is, and for what cannot be opened or is not what it
+    looks like.
     """
-    found = Evidence()
-    for path in paths:
-        if str(path) == "-":
-            found.add(read_text(sys.stdin.read(), "standard input"))
-            continue
-        if Path(path).is_dir():
-            _read_folder(Path(path), found)
-        else:
-            found.add(read_text(*_opened(Path(path))))
+    found, refused = read_what_can_be(paths, encoding, properties)
+    if refused:
+        raise refused[0]
     return found
 
 
-def _opened(file: Path) -> tuple[str, str, int]:
-    """(text, name, modification time in ms)."""
-    try:
-        return file.read_text("utf-8-sig"), str(file), file.stat().st_mtime_ns // 1_000_000
-    except UnicodeDecodeError as error:
-        raise InvalidSourceError(str(file), f"is not text in UTF-8 (byte {error.start})") from error
-    except OSError as error:
-        raise InvalidSourceError(str(file), f"cannot be read: {error.strerror}") from error
-
-
-def _read_folder(folder: Path, found: Evidence) -> None:
-    known = False
-    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+def read_what_can_be(
+    paths: Iterable[str | Path], encoding: str = "", properties: Mapping[str, str] | None = None
+) -> tuple[Evidence, list[InvalidSourceError]]:
+    """The same; files that ``read_files`` would refuse are left out, each with its reason."""
+    reading = _Reading(encoding, properties or {})
+    refused: list[InvalidSourceError] = []
+    for path in paths:
         try:
-            text, name, modified = _opened(file)
+            reading.take(path)
         except InvalidSourceError as error:
-            found.remarks.append(Remark(str(file), 0, file.name, heard(error.problem)))
-            continue
-        if any(reader.recognises(text) for reader in READERS):
-            found.add(read_text(text, name, modified))
-            known = True
-        else:
-            found.remarks.append(Remark(str(file), 0, file.name, say("holds nothing that is known here")))
-    if not known:
-        raise InvalidSourceError(str(folder), "holds no file that is known here", f"read are: {KINDS}")
+            refused.append(error)
+    return reading.found, refused
 
 
-def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
+@dataclass(slots=True)
+class _Reading:
+    encoding: str
+    properties: Mapping[str, str]
+    found: Evidence = field(default_factory=Evidence)
+    seen: set[Path] = field(default_factory=set)
+
+    def take(self, path: str | Path) -> None:
+        """A file, standard input or a folder."""
+        if str(path) != "-" and Path(path).is_dir():
+            self.folder(Path(path))
+        elif str(path) == "-" or self.is_new(Path(path)):
+            self.add(open_text(path, self.encoding))
+
+    def is_new(self, file: Path) -> bool:
+        """A file named twice would be two sights of one moment."""
+        place = file.resolve()
+        new = place not in self.seen
+        self.seen.add(place)
+        return new
+
+    def add(self, opened: Opened) -> None:
+        self.found.add(read_text(opened.text, opened.name, opened.modified, self.properties))
+        self.found.remarks.extend(opened.remarks)
+
+    def folder(self, folder: Path) -> None:
+        known = False
+        for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+            try:
+                opened = open_text(file, self.encoding)
+                if not is_known(opened.text):
+                    why = say("holds nothing that is known here")
+                    self.found.remarks.append(Remark(str(file), 0, file.name, why))
+                    continue
+                known = True
+                if self.is_new(file):
+                    self.add(opened)
+            except InvalidSourceError as error:
+                self.found.remarks.append(Remark(str(file), 0, file.name, heard(error.problem)))
+        if not known:
+            raise InvalidSourceError(str(folder), "holds no file that is known here", f"read are: {KINDS}")
+
+
+def is_known(text: str) -> bool:
+    """True if one of the readers takes it."""
+    return configuration.recognises(text) or any(reader.recognises(text) for reader in READERS)
+
+
+def read_text(
+    text: str, file: str, modified: int | None = None, properties: Mapping[str, str] | None = None
+) -> Evidence:
     """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
+    if configuration.recognises(text):
+        try:
+            return configuration.read(text, file, properties)
+        except InvalidTopologyError as error:
+            raise InvalidSourceError(file, f"looks like an activemq.xml but cannot be read: {error}") from error
     for reader in READERS:
         if reader.recognises(text):
             try:
@@ -100,4 +140,5 @@ def read_text(text: str, file: str, modified: int | None = None) -> Evidence:
                 raise
             except ValueError as error:
                 raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
-    raise InvalidSourceError(file, "holds nothing that is known here", f"read are: {KINDS}")
+    problem = "holds nothing that is known here" if text.strip() else "is empty"
+    raise InvalidSourceError(file, problem, f"read are: {KINDS}")

@@ -30,6 +30,8 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     found = Evidence()
     for part in re.split(r"(?=^#Consumer Properties#$)", text, flags=re.MULTILINE)[1:]:
         _client(part, file, found)
+    if not found.count:
+        found.remarks.append(Remark(file, 0, "#Consumer Properties#", say("does not stand on a line of its own")))
     return found
 
 
@@ -62,7 +64,7 @@ def _client(text: str, file: str, found: Evidence) -> None:
             tuple(properties.items()),
             tuple(subscriptions),
             tuple(queues),
-            tuple(_rates(sections.get("RT&TPS", ""))),
+            tuple(_rates(sections.get("RT&TPS", ""), file, found)),
         )
     )
     if listing := sections.get("jstack", "").strip():
@@ -134,13 +136,18 @@ def stamp(text: str) -> int:
     return whole("a moment", text)
 
 
-def _rates(text: str) -> list[ConsumeRates]:
+def _rates(text: str, file: str, found: Evidence) -> list[ConsumeRates]:
     rates = []
     for line in text.splitlines():
         cells = line.split()
-        if len(cells) == 7 and not line.startswith("#"):
-            numbers = [float(cell) for cell in cells[1:6]]
-            rates.append(
-                ConsumeRates(cells[0], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], int(cells[6]))
-            )
+        if len(cells) != 7 or line.startswith("#"):
+            continue
+        try:
+            # The tool writes as its machine's language does: 0,25 in many.
+            numbers = [float(cell.replace(",", ".")) for cell in cells[1:6]]
+            failed = whole("ConsumeFailedMsgsInHour", cells[6])
+        except ValueError as error:
+            found.remarks.append(Remark(file, 0, f"{line.strip()[:200]}: {error}", say("a number was expected")))
+            continue
+        rates.append(ConsumeRates(cells[0], numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], failed))
     return rates

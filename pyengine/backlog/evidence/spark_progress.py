@@ -26,7 +26,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     while position >= 0:
         try:
             document, end = decoder.raw_decode(text, position)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, position) + 1
             found.remarks.append(
                 Remark(file, line, text[position : position + 80], say("not JSON: {error}", error=str(error)))

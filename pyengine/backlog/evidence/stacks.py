@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time as clock
+from dataclasses import replace
 
 from pyengine.backlog.evidence.model import Evidence, Remark, ThreadDump, ThreadState
 from pyengine.backlog.findings import say
@@ -11,6 +12,8 @@ from pyengine.backlog.findings import say
 JSTACK = "Full thread dump"
 _JSTACK_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)$")
 _JSTACK_THREAD = re.compile(r'^"(?P<name>.*)" (?:#\d+ )?.*?\b[nt]id=')
+_JSTACK_PROCESS = re.compile(r'^"VM Thread" .*\btid=(\w+)')  # one a process, at a place of its own
+_JCMD = re.compile(r"^\d+:$")
 _JSTACK_STATE = re.compile(r"^\s+java\.lang\.Thread\.State: (\w+)")
 _JSTACK_WAIT = re.compile(r"^\s+- (?:waiting to lock|waiting on|parking to wait for)\s+(.*)$")
 _PYSPY_THREAD = re.compile(r'^Thread (?:0x)?[0-9A-Fa-f]+ \(([\w+]+)\)(?:: "(.*)")?$')
@@ -54,10 +57,12 @@ def _jstack(text: str, file: str, modified: int | None) -> Evidence:
             threads = []
             found.dumps.append(ThreadDump(file, time, "jstack", "", ()))
         elif threads is None:
-            if line.strip():
+            if line.strip() and not _JCMD.match(line):
                 found.remarks.append(Remark(file, number, line.strip(), say("before the first thread dump")))
         elif match := _JSTACK_THREAD.match(line):
             close()
+            if process := _JSTACK_PROCESS.match(line):
+                found.dumps[-1] = replace(found.dumps[-1], process=process[1])
             open_thread = (match["name"], "", [], "")
         elif open_thread is not None:
             name, state, frames, waiting = open_thread
@@ -77,7 +82,7 @@ def _jstack(text: str, file: str, modified: int | None) -> Evidence:
 
 def _dump(dump: ThreadDump, threads: list[ThreadState]) -> ThreadDump:
     # Threads of the JVM itself (GC, compiler) have no Java stack and say nothing about a consumer.
-    return ThreadDump(dump.file, dump.time, dump.tool, dump.process, tuple(each for each in threads if each.frames))
+    return replace(dump, threads=tuple(each for each in threads if each.frames))
 
 
 def _py_spy(text: str, file: str, modified: int | None) -> Evidence:

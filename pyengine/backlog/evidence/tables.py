@@ -14,6 +14,7 @@ from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupSta
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import say
 
+ADVISORY = "ActiveMQ.Advisory."
 ABSENT = ("-", "N/A", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
 PROGRESS = ("#Topic", "#Broker Offset", "#Consumer Offset")
@@ -83,9 +84,12 @@ def _row(number: int, line: str, header: tuple[str, ...]) -> Row | None:
         cells[-2:] = [f"{cells[-2]} {cells[-1]}"]
     if len(cells) == len(header) - 1 and last == "#LastTime":
         cells.append("")
-    # A group without clients leaves type and model blank.
-    if header[0] == "#Group" and len(cells) == len(header) - 2:
-        cells[3:3] = ["", ""]
+    # A group without clients leaves type and model blank, one that pulls by itself the model.
+    if header[0] == "#Group":
+        cells[-2:-2] = [""] * (len(header) - len(cells))
+    # A destination's name may have blanks inside; all else is numbers.
+    if header[0] == "Name" and len(cells) > len(header):
+        cells[: len(cells) - len(header) + 1] = [line.strip().rsplit(maxsplit=len(header) - 1)[0]]
     return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
 
 
@@ -105,8 +109,9 @@ def _add(row: Row, header: tuple[str, ...], group: str, file: str, modified: int
 
 
 def _destination(row: Row, header: tuple[str, ...], file: str, time: int | None) -> DestinationState:
-    # Only the listing of queues has the column of messages in flight.
-    kind: Literal["queue", "topic"] = "queue" if "Inflight #" in header or "topic" not in file.lower() else "topic"
+    # Only the listing of queues has the column of messages in flight; the listing of all says nowhere what is what.
+    of_topics = "Inflight #" not in header and ("topic" in file.lower() or row.cells["Name"].startswith(ADVISORY))
+    kind: Literal["queue", "topic"] = "topic" if of_topics else "queue"
     size, consumers = row.integer("Queue Size"), row.integer("Consumer #")
     return DestinationState(
         file,

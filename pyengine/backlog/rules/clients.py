@@ -12,6 +12,7 @@ from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
 PINNED = 30.0  # seconds between two sights that make a pinned offset a finding
 BUSY = 0.8
+FAILING = 0.01  # of an hour's messages
 CAUSES = {
     "count": ("pullThresholdForQueue", say("more messages are cached than the limit")),
     "size": ("pullThresholdSizeForQueue", say("more MiB are cached than the limit")),
@@ -185,9 +186,11 @@ def failing(client: ClientState) -> Iterator[Finding]:
     """failing_listener: messages fail and go to the retry topic."""
     for rate in client.rates:
         if rate.failed_in_hour > 0:
+            hour = rate.ok_tps * 3600 + rate.failed_in_hour
+            often = rate.failed_tps > 0 or rate.failed_in_hour >= FAILING * hour
             yield Finding(
                 "failing_listener",
-                Severity.WARNING,
+                Severity.WARNING if often else Severity.INFO,
                 say("client {client_id}, topic {topic}", client_id=client.client_id, topic=rate.topic),
                 (
                     say(

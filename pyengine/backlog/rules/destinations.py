@@ -14,7 +14,7 @@ from pyengine.backlog.evidence import DestinationState, Evidence, SubscriptionSt
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.rules.policies import broker_of, explained
-from pyengine.backlog.rules.series import by_time, change, empty_in, seconds, span
+from pyengine.backlog.rules.series import BREATH, by_time, change, empty_in, seconds, span
 from pyengine.destinations import Destination
 from pyengine.errors import InvalidSelectorError
 from pyengine.topology import BrokerConfiguration, Policy
@@ -146,7 +146,7 @@ def is_dlq(queue: Watched) -> bool:
 def dead_letters(queue: Watched) -> Iterator[Finding]:
     """dead_letters: a dead-letter queue grew between two snapshots."""
     grown = change(queue.first.enqueue_count, queue.last.enqueue_count)
-    if is_dlq(queue) and grown:
+    if is_dlq(queue) and grown and grown > 0:  # less after a restart of the broker
         yield Finding(
             "dead_letters",
             Severity.WARNING,
@@ -396,7 +396,7 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             consumer_count=queue.last.consumer_count,
         ),
     )
-    if grown is not None and grown > 0:
+    if grown is not None and grown > 0 and queue.last.queue_size > rate * BREATH:
         need = queue.last.consumer_count * (1 + grown / dequeued)
         yield Finding(
             "slow",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pyengine.backlog.evidence import Evidence, OffsetState
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.rules.series import by_time, change, empty_in, seconds, span
+from pyengine.backlog.rules.series import BREATH, by_time, change, empty_in, seconds, span
 
 QUIET = 30.0
 RETRY, DEAD = "%RETRY%", "%DLQ%"
@@ -65,12 +65,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All queues of one group in one topic. clients: of the last sight; None where the tool did not show them."""
+    """All queues of one group in one topic. connected: clients of the group by another source, None: no such source."""
 
     system: str
     name: str
     topic: str
     queues: tuple[Progress, ...]
+    connected: int | None = None
 
     @property
     def where(self) -> Said:
@@ -78,10 +79,21 @@ class Group:
 
     @property
     def clients(self) -> Counter[str] | None:
+        """Queues by client, as last seen; of RocketMQ by address. None where the tool did not show them."""
         shown = [each.last.client for each in self.queues]
         if any(client is None for client in shown):
             return None
         return Counter(client for client in shown if client)
+
+    @property
+    def told_apart(self) -> bool:
+        """Each name of ``clients`` is one client: mqadmin shows addresses, and a host may run several clients."""
+        return self.system == "kafka" or (self.clients is not None and len(self.clients) == self.connected)
+
+    @property
+    def commits(self) -> bool:
+        """Somebody commits, whatever the tool shows: mqadmin shows N/A for a client that does not answer it."""
+        return any((each.moved or 0) > 0 for each in self.queues)
 
     @property
     def period(self) -> float:
@@ -97,13 +109,21 @@ def groups(evidence: Evidence) -> Iterator[Group]:
         if not last.topic.startswith(DEAD):
             found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
     for (system, name, topic), queues in found.items():
-        yield Group(system, name, topic, tuple(queues))
+        yield Group(system, name, topic, tuple(queues), _connected(evidence, name))
+
+
+def _connected(evidence: Evidence, group: str) -> int | None:
+    """How many clients a group has: by consumerProgress of all groups, else by their running infos."""
+    listed = [each for each in evidence.groups if each.group == group]
+    if listed:
+        return by_time(listed, lambda each: each.group)[group][-1].clients
+    return len({each.client_id for each in evidence.clients if each.group == group}) or None
 
 
 def stopped(group: Group) -> Iterator[Finding]:
     """stopped: messages wait and no client is in the group."""
     waiting = [each for each in group.queues if each.lag > 0]
-    if waiting and group.clients is not None and not group.clients:
+    if waiting and group.clients is not None and not group.clients and not group.commits and not group.connected:
         yield Finding(
             "stopped",
             Severity.ERROR,
@@ -115,7 +135,7 @@ def stopped(group: Group) -> Iterator[Finding]:
 
 def unassigned_queue(group: Group) -> Iterator[Finding]:
     """unassigned_queue: the group has clients, but one queue with messages belongs to none of them."""
-    orphans = [each for each in group.queues if each.lag > 0 and each.last.client == ""]
+    orphans = [each for each in group.queues if each.lag > 0 and each.last.client == "" and not each.moved]
     if orphans and group.clients:
         yield Finding(
             "unassigned_queue",
@@ -181,19 +201,24 @@ def trend(group: Group) -> Iterator[Finding]:
         say("{rate:.1f} messages a second are committed", rate=rate),
     )
     clients = group.clients
-    if lag > before:
-        room = clients is not None and 0 < len(clients) < len(group.queues)
-        advice = (
-            say(
+    if lag > before and lag > rate * BREATH:
+        room = clients is not None and 0 < len(clients) < len(group.queues) > (group.connected or 0)
+        if not room:
+            advice = say(
+                "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+            )
+        elif group.told_apart:
+            advice = say(
                 "{clients} clients for {queues} queues: more clients help, up to {queues}.",
                 clients=len(clients or ()),
                 queues=len(group.queues),
             )
-            if room
-            else say(
-                "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+        else:
+            advice = say(
+                "{clients} addresses for {queues} queues: more clients help, up to {queues} (a host may run several).",
+                clients=len(clients or ()),
+                queues=len(group.queues),
             )
-        )
         yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
     elif lag < before and lag > rate * 60:
         left = lag * group.period / (before - lag)
@@ -270,7 +295,7 @@ def retention(group: Group) -> Iterator[Finding]:
 def uneven_allocation(group: Group) -> Iterator[Finding]:
     """uneven_allocation: one client has at least two queues more than another of its group, and messages wait."""
     clients = group.clients
-    if clients and len(clients) > 1 and any(each.lag > 0 for each in group.queues):
+    if clients and len(clients) > 1 and group.told_apart and any(each.lag > 0 for each in group.queues):
         most, least = max(clients.values()), min(clients.values())
         if most - least >= 2:
             yield Finding(

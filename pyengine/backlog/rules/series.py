@@ -16,6 +16,9 @@ class Seen(Protocol):
     def time(self) -> int | None: ...
 
 
+# A backlog of less than so many seconds of work is no trend: clients commit every five seconds, and queues breathe.
+BREATH = 10.0
+
 S = TypeVar("S", bound=Seen)
 
 

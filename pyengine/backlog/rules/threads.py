@@ -166,7 +166,12 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] = CONSUMERS) -> It
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
-    """Dumps of one process are compared. jstack does not name the process: give those of one process in one call."""
+    """Dumps of one process are compared, each moment once: a copy of a dump is no second look."""
     for dumps in by_time(evidence.dumps, lambda dump: (dump.tool, dump.process)).values():
-        if len(dumps) >= ENOUGH:
-            yield from stuck(dumps)
+        looks: list[ThreadDump] = []
+        for dump in dumps:
+            # jstack itself writes the moment; a file's own time says nothing of copies.
+            if dump.tool != "jstack" or dump.time is None or not looks or looks[-1].time != dump.time:
+                looks.append(dump)
+        if len(looks) >= ENOUGH:
+            yield from stuck(looks)
