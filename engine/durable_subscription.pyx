@@ -1,6 +1,6 @@
 """Durable subscriptions, as ActiveMQ's DurableTopicSubscription over its store cursor (spec activemq 3.8)."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.queue cimport AckKind
 from pyengine._engine.references cimport start_line
@@ -16,6 +16,8 @@ cdef class Cursor:
     def __cinit__(self, int32_t topic):
         cdef int tier
         self.topic = topic
+        self.rank = -10
+        self.newest = -1
         for tier in range(10):
             start_line(&self.tiers[tier])
 
@@ -41,8 +43,18 @@ cdef class DurableSubscription(Subscription):
                 return cursor
         return None
 
+    cdef int tier_of(self, int32_t message) noexcept:
+        return 9 - self.ledger.at[message].priority if self.prioritized else 0
+
+    cdef int rank_of(self, int32_t message) noexcept:
+        return -self.ledger.at[message].priority if self.prioritized else 0
+
+    cdef bint beyond(self, Cursor cursor, int32_t message) noexcept:
+        cdef int rank = self.rank_of(message)
+        return rank > cursor.rank or (rank == cursor.rank and self.ledger.at[message].handle > cursor.newest)
+
     cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1:
-        cdef int tier = 9 - self.ledger.at[self.ledger.refs[reference].message].priority if self.prioritized else 0
+        cdef int tier = self.tier_of(self.ledger.refs[reference].message)
         if ahead:
             self.ledger.prepend(&cursor.tiers[tier], reference)
         else:
@@ -52,24 +64,114 @@ cdef class DurableSubscription(Subscription):
         return 0
 
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1:
-        cdef int tier = 9 - self.ledger.at[self.ledger.refs[reference].message].priority if self.prioritized else 0
+        cdef int tier = self.tier_of(self.ledger.refs[reference].message)
         self.ledger.unlink(&cursor.tiers[tier], reference)
         self.ledger.refs[reference].queued = 0
         cursor.count -= 1
         return 0
 
-    cdef int32_t next_of(self, Cursor cursor) noexcept:
+    cdef int32_t next_of(self, Cursor cursor) except -2:
         # What an open transaction has acknowledged before the consumer came back is passed over.
         cdef int tier
         cdef int32_t reference
-        if cursor.count:
+        while True:
+            for tier in range(10 if cursor.count else 0):
+                reference = cursor.tiers[tier].first
+                while reference >= 0 and self.ledger.refs[reference].acknowledged:
+                    reference = self.ledger.refs[reference].next
+                if reference >= 0:
+                    if cursor.behind and self.beyond(cursor, self.ledger.refs[reference].message):
+                        break
+                    return reference
+            if not cursor.behind:
+                return -1
+            self.page_in(cursor)
+
+    cdef int page_in(self, Cursor cursor) except -1:
+        cdef set here = set()
+        cdef list found
+        cdef int tier
+        cdef int32_t message, reference
+        cdef int64_t before = cursor.behind
+        if cursor.cut:
+            reference = self.dispatched.first
+            while reference >= 0:
+                here.add(self.ledger.at[self.ledger.refs[reference].message].handle)
+                reference = self.ledger.refs[reference].next
             for tier in range(10):
                 reference = cursor.tiers[tier].first
                 while reference >= 0:
-                    if not self.ledger.refs[reference].acknowledged:
-                        return reference
+                    here.add(self.ledger.at[self.ledger.refs[reference].message].handle)
                     reference = self.ledger.refs[reference].next
-        return -1
+        while cursor.behind == before:
+            found = self.ledger.load(self.id, cursor.topic, (cursor.rank, cursor.newest), self.ledger.page)
+            if not found:
+                raise IllegalStateError(
+                    f"the store lacks {before} messages that wait for subscription {self.id} in topic {cursor.topic}")
+            for handle, body in found:
+                message = self.ledger.bring(cursor.topic, body, handle)
+                cursor.rank = self.rank_of(message)
+                cursor.newest = handle
+                if handle not in here:
+                    reference = self.ledger.refer(message)
+                    self.push(cursor, reference, False)
+                    self.ledger.store(reference, self.id, False)
+                    cursor.behind -= 1
+                    self.ledger.counts[cursor.topic].behind -= 1
+                self.ledger.release(message)
+        return 0
+
+    cdef int cut_back(self, Cursor cursor) except -1:
+        # Messages of higher priority came before the frontier: the last ones are left to the store.
+        cdef int tier
+        cdef int32_t reference, before, message
+        for tier in range(9, -1, -1):
+            reference = cursor.tiers[tier].last
+            while reference >= 0 and cursor.count > self.ledger.page:
+                before = self.ledger.refs[reference].previous
+                message = self.ledger.refs[reference].message
+                if self.ledger.refs[reference].redeliveries or self.ledger.refs[reference].acknowledged:
+                    break           # what comes before it in its tier was handed out too
+                if not self.beyond(cursor, message):
+                    cursor.rank = self.rank_of(message)
+                    cursor.newest = self.ledger.at[message].handle - 1
+                    cursor.cut = True
+                self.take_from(cursor, reference)
+                self.ledger.unstore(reference, self.id, False)
+                self.leave_behind(cursor.topic, 1)
+                self.ledger.drop(reference)
+                reference = before
+        return 0
+
+    cdef int leave_behind(self, int32_t topic, int64_t count) except -1:
+        cdef Cursor cursor
+        for cursor in self.cursors:
+            if cursor.topic == topic:
+                cursor.behind += count
+                self.ledger.counts[topic].behind += count
+                return 0
+        raise IllegalStateError(f"subscription {self.id} is not attached to topic {topic}")
+
+    cdef int enqueue(self, int32_t message) except -1:
+        # A message begins to wait.
+        cdef int32_t reference
+        cdef Cursor cursor = self.cursor_of(message)
+        self.enqueued += 1
+        if cursor is None:
+            return 0
+        if cursor.topic >= 0 and self.ledger.pager is not None and self.beyond(cursor, message):
+            if cursor.behind or cursor.count >= self.ledger.page:
+                self.leave_behind(cursor.topic, 1)
+                return self.ledger.report(EventKind.STORED, self.id, -1, message, None)
+            cursor.rank = self.rank_of(message)
+            cursor.newest = self.ledger.at[message].handle
+        reference = self.ledger.refer(message)
+        self.push(cursor, reference, False)
+        if cursor.topic >= 0:
+            self.ledger.store(reference, self.id, True)
+            if self.prioritized and self.ledger.pager is not None and cursor.count > 2 * self.ledger.page:
+                self.cut_back(cursor)
+        return 0
 
     cdef Cursor next_cursor(self, Cursor current):
         # The one that is served is served until it is empty or the dispatch is over; each look for another one turns
@@ -97,47 +199,31 @@ cdef class DurableSubscription(Subscription):
         cdef Cursor cursor
         cdef int64_t total = 0
         for cursor in self.cursors:
-            total += cursor.count
+            total += cursor.count + cursor.behind
         return total
 
-    cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
-        cdef int32_t reference
+    cdef int64_t behind_of(self, int32_t topic) noexcept:
         cdef Cursor cursor
+        for cursor in self.cursors:
+            if cursor.topic == topic:
+                return cursor.behind
+        return 0
+
+    cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
         if not self.active and not self.keep_active and not self.ledger.at[message].persistent:
             return 0
-        self.enqueued += 1
-        cursor = self.cursor_of(message)
-        if cursor is not None:
-            reference = self.ledger.refer(message)
-            self.push(cursor, reference, False)
-            if self.ledger.at[message].persistent:
-                self.ledger.store(reference, self.id)
+        self.enqueue(message)
         return self.dispatch_waiting(now)
 
     cdef int add_recovered(self, int32_t message, int64_t now) except -1:
         # Neither counted nor stored; dispatched when the subscription starts.
         return self.push(self.transient, self.ledger.refer(message), False)
 
-    cdef int restore(self, int32_t message, int32_t redeliveries) except -1:
-        # A pending message as a store kept it, or one that is stored for others and that a new subscription asks for.
-        cdef int32_t reference = self.ledger.refer(message)
-        cdef Cursor cursor = self.cursor_of(message)
-        if cursor is None:
-            self.ledger.drop(reference)
-            raise IllegalStateError(
-                f"message {self.ledger.at[message].handle} belongs to a topic the subscription is not attached to")
-        self.ledger.refs[reference].redeliveries = redeliveries
-        self.push(cursor, reference, False)
-        self.enqueued += 1
-        if self.ledger.at[message].persistent:
-            self.ledger.store(reference, self.id)
-        return 0
-
     cdef bint persistent_empty(self, int32_t topic) except -1:
         cdef Cursor cursor
         for cursor in self.cursors:
             if cursor.topic == topic:
-                return cursor.count == 0
+                return cursor.count + cursor.behind == 0
         return True
 
     cdef int start(self, int64_t now) except -1:
@@ -173,6 +259,8 @@ cdef class DurableSubscription(Subscription):
     cdef int empty(self, Cursor cursor) except -1:
         cdef int tier
         cdef int32_t reference
+        if cursor.behind:
+            self.leave_behind(cursor.topic, -cursor.behind)
         for tier in range(10):
             while cursor.tiers[tier].count:
                 reference = cursor.tiers[tier].first
@@ -217,26 +305,27 @@ cdef class DurableSubscription(Subscription):
         self.ledger.counts[self.ledger.at[message].topic].expired += 1
         return self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
 
-    cdef int64_t expire_stored(self, int32_t topic, int64_t now, int64_t limit) except -1:
+    cdef int expire_stored(self, int32_t topic, int64_t now, int64_t upto) except -1:
         cdef Cursor cursor
         cdef int tier
         cdef int32_t reference, after, message
-        cdef int64_t expired = 0
         for cursor in self.cursors:
             if cursor.topic != topic:
                 continue
+            while cursor.behind and (upto == INT64_MAX or (cursor.newest < upto and not self.prioritized)):
+                self.page_in(cursor)
             for tier in range(10):
                 reference = cursor.tiers[tier].first
-                while reference >= 0 and expired < limit:
+                while reference >= 0:
                     after = self.ledger.refs[reference].next
                     message = self.ledger.refs[reference].message
-                    if 0 < self.ledger.at[message].expiration < now and not self.ledger.refs[reference].acknowledged:
+                    if (self.ledger.at[message].handle <= upto and 0 < self.ledger.at[message].expiration < now
+                            and not self.ledger.refs[reference].acknowledged):
                         self.take_from(cursor, reference)
                         self.expire(message)
                         self.finish(reference)
-                        expired += 1
                     reference = after
-        return expired
+        return 0
 
     cdef int finish(self, int32_t reference) except -1:
         # The subscription is done with the message, and the store with its reference.
@@ -414,5 +503,6 @@ cdef class DurableSubscription(Subscription):
                         self.ledger.at[self.ledger.refs[reference].message].persistent)
                     reference = self.ledger.refs[reference].next
             assert count == cursor.count
+            assert cursor.behind == 0 or (cursor.behind > 0 and cursor.topic >= 0 and self.ledger.pager is not None)
         assert self.full() or self.waiting() == passed
         return 0

@@ -63,7 +63,7 @@ cdef class References:
     cdef int64_t table_size      # a power of 2
     cdef int64_t live            # slots in use
     cdef int64_t referenced      # references in use
-    cdef int64_t next_handle
+    cdef readonly int64_t next_handle
 
     cdef int32_t add(self, object body, int64_t handle) except -1       # held once; handle -1: the next one
     cdef int release(self, int32_t message) except -1

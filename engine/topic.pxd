@@ -14,4 +14,4 @@ from pyengine._engine.topic_region cimport Region
 
 cdef class TopicRegion(Region):
     cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1
-    cdef int activate(self, DurableSubscription it, int64_t now) except -1
+    cdef int enliven(self, DurableSubscription it, int64_t now) except -1

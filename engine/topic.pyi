@@ -1,4 +1,4 @@
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from pyengine._engine.audit import Audit
@@ -75,25 +75,14 @@ class TopicRegion(Region):
         active: bool = True,
         now: int = 0,
     ) -> tuple[int, _Outcome]: ...
+    def activate(self, subscription: int, *, now: int = 0) -> _Outcome: ...
+    def leave_behind(self, subscription: int, topic: int, count: int) -> None: ...
     def deactivate(
         self, subscription: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
     ) -> None: ...
     def unsubscribe(self, client_id: str, subscription_name: str) -> None: ...
     def remove_offline(self, timeout: int, *, now: int) -> list[tuple[str, str]]: ...
-    def expire(self, topic: int, now: int, *, limit: int = 400, active_too: bool = False) -> _Outcome: ...
-    def restore(
-        self,
-        topic: int,
-        message: Any,
-        handle: int,
-        subscriptions: Mapping[int, int],
-        *,
-        priority: int | None = ...,
-        expiration: int | None = ...,
-        timestamp: int | None = ...,
-        size: int | None = ...,
-        connection: Hashable | None = None,
-    ) -> None: ...
+    def expire(self, topic: int, now: int, *, upto: int | None = None, active_too: bool = False) -> _Outcome: ...
     def send(
         self,
         topic: int,
@@ -108,6 +97,7 @@ class TopicRegion(Region):
         connection: Hashable | None = None,
         target: Hashable | None = None,
         discarding: int | None = None,
+        handle: int = -1,
         now: int = 0,
     ) -> _Outcome: ...
     def acknowledge(

@@ -48,7 +48,9 @@ cdef class TopicRegion(Region):
 
     keep_durable_subscriptions_active: keepDurableSubsActive (True): durable subscriptions are served while their
     consumer is away, non-persistent messages included. expired_as_discarded: count a message that expired while it
-    waited as discarded, as releases before 5.17.3 did. Every setting out of range raises InvalidTopologyError.
+    waited as discarded, as releases before 5.17.3 did. pager: what brings in messages that only a store has (see
+    topic_ledger.pxd), None: everything is kept here. page: with a pager, how many messages that wait for a durable
+    subscription in one topic are kept here (1000). Every setting out of range raises InvalidTopologyError.
     """
 
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
@@ -223,8 +225,11 @@ cdef class TopicRegion(Region):
             elif it.active:
                 it.stop(self.keep_durable_subscriptions_active, -1, now)
         fresh = it is None
-        if fresh:
+        if not fresh:
+            it.fresh = False
+        else:
             it = DurableSubscription.__new__(DurableSubscription)
+            it.fresh = True
             it.ledger = self
             it.id = self.next_id
             it.client_id = client_id
@@ -249,24 +254,57 @@ cdef class TopicRegion(Region):
         for topic in wanted:
             if topic.number not in it.topics:
                 self.join(it, topic, now)
-                if fresh and retroactive:
-                    self.recover_stored(topic, it)
         if active:
-            self.activate(it, now)
+            self.enliven(it, now)
         return it.id, self.take()
+
+    def activate(self, subscription, *, int64_t now=0):
+        """The consumer of a durable subscription that was made with active=False is there; return what it is handed."""
+        cdef Subscription it = self.subscription_at(subscription)
+        self.open()
+        if not isinstance(it, DurableSubscription) or (<DurableSubscription> it).active:
+            raise IllegalStateError(f"subscription {subscription!r} is no durable one whose consumer is away")
+        self.enliven(it, now)
+        return self.take()
+
+    def leave_behind(self, subscription, topic, int64_t count):
+        """A store has ``count`` messages of a topic that wait for a durable subscription that was just made."""
+        cdef Subscription it = self.subscription_at(subscription)
+        self.open()
+        if self.pager is None or not isinstance(it, DurableSubscription):
+            raise IllegalStateError(f"subscription {subscription!r} is not durable, or there is no pager")
+        (<DurableSubscription> it).leave_behind(self.topic_at(topic).number, count)
 
     cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1:
         cdef int32_t message = self.counts[topic.number].stored_first, after
+        cdef int64_t newest = -1
+        cdef list found
+        if self.pager is not None:
+            while True:
+                found = self.load(None, topic.number, (0, newest), self.page)
+                if not found:
+                    return 0
+                for handle, body in found:
+                    newest = handle
+                    message = self.bring(topic.number, body, handle)
+                    self.asked += 1
+                    if self.matches(it, message, None) == 1:
+                        it.enqueue(message)
+                    self.release(message)
         while message >= 0:
             after = self.at[message].stored_after
             self.asked += 1
             if self.matches(it, message, None) == 1:
-                it.restore(message, 0)
+                it.enqueue(message)
             message = after
         return 0
 
-    cdef int activate(self, DurableSubscription it, int64_t now) except -1:
+    cdef int enliven(self, DurableSubscription it, int64_t now) except -1:
         cdef Topic topic
+        if it.fresh and it.retroactive:
+            for number in it.topics:
+                self.recover_stored(self.topics[number], it)
+        it.fresh = False
         for number in it.topics:
             topic = self.topics[number]
             topic.order = None
@@ -332,26 +370,27 @@ cdef class TopicRegion(Region):
                 removed.append(key)
         return removed
 
-    def expire(self, topic, int64_t now, *, limit=400, bint active_too=False):
+    def expire(self, topic, int64_t now, *, upto=None, bint active_too=False):
         """The periodic scan: expired stored messages leave the durable subscriptions whose consumer is away.
 
-        limit: maxExpirePageSize. active_too: enableMessageExpirationOnActiveDurableSubs. Returns what happened.
+        upto: the newest message that is looked at (None: all are); by a subscription with a pager that is served by
+        priority, of what is here. active_too: enableMessageExpirationOnActiveDurableSubs. Returns what happened.
         """
         cdef Topic of = self.topic_at(topic)
         cdef Subscription it
         cdef DurableSubscription durable
-        cdef int64_t left = whole_number("maxExpirePageSize", limit, 0, 2**31 - 1)
+        cdef int64_t newest = INT64_MAX if upto is None else upto
         self.open()
         for it in of.consumers + of.offline:
             if isinstance(it, DurableSubscription):
                 durable = it
                 if active_too or not durable.active:
-                    left -= durable.expire_stored(of.number, now, left)
+                    durable.expire_stored(of.number, now, newest)
         return self.take()
 
     def send(self, topic, object message=None, *, object priority=ABSENT, object expiration=ABSENT,
              object timestamp=ABSENT, object persistent=ABSENT, object message_id=ABSENT, object size=ABSENT,
-             object connection=None, object target=None, object discarding=None, int64_t now=0):
+             object connection=None, object target=None, object discarding=None, int64_t handle=-1, int64_t now=0):
         """Send a message to a topic; return what happens, in order.
 
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
@@ -359,7 +398,7 @@ cdef class TopicRegion(Region):
         JMSTimestamp (ms, 0), JMSDeliveryMode (PERSISTENT) and JMSMessageID (``producer:number``, for audits). size:
         bytes, for fixedSized recovery (a Message knows its own, else 1024). connection: the producer's, for noLocal.
         target: name of the only subscription that may have it. discarding: the subscription whose discard this message
-        tells about; it does not get it. now: ms.
+        tells about; it does not get it. handle: the message's, from ``next_handle`` on (-1: that). now: ms.
         """
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)
@@ -371,8 +410,10 @@ cdef class TopicRegion(Region):
             message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
         elif isinstance(message, (dict, Mapping)):
             message_id = message.get("JMSMessageID") if message_id is ABSENT else message_id
+        if -1 != handle < self.next_handle:
+            raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
         producer, number = origin(None if message_id is ABSENT else message_id)
-        slot = self.accept(to, message, -1, priority, expiration, timestamp, persistent, size, connection)
+        slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection)
         try:
             if 0 < self.at[slot].expiration < now:
                 self.counts[to.number].expired += 1
@@ -386,31 +427,6 @@ cdef class TopicRegion(Region):
         finally:
             self.release(slot)
         return self.take()
-
-    def restore(self, topic, message, handle, subscriptions, *, object priority=ABSENT, object expiration=ABSENT,
-                object timestamp=ABSENT, object size=ABSENT, connection=None):
-        """Put a persistent message back that a store kept for durable subscriptions; nothing is dispatched.
-
-        handle: the one it had; messages are restored in ascending order of it, before anything is sent. subscriptions:
-        mapping of the ids that still wait for it to the redelivery counts they had. The others as in ``send``.
-        """
-        cdef Topic to = self.topic_at(topic)
-        cdef DurableSubscription it
-        cdef int32_t slot
-        self.open()
-        if isinstance(handle, bool) or not isinstance(handle, int) or handle < self.next_handle:
-            raise IllegalStateError(f"message {handle!r} cannot be restored: handles ascend from {self.next_handle} on")
-        for each in subscriptions:
-            if not isinstance(self.subscription_at(each), DurableSubscription):
-                raise IllegalStateError(f"subscription {each!r} is not durable")
-        slot = self.accept(to, message, handle, priority, expiration, timestamp, True, size, connection)
-        try:
-            for each, redeliveries in subscriptions.items():
-                it = self.subscription_at(each)
-                it.restore(slot, redeliveries)
-        finally:
-            self.release(slot)
-        self.take()
 
     def acknowledge(self, subscription, last=-1, *, kind=AckKind.INDIVIDUAL, first=None, count=None,
                     object transaction=None, int64_t now=0):

@@ -104,13 +104,15 @@ cdef class Ledger(References):
         self.out.append(it)
         return 0
 
-    cdef int store(self, int32_t reference, int64_t consumer) except -1:
+    cdef int store(self, int32_t reference, int64_t consumer, bint telling) except -1:
         # A durable subscription's reference to a persistent message is one that a store keeps.
         cdef int32_t message = self.refs[reference].message
         cdef Counts* counts = &self.counts[self.at[message].topic]
         self.refs[reference].stored = 1
         self.at[message].stored += 1
         if self.at[message].stored == 1:
+            counts.stored += 1
+        if self.at[message].stored == 1 and self.pager is None:
             self.at[message].stored_before = counts.stored_last
             self.at[message].stored_after = -1
             if counts.stored_last >= 0:
@@ -118,7 +120,9 @@ cdef class Ledger(References):
             else:
                 counts.stored_first = message
             counts.stored_last = message
-        return self.report(EventKind.STORED, consumer, -1, message, None)
+        if telling:
+            self.report(EventKind.STORED, consumer, -1, message, None)
+        return 0
 
     cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1:
         cdef int32_t message = self.refs[reference].message, before, after
@@ -128,6 +132,8 @@ cdef class Ledger(References):
         self.refs[reference].stored = 0
         self.at[message].stored -= 1
         if self.at[message].stored == 0:
+            counts.stored -= 1
+        if self.at[message].stored == 0 and self.pager is None:
             before, after = self.at[message].stored_before, self.at[message].stored_after
             if before >= 0:
                 self.at[before].stored_after = after
@@ -150,3 +156,24 @@ cdef class Ledger(References):
         cdef list result = self.out
         self.out = []
         return result
+
+    cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit):
+        # What a store has to know comes first, whatever else has happened.
+        cdef Event event
+        cdef list changes = [], others = []
+        for item in self.out:
+            if type(item) is Event:
+                event = item
+                if event.kind is EventKind.STORED or event.kind is EventKind.RELEASED:
+                    changes.append(event)
+                    continue
+            others.append(item)
+        self.out = others
+        self.busy = True
+        try:
+            return list(self.pager(changes, subscription, topic, after, limit))
+        finally:
+            self.busy = False
+
+    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1:
+        raise NotImplementedError

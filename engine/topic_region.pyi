@@ -1,8 +1,15 @@
-from typing import Self
+from collections.abc import Iterable
+from typing import Any, Protocol, Self
 
 from typing_extensions import disjoint_base
 
 from pyengine._engine.fan_out import FanOut
+from pyengine._engine.topic_ledger import Event
+
+class _Pager(Protocol):
+    def __call__(
+        self, changes: list[Event], subscription: int | None, topic: int, after: tuple[int, int], limit: int, /
+    ) -> Iterable[tuple[int, Any]]: ...
 
 @disjoint_base
 class Region(FanOut):
@@ -12,9 +19,12 @@ class Region(FanOut):
         *,
         keep_durable_subscriptions_active: bool = True,
         expired_as_discarded: bool = False,
+        pager: _Pager | None = None,
+        page: int = 1000,
     ) -> Self: ...
     def durable_subscriptions(self) -> dict[tuple[str, str], int]: ...
     def is_active(self, subscription: int) -> bool: ...
+    def is_prioritized(self, subscription: int) -> bool: ...
     def consumers(self, topic: int) -> list[int]: ...
     def recoverable(self, topic: int) -> list[int]: ...
     def unacknowledged(self, subscription: int) -> list[int]: ...

@@ -11,6 +11,7 @@ from pyengine._engine.fan_out cimport FanOut, Topic
 from pyengine._engine.header cimport is_persistent
 from pyengine._engine.topic_subscription cimport Subscription
 
+from pyengine._engine.rounds import whole_number
 from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef object ABSENT = object()      # what a keyword is when it is not given
@@ -30,9 +31,12 @@ cdef object header(str field, object value, object default, object low, object h
 cdef class Region(FanOut):
     """Internal to a region of topics; see topic_region.pxd."""
 
-    def __cinit__(self, *, bint keep_durable_subscriptions_active=True, bint expired_as_discarded=False):
+    def __cinit__(self, *, bint keep_durable_subscriptions_active=True, bint expired_as_discarded=False, pager=None,
+                  page=1000):
         self.keep_durable_subscriptions_active = keep_durable_subscriptions_active
         self.expired_as_discarded = expired_as_discarded
+        self.pager = pager
+        self.page = whole_number("page", page, 1, 2**31 - 1)
         self.connections = {}
         self.transactions = {}
         self.durables = {}
@@ -117,6 +121,16 @@ cdef class Region(FanOut):
         self.at[slot].connection = self.connection_number(connection)
         return slot
 
+    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1:
+        # A message from the store; other subscriptions may hold it already.
+        cdef int32_t slot = self.find(handle)
+        if slot >= 0:
+            self.at[slot].holds += 1
+            return slot
+        connection = (<Envelope> body)._connection_id if isinstance(body, Envelope) else None
+        return self.accept(
+            self.topics[topic], body, handle, ABSENT, ABSENT, ABSENT, True, ABSENT, connection)
+
     def durable_subscriptions(self):
         """``{(client id, subscription name): id}`` of all durable subscriptions."""
         return dict(self.durables)
@@ -125,6 +139,11 @@ cdef class Region(FanOut):
         """Whether the consumer of a durable subscription is there; a non-durable one's always is."""
         cdef Subscription it = self.subscription_at(subscription)
         return not isinstance(it, DurableSubscription) or (<DurableSubscription> it).active
+
+    def is_prioritized(self, subscription):
+        """Whether a durable subscription is served by priority."""
+        cdef Subscription it = self.subscription_at(subscription)
+        return isinstance(it, DurableSubscription) and (<DurableSubscription> it).prioritized
 
     def consumers(self, topic):
         """Ids of the subscriptions of a topic, in list order."""
@@ -150,7 +169,7 @@ cdef class Region(FanOut):
         return result
 
     def waiting(self, subscription):
-        """Handles that wait for a subscription, in order."""
+        """Handles that wait for a subscription, in order; without those that only the store has."""
         cdef Subscription it = self.subscription_at(subscription)
         cdef int32_t reference = it.matched.first
         if isinstance(it, DurableSubscription):
@@ -184,12 +203,9 @@ cdef class Region(FanOut):
         }
 
     def statistics(self, topic):
-        """Counters of a topic since its start, and now: ``consumers``, ``in_flight``, ``stored``."""
+        """Counters of a topic since its start, and now: ``consumers``, ``in_flight``; ``stored``: messages here that
+        durable subscriptions hold; ``behind``: references that only the store has."""
         cdef Topic it = self.topic_at(topic)
-        cdef int32_t message = self.counts[it.number].stored_first, stored = 0
-        while message >= 0:
-            stored += 1
-            message = self.at[message].stored_after
         return {
             "enqueues": self.counts[it.number].enqueues,
             "dispatched": self.counts[it.number].dispatched,
@@ -198,7 +214,8 @@ cdef class Region(FanOut):
             "expired": self.counts[it.number].expired,
             "discarded": self.counts[it.number].discarded,
             "consumers": len(it.consumers) + len(it.offline),
-            "stored": stored,
+            "stored": self.counts[it.number].stored,
+            "behind": self.counts[it.number].behind,
         }
 
     @property
@@ -211,6 +228,7 @@ cdef class Region(FanOut):
         cdef Subscription it
         cdef Topic topic
         cdef int32_t message, before, kept
+        cdef int64_t stored, chained = 0
         cdef list holds = [0] * self.slots, askers = [0] * len(self.questions)
         FanOut._check(self)
         for it in self.subscriptions.values():
@@ -237,12 +255,22 @@ cdef class Region(FanOut):
             before = -1
             message = self.counts[topic.number].stored_first
             while message >= 0:
+                chained += 1
                 assert self.at[message].stored > 0 and self.at[message].persistent
                 assert self.at[message].stored_before == before
                 assert before < 0 or self.at[before].handle < self.at[message].handle
                 before = message
                 message = self.at[message].stored_after
             assert self.counts[topic.number].stored_last == before
+        stored = 0
+        for message in range(self.slots):
+            stored += self.at[message].handle >= 0 and self.at[message].stored > 0
+        assert stored == sum([self.counts[topic.number].stored for topic in self.topics if topic is not None])
+        assert chained == (stored if self.pager is None else 0)
+        for topic in self.topics:
+            if topic is not None:
+                assert self.counts[topic.number].behind == sum(
+                    [it.behind_of(topic.number) for it in topic.consumers + topic.offline])
         for message in range(self.slots):
             if self.at[message].handle >= 0:
                 assert self.at[message].holds == holds[message], (self.at[message].handle, holds[message])

@@ -54,6 +54,7 @@ cdef class Subscription:
     cdef void expand(self, int64_t amount) noexcept
     cdef void contract(self, int64_t amount) noexcept
     cdef int64_t waiting(self) noexcept
+    cdef int64_t behind_of(self, int32_t topic) noexcept        # what of it only the store has
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1
     cdef int add_recovered(self, int32_t message, int64_t now) except -1
     cdef int dispatch_waiting(self, int64_t now) except -1

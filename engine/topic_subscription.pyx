@@ -41,6 +41,9 @@ cdef class Subscription:
     cdef int64_t waiting(self) noexcept:
         return self.matched.count
 
+    cdef int64_t behind_of(self, int32_t topic) noexcept:
+        return 0
+
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
         # A matching message came. ignored: it tells of a discard of this very subscription.
         cdef int32_t reference

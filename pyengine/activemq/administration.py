@@ -292,7 +292,7 @@ class Administration:
         return TopicView(
             name=topic.destination.name,
             destination=topic.destination,
-            queue_size=counts["stored"],
+            queue_size=topic.stored,
             enqueue_count=counts["enqueues"],
             dequeue_count=counts["dequeues"],
             dispatch_count=counts["dispatched"],

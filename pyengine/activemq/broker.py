@@ -52,7 +52,8 @@ class Broker(Administration):
     means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and composite destinations; the
     broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
     messages again later. journal_disk_sync_strategy: see SqliteStore. cursor_limit: with a store, how many messages of
-    a queue stand ready in memory besides those that are paged in and in flight; at least two pages.
+    a queue, or of a topic for one durable subscription, stand ready in memory besides those that are paged in and in
+    flight; for a queue at least two pages.
     release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
     (AMQ-9153), and a topic counts messages that expired while they waited as discarded (AMQ-9168).
     offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,

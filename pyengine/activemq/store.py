@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -25,6 +24,8 @@ except ImportError:  # no file locks on this system
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+_FIELDS = "SELECT m.sequence, m.priority, m.redeliveries, m.headers, m.body"
+_MESSAGES = f"{_FIELDS} FROM message m"
 SyncStrategy = Literal["always", "periodic", "never"]
 _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
 _SCHEMA = """
@@ -138,6 +139,22 @@ class SqliteStore:
         """How many messages of a destination the store had when it was opened."""
         return self._sizes.get(destination, 0)
 
+    def size(self, name: str) -> int:
+        """How many messages of a destination there are now."""
+        self._bring_in()
+        found = self._db.execute("SELECT size FROM destination WHERE name = ?", (name,)).fetchone()
+        return 0 if found is None else int(found[0])
+
+    def sequence_at(self, name: str, place: int) -> int | None:
+        """The sequence number of the first, second, ... message of a destination; None: there are fewer."""
+        self._bring_in()
+        query = (
+            "SELECT m.sequence FROM message m JOIN destination d ON d.id = m.destination "
+            "WHERE d.name = ? ORDER BY m.sequence LIMIT 1 OFFSET ?"
+        )
+        found = self._db.execute(query, (name, place - 1)).fetchone()
+        return None if found is None else int(found[0])
+
     def load(self, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool) -> list[Stored]:
         """The next messages of a destination, in order, that come after a position (``limit`` -1: all of them).
 
@@ -145,11 +162,30 @@ class SqliteStore:
         """
         self._bring_in()
         if not by_priority:
-            return self._rows(
-                "SELECT sequence, priority, redeliveries, headers, body FROM message "
-                "WHERE destination = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-                (destination, after[1], limit),
+            query = f"{_MESSAGES} WHERE m.destination = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+            return self._rows(query, (destination, after[1], limit))
+        query = f"{_MESSAGES} WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+        return self._by_priority(query, (destination,), after, limit)
+
+    def load_waiting(
+        self, subscription: int, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool
+    ) -> list[Stored]:
+        """The next messages of a topic that a durable subscription waits for; the rest as in ``load``."""
+        self._bring_in()
+        if not by_priority:
+            query = (
+                f"{_FIELDS} FROM reference r CROSS JOIN message m "
+                "ON m.destination = r.destination AND m.sequence = r.sequence "
+                "WHERE r.subscription = ? AND r.destination = ? AND r.sequence > ? ORDER BY r.sequence LIMIT ?"
             )
+            return self._rows(query, (subscription, destination, after[1], limit))
+        query = (
+            f"{_MESSAGES} CROSS JOIN reference r ON r.subscription = ? AND r.sequence = m.sequence "
+            "WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+        )
+        return self._by_priority(query, (subscription, destination), after, limit)
+
+    def _by_priority(self, query: str, where: tuple[int, ...], after: tuple[int, int], limit: int) -> list[Stored]:
         self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
         found: list[Stored] = []
         for priority in range(min(9, -after[0]), -1, -1):
@@ -157,11 +193,7 @@ class SqliteStore:
             if left == 0:
                 break
             start = after[1] if priority == -after[0] else -1
-            found += self._rows(
-                "SELECT sequence, priority, redeliveries, headers, body FROM message "
-                "WHERE destination = ? AND priority = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-                (destination, priority, start, left),
-            )
+            found += self._rows(query, (*where, priority, start, left))
         return found
 
     def _rows(self, query: str, arguments: tuple[int, ...]) -> list[Stored]:
@@ -178,27 +210,24 @@ class SqliteStore:
             for number, client_id, name, destination, selector, no_local in self._db.execute(query)
         ]
 
-    def referenced(self) -> Iterator[tuple[str, Stored, list[int]]]:
-        """The messages that durable subscriptions wait for, by sequence: destination, message, subscriptions."""
+    def waiting(self) -> list[tuple[int, str, int]]:
+        """How many messages of which topic each durable subscription waits for: subscription, topic, number."""
         names = {number: name for name, number in self._names.items()}
-        query = (
-            "SELECT m.destination, m.sequence, m.priority, m.redeliveries, m.headers, m.body, r.subscription "
-            "FROM reference r JOIN message m ON m.destination = r.destination AND m.sequence = r.sequence "
-            "ORDER BY r.sequence, r.subscription"
-        )
-        for (where, sequence), rows in groupby(self._db.execute(query), key=lambda row: row[:2]):
-            found = list(rows)
-            _, _, priority, redeliveries, headers, body, _ = found[0]
-            stored = Stored(sequence, priority, redeliveries, decode_message(headers, body))
-            yield names[where], stored, [row[6] for row in found]
+        query = "SELECT subscription, destination, count(*) FROM reference GROUP BY subscription, destination"
+        return [(number, names[where], count) for number, where, count in self._db.execute(query)]
 
     # Changes of the present unit
 
-    def add(self, destination: int, message: Message, redeliveries: int = 0) -> int:
-        """Keep a message; returns its sequence number, which only grows."""
-        self._sequence += 1
-        self._current.added[self._sequence] = (destination, message, redeliveries)
+    def reserve(self, least: int = 0) -> int:
+        """The next sequence number, which is not below ``least``."""
+        self._sequence = max(self._sequence + 1, least)
         return self._sequence
+
+    def add(self, destination: int, message: Message, redeliveries: int = 0, *, sequence: int | None = None) -> int:
+        """Keep a message; returns its sequence number, which only grows. sequence: it was reserved."""
+        number = self.reserve() if sequence is None else sequence
+        self._current.added[number] = (destination, message, redeliveries)
+        return number
 
     def remove(self, destination: int, sequence: int) -> None:
         """Forget a message."""
@@ -219,22 +248,20 @@ class SqliteStore:
         """Keep a durable subscription; returns its number."""
         self._subscription += 1
         row = (self._subscription, client_id, name, destination, selector, no_local)
-        self._current.others.append(("INSERT INTO subscription VALUES (?, ?, ?, ?, ?, ?)", row))
+        self._current.subscriptions.append(row)
         return self._subscription
 
     def remove_subscription(self, number: int) -> None:
-        """Forget a durable subscription; its references are released before."""
-        self._current.others.append(("DELETE FROM subscription WHERE id = ?", (number,)))
+        """Forget a durable subscription, and the messages that nobody else waits for."""
+        self._current.forget(number)
 
     def refer(self, subscription: int, destination: int, sequence: int) -> None:
         """A durable subscription waits for a message."""
-        row = (subscription, sequence, destination)
-        self._current.others.append(("INSERT INTO reference VALUES (?, ?, ?)", row))
+        self._current.referred.setdefault((destination, sequence), []).append(subscription)
 
-    def release(self, subscription: int, sequence: int) -> None:
-        """It waits for it no more."""
-        query = "DELETE FROM reference WHERE subscription = ? AND sequence = ?"
-        self._current.others.append((query, (subscription, sequence)))
+    def release(self, subscription: int, destination: int, sequence: int) -> None:
+        """It waits for it no more; the store forgets the message if nobody else does."""
+        self._current.release(subscription, (destination, sequence))
 
     def seal(self) -> int:
         """The present unit is complete: it is written whole, with the next ``wait`` or ``load``.
@@ -309,25 +336,63 @@ class SqliteStore:
             self._lock_file.close()
 
 
-class _Unit:
-    """Changes to be written together."""
+def _forget_subscription(db: sqlite3.Connection, number: int) -> None:
+    alone = (
+        "FROM reference r WHERE r.subscription = ? AND NOT EXISTS "
+        "(SELECT 1 FROM reference o WHERE o.sequence = r.sequence AND o.subscription <> r.subscription)"
+    )
+    sizes = db.execute(f"SELECT count(*), r.destination {alone} GROUP BY r.destination", (number,)).fetchall()
+    db.executemany("UPDATE destination SET size = size - ? WHERE id = ?", sizes)
+    places = f"SELECT r.destination, r.sequence {alone}"
+    db.execute(f"DELETE FROM message WHERE (destination, sequence) IN ({places})", (number,))
+    db.execute("DELETE FROM reference WHERE subscription = ?", (number,))
+    db.execute("DELETE FROM subscription WHERE id = ?", (number,))
 
-    __slots__ = ("added", "counters", "destinations", "others", "removed")
+
+class _Unit:
+    """Changes to be written together.
+
+    referred: the subscriptions that wait for a message (destination, sequence) from now on; released: those that no
+    longer do; loose: other messages that perhaps nobody waits for. subscriptions: those made, as rows, and the numbers
+    of those forgotten, in order.
+    """
+
+    __slots__ = ("added", "counters", "destinations", "loose", "referred", "released", "removed", "subscriptions")
 
     def __init__(self) -> None:
         self.destinations: list[tuple[int, str]] = []
         self.added: dict[int, tuple[int, Message, int]] = {}
         self.removed: list[tuple[int, int]] = []
         self.counters: list[tuple[int, int, int]] = []
-        self.others: list[tuple[str, tuple[str | int | None, ...]]] = []
+        self.referred: dict[tuple[int, int], list[int]] = {}
+        self.released: list[tuple[int, tuple[int, int]]] = []
+        self.loose: list[tuple[int, int]] = []
+        self.subscriptions: list[int | tuple[int, str, str, str, str | None, bool]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.destinations or self.added or self.removed or self.counters or self.others)
+        return any(getattr(self, name) for name in self.__slots__)
+
+    def release(self, subscription: int, place: tuple[int, int]) -> None:
+        """A subscription does not wait for a message any more."""
+        waiting = self.referred.get(place, [])
+        if subscription not in waiting:
+            self.released.append((subscription, place))
+            return
+        waiting.remove(subscription)
+        if not waiting:
+            del self.referred[place]
+            if self.added.pop(place[1], None) is None:
+                self.loose.append(place)
+
+    def forget(self, subscription: int) -> None:
+        """A subscription is no more."""
+        for place in [place for place, waiting in self.referred.items() if subscription in waiting]:
+            self.release(subscription, place)
+        self.subscriptions.append(subscription)
 
     def merge(self, later: _Unit) -> None:
         """These changes, then those of a later unit. A message that comes and goes within them is never written."""
         self.destinations += later.destinations
-        self.others += later.others
         self.added.update(later.added)
         for destination, sequence in later.removed:
             if self.added.pop(sequence, None) is None:
@@ -338,6 +403,16 @@ class _Unit:
                 self.added[sequence] = (destination, added[1], redeliveries)
             else:
                 self.counters.append((redeliveries, destination, sequence))
+        for subscription, place in later.released:
+            self.release(subscription, place)
+        self.loose += later.loose
+        for each in later.subscriptions:
+            if isinstance(each, int):
+                self.forget(each)
+            else:
+                self.subscriptions.append(each)
+        for place, waiting in later.referred.items():
+            self.referred.setdefault(place, []).extend(waiting)
 
     def apply(self, db: sqlite3.Connection) -> None:
         """Write the changes into the transaction of the connection, which is begun if there is none."""
@@ -351,10 +426,31 @@ class _Unit:
             db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
         if self.removed:
             db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
-        for statement, row in self.others:
-            db.execute(statement, row)
         change: Counter[int] = Counter(destination for destination, _, _ in self.added.values())
         change.subtract(destination for destination, _ in self.removed)
+        if self.referred:
+            db.executemany(
+                "INSERT INTO reference VALUES (?, ?, ?)",
+                [(each, sequence, where) for (where, sequence), waiting in self.referred.items() for each in waiting],
+            )
+        if self.released:
+            db.executemany(
+                "DELETE FROM reference WHERE subscription = ? AND sequence = ?",
+                [(subscription, sequence) for subscription, (_, sequence) in self.released],
+            )
+        loose = {*self.loose, *(place for _, place in self.released)}
+        for destination in {destination for destination, _ in loose}:
+            gone = db.executemany(
+                "DELETE FROM message WHERE destination = ? AND sequence = ? "
+                "AND NOT EXISTS (SELECT 1 FROM reference r WHERE r.sequence = message.sequence)",
+                [place for place in loose if place[0] == destination],
+            )
+            change[destination] -= gone.rowcount
+        for each in self.subscriptions:
+            if isinstance(each, int):
+                _forget_subscription(db, each)
+            else:
+                db.execute("INSERT INTO subscription VALUES (?, ?, ?, ?, ?, ?)", each)
         db.executemany(
             "UPDATE destination SET size = size + ? WHERE id = ?",
             [(number, destination) for destination, number in change.items() if number],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyengine._engine.audit import Audit
@@ -70,15 +70,13 @@ NO_POLICY = Policy("")
 @dataclass(slots=True, eq=False)
 class Durable:
     """A durable subscription, with or without its consumer. number: its id in the core. stored: its number in the
-    store. subscription: as its last consumer asked for it. references: handles of the messages that the store keeps
-    for it."""
+    store. subscription: as its last consumer asked for it."""
 
     client_id: str
     name: str
     number: int
     stored: int
     subscription: Subscription
-    references: set[int] = field(default_factory=set)
 
 
 def limit_of(policy: Policy | None) -> PendingLimit | None:
@@ -164,7 +162,7 @@ class TopicDestination:
     def put(self, message: Message, now: int) -> None:
         """Send a message to the subscriptions."""
         topics = self.broker.topics
-        outcomes = topics.region.send(self.number, message, now=now)
+        outcomes = topics.region.send(self.number, message, handle=topics.next_handle(), now=now)
         topics.carry_out(outcomes)
         if self.policy is not None and self.policy.advisory_for_delivery:
             self.broker.report(MessageDelivered(self.destination, message))
@@ -179,16 +177,26 @@ class TopicDestination:
     def plan_scan(self) -> None:
         """The broker looks for expired messages for ever; a look that can find nothing is left out."""
         period = (self.policy or NO_POLICY).expire_messages_period
-        stored = self.broker.topics.region.statistics(self.number)["stored"]
-        if period > 0 and stored and (self._scan is None or not self._scan.pending):
+        counts = self.broker.topics.region.statistics(self.number)
+        if period > 0 and (counts["stored"] or counts["behind"]) and (self._scan is None or not self._scan.pending):
             now = self.broker.clock.now()
             self._scan = self.broker.call_at(now + period - (now - self._made) % period, self._expire)
 
     def _expire(self) -> None:
-        topics = self.broker.topics
-        limit = (self.policy or NO_POLICY).max_expire_page_size
-        topics.carry_out(topics.region.expire(self.number, self.broker.clock.now(), limit=limit))
+        topics, store = self.broker.topics, self.broker.store
+        upto = None
+        if store is not None:
+            upto = store.sequence_at(str(self.destination), (self.policy or NO_POLICY).max_expire_page_size)
+        topics.carry_out(topics.region.expire(self.number, self.broker.clock.now(), upto=upto))
         self.plan_scan()
+
+    @property
+    def stored(self) -> int:
+        """How many messages durable subscriptions wait for."""
+        store = self.broker.store
+        if store is None:
+            return self.broker.topics.region.statistics(self.number)["stored"]
+        return store.size(str(self.destination))
 
 
 class Topics:
@@ -196,7 +204,12 @@ class Topics:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.region = TopicRegion(expired_as_discarded=broker.release == "5.17")
+        self._store = broker.store
+        self.region = TopicRegion(
+            expired_as_discarded=broker.release == "5.17",
+            pager=None if broker.store is None else self._page,
+            page=max(1, broker.cursor_limit),
+        )
         self.destinations: dict[int, TopicDestination] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
@@ -206,7 +219,7 @@ class Topics:
         self._cause = ""
         self.durables: dict[tuple[str, str], Durable] = {}
         self._durable_of: dict[int, Durable] = {}
-        self._stored: dict[int, tuple[int, int, int]] = {}
+        self._newest = 0
 
     def add(self, topic: TopicDestination) -> int:
         """A new topic; returns its number in the core."""
@@ -280,6 +293,10 @@ class Topics:
     def subscribe(self, subscription: Subscription) -> None:
         """The consumer of a durable subscription comes. Raises JMSError if another one is there."""
         info, policy = subscription.info, subscription.policy
+        if any(pattern.kind.startswith("temp-") for pattern in subscription.patterns):
+            raise JMSError("A durable subscription cannot be created for a temporary topic.")
+        if any(pattern.name.startswith("ActiveMQ.Advisory.") for pattern in subscription.patterns):
+            raise JMSError("Cannot create a durable subscription for an advisory Topic")
         client_id = subscription.connection.client_id or info.connection_id
         key = (client_id, info.subscription_name)
         topics = [
@@ -287,6 +304,7 @@ class Topics:
             for topic in self.broker.router.destinations.values()
             if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
         ]
+        now = self.broker.clock.now()
         number, outcome = self.region.subscribe(
             *key,
             [topic.number for topic in topics],
@@ -300,7 +318,8 @@ class Topics:
             retroactive=info.retroactive,
             prioritized_messages=policy is not None and policy.prioritized_messages,
             use_prefetch_extension=policy is None or policy.use_prefetch_extension,
-            now=self.broker.clock.now(),
+            active=False,
+            now=now,
         )
         durable = self.durables.get(key)
         if durable is None or durable.number != number:
@@ -316,6 +335,7 @@ class Topics:
         for topic in topics:
             topic.subscriptions.append(subscription)
         self.carry_out(outcome)
+        self.carry_out(self.region.activate(number, now=now))
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""
@@ -362,19 +382,13 @@ class Topics:
             self.carry_out(outcome)
             durable = Durable(kept.client_id, kept.name, number, kept.number, subscription)
             by_stored[kept.number] = self._remember_durable(durable)
-        for name, stored, waiting in store.referenced():
+        for stored, name, count in store.waiting():
             (destination,) = parse_destination(name)
             topic = self.broker.router.find(destination)
             assert isinstance(topic, TopicDestination)
-            handle = stored.sequence
-            self.region.restore(
-                topic.number, stored.message, handle, {by_stored[each].number: stored.redeliveries for each in waiting}
-            )
-            self._stored[handle] = (store.destination(name), stored.sequence, len(waiting))
-            for each in waiting:
-                by_stored[each].references.add(handle)
-            if stored.message.expiration:
-                topic.plan_scan()
+            self.region.leave_behind(by_stored[stored].number, topic.number, count)
+            topic.plan_scan()
+        self._newest = store.reserve()
         self._plan_cleanup()
 
     def _remember_durable(self, durable: Durable) -> Durable:
@@ -384,38 +398,49 @@ class Topics:
     def _forget_durable(self, durable: Durable) -> None:
         del self.durables[durable.client_id, durable.name]
         del self._durable_of[durable.number]
-        for handle in list(durable.references):
-            self._release(durable, handle)
-        if self.broker.store is not None:
-            self.broker.store.remove_subscription(durable.stored)
+        if self._store is not None:
+            self._store.remove_subscription(durable.stored)
 
-    def _keep(self, outcome: Outcome, topic: TopicDestination) -> None:
-        """A durable subscription refers to a message: the store has it as long as one does."""
-        store = self.broker.store
-        if store is None or topic.destination.kind != "topic" or outcome.consumer is None or outcome.message is None:
-            return
-        durable = self._durable_of[outcome.consumer]
-        handle = outcome.message
-        where, sequence, references = self._stored.get(handle, (0, 0, 0))
-        if not references:
-            where = store.destination(str(topic.destination))
-            sequence = store.add(where, outcome.body)
-        self._stored[handle] = (where, sequence, references + 1)
-        durable.references.add(handle)
-        store.refer(durable.stored, where, sequence)
+    def next_handle(self) -> int:
+        """The handle of the next message, its number in the store too; -1: as the core counts."""
+        return -1 if self._store is None else self._store.reserve(self.region.next_handle)
 
-    def _release(self, durable: Durable, handle: int) -> None:
-        store = self.broker.store
-        if store is None or handle not in durable.references:
+    def _keep(self, outcome: Outcome) -> None:
+        """A durable subscription waits for a message: the store has it as long as one does."""
+        if self._store is None or outcome.topic is None or outcome.consumer is None or outcome.message is None:
             return
-        durable.references.discard(handle)
-        where, sequence, references = self._stored[handle]
-        store.release(durable.stored, sequence)
-        if references > 1:
-            self._stored[handle] = (where, sequence, references - 1)
+        where = self._store.destination(str(self.destinations[outcome.topic].destination))
+        if outcome.message > self._newest:
+            self._newest = self._store.add(where, outcome.body, sequence=outcome.message)
+        self._store.refer(self._durable_of[outcome.consumer].stored, where, outcome.message)
+
+    def _release(self, outcome: Outcome) -> None:
+        """It waits no more."""
+        if self._store is None or outcome.topic is None or outcome.consumer is None or outcome.message is None:
+            return
+        where = self._store.destination(str(self.destinations[outcome.topic].destination))
+        self._store.release(self._durable_of[outcome.consumer].stored, where, outcome.message)
+
+    def _page(
+        self, changes: list[Outcome], subscription: int | None, topic: int, after: tuple[int, int], limit: int
+    ) -> list[tuple[int, Message]]:
+        """What the core asks for when it comes to messages that only the store has."""
+        store = self._store
+        assert store is not None
+        for change in changes:
+            if change.kind is EventKind.STORED:
+                self._keep(change)
+            else:
+                self._release(change)
+        where = store.destination(str(self.destinations[topic].destination))
+        if subscription is None:
+            found = store.load(where, after, limit, by_priority=False)
         else:
-            del self._stored[handle]
-            store.remove(where, sequence)
+            durable = self._durable_of[subscription]
+            found = store.load_waiting(
+                durable.stored, where, after, limit, by_priority=self.region.is_prioritized(subscription)
+            )
+        return [(stored.sequence, stored.message) for stored in found]
 
     def _plan_cleanup(self) -> None:
         """offlineDurableSubscriberTimeout: looked at every offlineDurableSubscriberTaskSchedule ms while it matters."""
@@ -470,7 +495,7 @@ class Topics:
 
     def rollback(self, step: TopicAcknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
-        self.region.rollback(step.key)
+        self.carry_out(self.region.rollback(step.key, now=self.broker.clock.now()))
 
     def _acknowledged(self, subscription: Subscription) -> None:
         for handle, message in self.region.settled:
@@ -559,9 +584,9 @@ class Topics:
             case EventKind.EXPIRED:
                 self._unconsumed(topic, outcome.body, expiry_cause(outcome.body))
             case EventKind.STORED:
-                self._keep(outcome, topic)
-            case EventKind.RELEASED if outcome.consumer in self._durable_of and outcome.message is not None:
-                self._release(self._durable_of[outcome.consumer], outcome.message)
+                self._keep(outcome)
+            case EventKind.RELEASED if outcome.consumer in self._durable_of:
+                self._release(outcome)
             case EventKind.POISONED if outcome.consumer in self._durable_of:
                 durable = self._durable_of[outcome.consumer]
                 self._unconsumed(topic, outcome.body, self._cause, f"{durable.client_id}:{durable.name}")

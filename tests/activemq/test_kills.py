@@ -33,13 +33,13 @@ class Script:
         self.journal = journal
         self.random = random.Random(seed)
         self.seed = seed
-        self.held = deque()
-        self.waiting = deque()
+        self.held = {"q": deque(), "sub": deque(), "slow": deque()}
         self.wire = Wire(broker, client_id="client")
         self.wire._sent = seed * 1_000_000
         self.sent = 0
         self.wire.consume("a", "q", prefetch=4)
-        self.wire.consume("d", "topic://T", prefetch=100, subscription_name="sub")
+        self.wire.consume("sub", "topic://T", prefetch=4, subscription_name="sub")
+        self.wire.consume("slow", "topic://T", prefetch=1, subscription_name="slow")
 
     def note(self, *what):
         os.write(self.journal, (json.dumps(what) + "\n").encode())
@@ -50,35 +50,42 @@ class Script:
 
     def step(self):
         for consumer, body in self.wire.taken():
-            (self.held if consumer == "a" else self.waiting).append(body)
-        choice = self.random.random()
-        if choice < 0.1:
+            self.held[{"a": "q"}.get(consumer, consumer)].append(body)
+        choice, queue = self.random.random(), self.held["q"]
+        durable = self.random.choice(("sub", "sub", "slow"))
+        if choice < 0.15:
             new = [self.body()]
-            self.note("begin", {"sub": new}, [])
+            self.note("begin", {"sub": new, "slow": new}, {})
             self.wire.send("topic://T", *new)
-        elif choice < 0.2 and self.waiting:
-            done = self.waiting.popleft()
-            self.note("begin", {}, [done])
-            self.wire.acknowledge("d", done)
-        elif choice < 0.45 or not self.held:
+        elif choice < 0.28 and self.held[durable]:
+            done = self.held[durable].popleft()
+            self.note("begin", {}, {durable: [done]})
+            self.wire.acknowledge(durable, done)
+        elif choice < 0.29:
+            self.broker.remove_consumer("slow")
+            self.note("begin", {}, {"slow": None})
+            self.broker.remove_subscription("client", "slow")
+            self.held["slow"].clear()
+            self.wire.consume("slow", "topic://T", prefetch=1, subscription_name="slow")
+        elif choice < 0.45 or not queue:
             new = [self.body()]
-            self.note("begin", {"q": new}, [])
+            self.note("begin", {"q": new}, {})
             self.wire.send("q", *new)
         elif choice < 0.6:
-            new, done = {"q": [self.body()], "other": [self.body(), self.body()]}, self.held.popleft()
-            self.note("begin", new, [done])
+            new, done = {"q": [self.body()], "other": [self.body(), self.body()]}, queue.popleft()
+            self.note("begin", new, {"q": [done]})
             self.broker.begin("wire", "TX")
             self.wire.acknowledge("a", done, AckKind.INDIVIDUAL, transaction_id="TX")
             for queue, texts in new.items():
                 self.wire.send(queue, *texts, transaction="TX")
             self.broker.commit("TX")
         elif choice < 0.75:
-            done = self.held.popleft()
-            self.note("begin", {"ActiveMQ.DLQ": [done]}, [done])
+            done = queue.popleft()
+            self.note("begin", {"ActiveMQ.DLQ": [done]}, {"q": [done]})
             self.wire.acknowledge("a", done, AckKind.POISON)
         else:
-            done = self.held.popleft()
-            self.note("begin", {}, [done])
+            done = queue.popleft()
+            self.note("begin", {}, {"q": [done]})
             self.wire.acknowledge("a", done)
         self.note("end")
 
@@ -97,9 +104,9 @@ def child(folder, journal, seed):
 
 
 def apply(state, new, done):
-    left = {"q", "sub"}
     changed = {
-        queue: [body for body in bodies if queue not in left or body not in done] for queue, bodies in state.items()
+        queue: [] if done.get(queue, ()) is None else [body for body in bodies if body not in done.get(queue, ())]
+        for queue, bodies in state.items()
     }
     for queue, bodies in new.items():
         changed.setdefault(queue, []).extend(bodies)
@@ -111,8 +118,10 @@ def found(folder):
         names = [destination.name for destination in broker.destinations() if destination.kind == "queue"]
         state = {name: [message.body for message in broker.browse(name)] for name in names}
         wire = Wire(broker, client_id="client")
-        wire.consume("d", "topic://T", prefetch=1000, subscription_name="sub")
-        state["sub"] = [body for _, body in wire.taken()]
+        for name in ("sub", "slow"):
+            wire.consume(name, "topic://T", prefetch=1000, subscription_name=name)
+            state[name] = [body for _, body in wire.taken()]
+        assert broker.view("topic://T").queue_size == len({*state["sub"], *state["slow"]})
     return {queue: bodies for queue, bodies in state.items() if bodies}
 
 

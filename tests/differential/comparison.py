@@ -60,8 +60,8 @@ def _comparable(case: Script) -> Callable[[Script], Script]:
             # Each queue has a thread of its own: what one consumer gets has an order, what several get has none.
             rest["dispatched"] = sorted(rest["dispatched"], key=lambda entry: entry["to"])
         # A listener of ours is called once the change of the broker is over, after what the broker tells; that a
-        # message has expired is told before or after where it went.
-        kept.sort(key=lambda entry: ("onMessage" in entry, "expired" in entry))
+        # message has expired is told before or after where it went. Listeners have a thread for each session.
+        kept.sort(key=lambda entry: ("onMessage" in entry, "expired" in entry, entry.get("by", "")))
         return rest | {"other": kept} if kept else rest
 
     return strip
@@ -140,7 +140,7 @@ def shrunk(real: RealBroker, found: Difference) -> Difference:
         changed = False
         for smaller in _smaller(questions(found.case)):
             better = compare(real, smaller)
-            if better is not None:
+            if better is not None and not listed(better):
                 found, changed = better, True
                 break
     return found

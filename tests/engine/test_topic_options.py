@@ -491,18 +491,25 @@ def test_without_keep_active_only_persistent_messages_wait() -> None:
     assert region.consumers(topic) == [plain, number]
 
 
-def test_what_a_store_kept_is_put_back() -> None:
-    region = TopicRegion()
+def test_what_a_store_kept_is_brought_in() -> None:
+    kept = [(7, "a"), (9, "b"), (12, "c")]
+    region = TopicRegion(
+        page=2, pager=lambda changes, it, topic, after, limit: [row for row in kept if row[0] > after[1]][:limit]
+    )
     topic = region.add_topic("t")
-    number, _ = region.subscribe("client", "name", [topic], active=False)
-    region.restore(topic, "a", 7, {number: 2})
-    region.restore(topic, "b", 9, {number: 0})
-    with pytest.raises(IllegalStateError, match="ascend from 10"):
-        region.restore(topic, "c", 8, {number: 0})
-    _, outcome = region.subscribe("client", "name", [topic])
-    assert [(item.message, item.redeliveries) for item in outcome] == [(7, 2), (9, 0)]  # type: ignore[union-attr]
-    assert [item.message for item in region.send(topic, "d")] == [10, 10]
+    number, _ = region.subscribe("client", "name", [topic], prefetch=2, active=False)
+    region.leave_behind(number, topic, 4)
+    assert region.subscription_statistics(number)["pending"] == 4
+    assert given(region.activate(number)) == [(number, "a"), (number, "b")]
+    assert region.statistics(topic)["behind"] == 2
+    assert given(region.acknowledge(number, 7)) == [(number, "c")]
     region._check()
+    with pytest.raises(IllegalStateError, match="lacks 1 messages"):
+        region.acknowledge(number, 9)
+    with pytest.raises(IllegalStateError, match="ascend from 13"):
+        region.send(topic, "d", handle=12)
+    with pytest.raises(IllegalStateError, match="no pager"):
+        region.leave_behind(subscribed(region, topic), topic, 1)
 
 
 def test_the_periodic_scan_expires_what_waits_for_absent_consumers() -> None:
@@ -512,7 +519,7 @@ def test_the_periodic_scan_expires_what_waits_for_absent_consumers() -> None:
     region.deactivate(number)
     for body in range(3):
         region.send(topic, body, expiration=10)
-    assert kinds(region.expire(topic, 11, limit=2)) == ["EXPIRED", "RELEASED", "EXPIRED", "RELEASED"]
+    assert kinds(region.expire(topic, 11, upto=2)) == ["EXPIRED", "RELEASED", "EXPIRED", "RELEASED"]
     assert kinds(region.expire(topic, 11)) == ["EXPIRED", "RELEASED"]
     assert region.statistics(topic)["expired"] == 3
 

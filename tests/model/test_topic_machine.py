@@ -75,6 +75,9 @@ topics = st.builds(
 )
 
 
+STORING = ("STORED", "RELEASED")
+
+
 class TopicMachine(RuleBasedStateMachine):
     """Random events on both; everything they report and show must be equal."""
 
@@ -90,9 +93,18 @@ class TopicMachine(RuleBasedStateMachine):
         discard=st.booleans(),
         wanted=st.lists(topics, min_size=1, max_size=2),
         there=st.sampled_from(["nobody", "durable", "both"]),
+        page=st.sampled_from([None, 1, 2, 4]),
     )
-    def start(self, keep: bool, discard: bool, wanted: list[dict[str, Any]], there: str) -> None:
-        self.region = TopicRegion(keep_durable_subscriptions_active=keep, expired_as_discarded=discard)
+    def start(self, keep: bool, discard: bool, wanted: list[dict[str, Any]], there: str, page: int | None) -> None:
+        self.page = page
+        self.bodies: dict[int, tuple[int, dict[str, Any]]] = {}
+        self.references: dict[int, set[int]] = {}
+        self.region = TopicRegion(
+            keep_durable_subscriptions_active=keep,
+            expired_as_discarded=discard,
+            pager=None if page is None else self.bring,
+            page=page or 1000,
+        )
         self.model = ModelRegion(keep, discard, lambda bit, message: bool(self.failing[message.n] >> bit & 1))
         for number, settings_ in enumerate(wanted):
             recovery = settings_["recovery"]
@@ -112,8 +124,40 @@ class TopicMachine(RuleBasedStateMachine):
         if there == "both":
             self.subscribe_plainly(None, 3, 2, "oldest", 1000, None, set(), 0, "c0")
 
+    def keep(self, change: Event) -> None:
+        """A store without a disk."""
+        assert change.topic is not None
+        assert change.consumer is not None
+        assert change.message is not None
+        if change.kind is EventKind.STORED:
+            self.bodies[change.message] = change.topic, change.body
+            assert change.message not in self.references.setdefault(change.consumer, set())
+            self.references[change.consumer].add(change.message)
+        else:
+            self.references[change.consumer].remove(change.message)
+
+    def bring(
+        self, changes: list[Event], it: int | None, topic: int, after: tuple[int, int], limit: int
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """What only the store has."""
+        for change in changes:
+            self.keep(change)
+        wanted = set().union(*self.references.values()) if it is None else self.references.get(it, set())
+        places = []
+        for number in wanted:
+            where, body = self.bodies[number]
+            rank = -body["JMSPriority"] if it is not None and self.region.is_prioritized(it) else 0
+            if where == topic and (rank, number) > after:
+                places.append((rank, number))
+        return [(number, self.bodies[number][1]) for _, number in sorted(places)[:limit]]
+
     def same(self, outcome: list[TopicDelivery | Event]) -> None:
         seen: list[tuple[Any, ...]] = []
+        expected = self.model.take()
+        if self.page is not None:
+            for item in outcome:
+                if isinstance(item, Event) and item.kind in (EventKind.STORED, EventKind.RELEASED):
+                    self.keep(item)
         for item in outcome:
             if isinstance(item, TopicDelivery):
                 assert item.message == item.body["n"]
@@ -122,7 +166,10 @@ class TopicMachine(RuleBasedStateMachine):
                 seen.append(("SLOW", item.consumer, item.topic))
             else:
                 seen.append((item.kind.name, item.consumer, item.message))
-        assert seen == self.model.take()
+        if self.page is not None:
+            # The store is told as soon as it is asked, whatever else happens.
+            seen, expected = ([each for each in found if each[0] not in STORING] for found in (seen, expected))
+        assert seen == expected
 
     @rule(
         bit=st.sampled_from([None, None, 0, 1]),
@@ -183,6 +230,8 @@ class TopicMachine(RuleBasedStateMachine):
         self, name: str, bit: int | None, prefetch: int, more: set[str], connection: str, prioritized: bool
     ) -> None:
         numbers = [topic.number for topic in self.model.topics][: None if "wildcard" in more else 1]
+        if self.page is not None and "retroactive" in more:
+            more.discard("no_local")  # the bodies here do not know whose they are
         it = ModelSubscription(
             -1, bit, prefetch, no_local="no_local" in more, connection=connection, retroactive="retroactive" in more,
             key=("client", name), destination=tuple(numbers), prioritized=prioritized,
@@ -199,6 +248,7 @@ class TopicMachine(RuleBasedStateMachine):
                 connection=connection,
                 retroactive=it.retroactive,
                 prioritized_messages=prioritized,
+                active=self.page is None,
                 now=self.now,
             )
 
@@ -212,6 +262,10 @@ class TopicMachine(RuleBasedStateMachine):
         made = self.model.subscribe(it, numbers, self.now)
         number, outcome = subscribe()
         assert number == made.id
+        if self.page is not None:
+            if known is not None and known is not made:
+                self.references.pop(known.id, None)
+            outcome += self.region.activate(number, now=self.now)
         self.same(outcome)
 
     def plain(self) -> list[ModelSubscription]:
@@ -267,6 +321,7 @@ class TopicMachine(RuleBasedStateMachine):
         assert it.key is not None
         self.model.destroy(it)
         self.region.unsubscribe(*it.key)
+        self.references.pop(it.id, None)
 
     @rule(
         bits=st.sampled_from([3, 3, 1, 2, 0]),
@@ -316,6 +371,8 @@ class TopicMachine(RuleBasedStateMachine):
                 size,
             )
             body = {"n": self.sent, "bits": bits, "fails": fails} | ({} if key is None else {"key": key})
+            if self.page is not None:
+                body |= {"JMSPriority": priority, "JMSExpiration": expiration, "JMSTimestamp": message.timestamp}
             self.model.send(message, self.now)
             self.same(
                 self.region.send(
@@ -394,20 +451,21 @@ class TopicMachine(RuleBasedStateMachine):
             self.model.tick(self.now)
             self.region.tick(self.now)
 
-    @rule(data=st.data(), limit=st.sampled_from([1, 400]))
-    def expire(self, data: st.DataObject, limit: int) -> None:
+    @rule(data=st.data(), number=st.none() | st.integers(1, 100))
+    def expire(self, data: st.DataObject, number: int | None) -> None:
         topic = data.draw(st.sampled_from(self.model.topics))
-        left = limit
+        paged = self.page is not None and any(it.prioritized for it in self.durable(False))
+        upto = None if number is None or paged else 1 + number % (self.sent + 1)
         for it in topic.consumers + topic.offline:
             if it.key is not None and not it.active:
                 cursor = self.model.cursor(it, topic.number)
                 for held in list(cursor):
-                    if 0 < held.message.expiration < self.now and not held.acknowledged and left:
-                        left -= 1
+                    looked_at = upto is None or held.message.n <= upto
+                    if looked_at and 0 < held.message.expiration < self.now and not held.acknowledged:
                         cursor.remove(held)
                         self.model.expire(it, held)
                         self.model.drop(it, held, True)
-        self.same(self.region.expire(topic.number, self.now, limit=limit))
+        self.same(self.region.expire(topic.number, self.now, upto=upto))
 
     @invariant()
     def everything_visible_is_equal(self) -> None:
@@ -417,9 +475,16 @@ class TopicMachine(RuleBasedStateMachine):
         for topic in self.model.topics:
             assert self.region.consumers(topic.number) == [it.id for it in topic.consumers]
             assert self.region.recoverable(topic.number) == [message.n for message, _ in topic.kept]
-            assert self.region.statistics(topic.number)["stored"] == len(topic.stored)
+            if self.page is None:
+                assert self.region.statistics(topic.number)["stored"] == len(topic.stored)
         for it in self.model.subscriptions.values():
-            assert self.region.waiting(it.id) == [held.message.n for held in it.pending]
+            waiting = [held.message.n for held in it.pending]
+            if self.page is None or it.key is None:
+                assert self.region.waiting(it.id) == waiting
+            else:
+                assert set(self.region.waiting(it.id)) <= set(waiting)
+                stored = {held.message.n for held in (*it.pending, *it.dispatched) if held.stored}
+                assert self.references.get(it.id, set()) == stored
             assert self.region.unacknowledged(it.id) == [held.message.n for held in it.dispatched]
             assert self.region.is_active(it.id) == it.active
             shown = self.region.subscription_statistics(it.id)
