@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.building cimport Builder, Need, zeros
+from pyengine._engine.building cimport Builder, Need
 from pyengine._engine.event cimport NOTHING, WORD, Reading, point_of
 from pyengine._engine.program cimport PREFIX, Leaf
 from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANCHES, find_branches
@@ -18,6 +18,7 @@ from pyengine._engine.segment cimport (
     Subscription,
     Table,
     first_text_stretch,
+    zeros,
 )
 from pyengine._engine.value cimport LATIN1, STRING, Value
 

@@ -58,4 +58,3 @@ cdef class Builder:              # one building of a segment
 
 
 cdef Segment segment_of(list subscriptions, bint errors_count)     # moves them into it
-cdef void* zeros(size_t size) except NULL

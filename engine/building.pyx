@@ -2,9 +2,9 @@
 """See building.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memchr, memcmp, memset
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcmp, memset
 
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
 from pyengine._engine.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
@@ -33,8 +33,9 @@ from pyengine._engine.segment cimport (
     Table,
     first_text_stretch,
     rank,
-    text_key,
+    zeros,
 )
+from pyengine._engine.stretches cimport EXACT, beginning, bounds_of, covered, interval_truths, key_of
 from pyengine._engine.value cimport (
     DOUBLE,
     FALSE,
@@ -55,9 +56,6 @@ import numpy
 
 cdef enum:
     TEXT_BUCKETS = 256
-    BOUNDS = 96
-
-cdef int64_t EXACT = <int64_t> 1 << 53
 
 
 cdef extern from *:
@@ -411,10 +409,10 @@ cdef class Builder:
             table.texts = texts if table.texts else 0
             if not table.buckets:
                 continue
-            table.bounds = cuts(ends[number], &table.bound_count, &table.steps)
+            table.bounds = bounds_of(ends[number], &table.bound_count, &table.steps)
             table.buckets = first_text_stretch(table)
             if text_ends[number]:
-                table.text_bounds = cuts(text_ends[number], &table.text_bound_count, &table.text_steps)
+                table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count, &table.text_steps)
                 table.buckets += table.text_bound_count + 1
             table.passed = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
             table.open = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
@@ -569,59 +567,6 @@ cdef class Builder:
                 need, first_text_stretch(table) + bucket, 1,
                 covered(least, most, low, high) | (0 if exact or most < low or least > high else MAY_BE_FALSE))
         return 0
-
-
-cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogil:
-    """The keys of texts that begin as a PREFIX says; whether no other text has one of them."""
-    cdef const uint8_t* bytes = <const uint8_t*> leaf.constant.payload.text
-    cdef uint32_t length = min(leaf.constant.length, 8)
-    low[0] = text_key(bytes, length, 0)
-    high[0] = text_key(bytes, length, 0xFF)
-    return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
-
-
-cdef int64_t* cuts(list ends, int* count, int* steps) except NULL:
-    """Bounds of stretches at ends of intervals, filled up with INT64_MAX to a power of two."""
-    cdef int64_t* bounds
-    cdef int index
-    found = numpy.unique(numpy.array(ends, numpy.int64))
-    if len(found) > BOUNDS:
-        # By frequency, so that every stretch cuts through about as many intervals.
-        every = numpy.sort(numpy.array(ends, numpy.int64))
-        found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
-    count[0] = <int> len(found)
-    while 1 << steps[0] <= count[0]:
-        steps[0] += 1
-    bounds = <int64_t*> zeros((<size_t> 1 << steps[0]) * sizeof(int64_t))
-    for index in range(1 << steps[0]):
-        bounds[index] = found[index] if index < count[0] else INT64_MAX
-    return bounds
-
-
-cdef int64_t key_of(int64_t integer) noexcept nogil:
-    """The key of an integer; beyond all keys where no double is the integer for sure."""
-    return INT64_MIN if integer < -EXACT else INT64_MAX if integer > EXACT else order_key(<double> integer)
-
-
-cdef int interval_truths(const Leaf* leaf, int64_t low, int64_t high) noexcept nogil:
-    """Truths of a NUMBER leaf on doubles, and integers up to 2**53, with keys from ``low`` to ``high``."""
-    cdef int truths = covered(leaf.real_low, leaf.real_high, low, high)
-    if leaf.low > leaf.high or leaf.low > EXACT or leaf.high < -EXACT:
-        return truths | MAY_BE_FALSE
-    return truths | covered(key_of(leaf.low), key_of(leaf.high), low, high)
-
-
-cdef int covered(int64_t least, int64_t most, int64_t low, int64_t high) noexcept nogil:
-    if least > most or most < low or least > high:
-        return MAY_BE_FALSE
-    return MAY_BE_TRUE if least <= low and high <= most else MAY_BE_FALSE | MAY_BE_TRUE
-
-
-cdef void* zeros(size_t size) except NULL:
-    cdef void* block = calloc(1, size if size else 1)
-    if block == NULL:
-        raise MemoryError()
-    return block
 
 
 cdef Segment segment_of(list subscriptions, bint errors_count):

@@ -13,9 +13,10 @@ from pyengine._engine.chunk cimport Prefixes, Run, register_at, run_steps
 from pyengine._engine.header cimport NO_HEADER, header_code
 from pyengine._engine.kernels cimport best_kernels, kernel_lowest_bit
 from pyengine._engine.lookup_tables cimport LookupTables, Table, same_dictionary
+from pyengine._engine.layout cimport lay_out
 from pyengine._engine.plan cimport (
     CHUNK, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, LOOKUP, NO_REGISTER, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS,
-    Plan, Test, as_property, describe, lay_out,
+    Plan, Test, as_property, describe,
 )
 from pyengine._engine.program cimport Program, evaluate_values, match_values, node_truth, raised_error
 from pyengine._engine.value cimport FALSE, NULL_VALUE, RAISED, TRUE, UNKNOWN, Scratch, Value, free_scratch

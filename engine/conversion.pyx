@@ -4,6 +4,7 @@ from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, int64_t
 from libc.string cimport memset
 
+from pyengine._engine.text cimport parse_number
 from pyengine._engine.value cimport (
     BOOLEAN,
     BYTE,
@@ -17,7 +18,6 @@ from pyengine._engine.value cimport (
     Scratch,
     Value,
     free_scratch,
-    parse_number,
     read_value,
 )
 

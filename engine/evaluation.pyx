@@ -5,6 +5,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t
 
+from pyengine._engine.calculation cimport calculate, negate
+from pyengine._engine.comparison cimport compare
 from pyengine._engine.like cimport pattern_matches
 from pyengine._engine.program cimport (
     BOOLEAN_CAST,
@@ -27,6 +29,7 @@ from pyengine._engine.program cimport (
     Node,
     is_member,
 )
+from pyengine._engine.text cimport has_text
 from pyengine._engine.value cimport (
     BOOLEAN,
     FALSE,
@@ -39,11 +42,7 @@ from pyengine._engine.value cimport (
     UNKNOWN,
     Scratch,
     Value,
-    calculate,
-    compare,
-    has_text,
     keep_object,
-    negate,
     python_value,
     read_value,
 )

@@ -1,6 +1,7 @@
 # cython: boundscheck=True, wraparound=True
+from pyengine._engine.comparison cimport java_equal
 from pyengine._engine.regex cimport compile_pattern, finds, replace_all, split
-from pyengine._engine.value cimport java_equal, java_text
+from pyengine._engine.value cimport java_text
 
 from pyengine._engine.value import Char
 

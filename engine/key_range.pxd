@@ -1,4 +1,4 @@
-"""key_range: the numbers of a type for which a comparison with a constant holds, found by asking value.compare.
+"""key_range: the numbers of a type for which a comparison with a constant holds, found by asking comparison.compare.
 
 A key is the integer itself; of a float, its place in the order of Double.compareTo, where NaN is above Infinity.
 """

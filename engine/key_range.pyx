@@ -8,11 +8,12 @@ from pyengine._engine.arrow cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES, INT64_VALUES, UINT8_VALUES,
     UINT16_VALUES, UINT32_VALUES,
 )
+from pyengine._engine.comparison cimport compare
 from pyengine._engine.kernels cimport (
     kernel_double_of_key, kernel_float_of_key, kernel_key32, kernel_key64, kernel_range,
 )
 from pyengine._engine.value cimport (
-    FALSE, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, TRUE, Scratch, Value, compare, free_scratch,
+    FALSE, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, TRUE, Scratch, Value, free_scratch,
 )
 
 

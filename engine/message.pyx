@@ -4,6 +4,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.math cimport isinf
 from libc.string cimport memcpy
 
+from pyengine._engine.comparison cimport java_equal
 from pyengine._engine.conversion cimport JAVA_NAMES, convert, frozen_copy, integer_between, real_number, text_or_none
 from pyengine._engine.envelope cimport header_attribute
 from pyengine._engine.header cimport header_code, settable_code
@@ -18,7 +19,6 @@ from pyengine._engine.value cimport (
     OBJECT,
     SHORT,
     STRING,
-    java_equal,
     java_text,
     python_value,
     quick_value,

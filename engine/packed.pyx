@@ -2,6 +2,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.ref cimport PyObject
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.comparison cimport compare
 from pyengine._engine.conversion cimport frozen_copy
 from pyengine._engine.header cimport fresh_header, header_code
 from pyengine._engine.message cimport Message, slot_value
@@ -16,7 +17,6 @@ from pyengine._engine.value cimport (
     UTF8,
     Scratch,
     Value,
-    compare,
     python_value,
     read_value,
 )

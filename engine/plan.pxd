@@ -1,12 +1,11 @@
-"""plan: a Program laid out for columns of given types: tests of one or two columns, steps that combine the answers.
+"""plan: what a Program is for columns of given types: tests of one or two columns, steps that combine the answers.
 
 A chunk is up to 1024 rows, a register one bit a row in 16 words. A boolean node answers in up to three registers: rows
 where it is TRUE, where it is FALSE, where it raises; only those that somebody above it reads are computed. ``live``
 holds the rows whose answer still matters; what a register says of other rows means nothing.
 
-Every threshold, set and table here is found by asking the row rules (program.node_truth, value.compare), so no rule of
-comparison stands here. Invariants: registers that a step reads were written by an earlier step, or it is jumped over;
-register 0 is the chunk's live rows; a test reads only slots that are bound to columns of the plan's ``signature``.
+Invariants: registers that a step reads were written by an earlier step, or it is jumped over; register 0 is the chunk's
+live rows; a test reads only slots that are bound to columns of the plan's ``signature``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
@@ -115,4 +114,3 @@ cdef enum:
 cdef void describe(const Column* column, uint8_t* into) noexcept nogil
 # A value as the program's dialect sees it: for one whose properties are all text, its Java text.
 cdef bint as_property(Program program, Value* value, Scratch* scratch) noexcept nogil
-cdef Plan lay_out(Program program, bytes signature, bint matching)

@@ -8,14 +8,15 @@ Invariants: children of node i are ``children[first .. first + count)``, all of 
 ``names``; names are interned str, each once; the program owns every byte its constants point to.
 
 Leaves answer one question, "is it TRUE", as the broker's matches() asks it: start at ``start``, evaluate the leaf, go
-to
-``next[truth]``; ACCEPT and REJECT end. They need no state of unknown. Every leaf is exact to nodes[leaf.node].
+to ``next[truth]``; ACCEPT and REJECT end. They need no state of unknown. Every leaf is exact to nodes[leaf.node].
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+from pyengine._engine.calculation cimport calculate, negate
+from pyengine._engine.comparison cimport compare
 from pyengine._engine.like cimport Pattern, pattern_matches
-from pyengine._engine.tree cimport Tree
+from pyengine._engine.text cimport order_text, same_text
 from pyengine._engine.value cimport (
     BOOLEAN,
     BYTE,
@@ -29,14 +30,9 @@ from pyengine._engine.value cimport (
     UNKNOWN,
     Scratch,
     Value,
-    calculate,
-    compare,
-    negate,
     order_key,
-    order_text,
     pyengine_same_bytes,
     quick_calculate,
-    same_text,
 )
 
 
@@ -192,7 +188,12 @@ cdef int general_truth(
 # The exception of a RAISED: SelectorEvaluationError, or what a function raised unexpectedly.
 cdef object raised_error(Program program, Scratch* scratch, object row)
 
-cdef Program compile_tree(Tree tree)
+
+cdef inline int arity(const Node* node) noexcept nogil:
+    """Children of a node; the count of a text test is that of its texts."""
+    if MEMBER <= node.operation <= ENDS_WITH_TEXT and node.operation != LIKE_MATCH:
+        return 1
+    return node.count
 
 
 cdef inline bint equal_text(const Value* value, const Value* constant) noexcept nogil:

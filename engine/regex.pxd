@@ -1,7 +1,6 @@
-"""regex: java.util.regex of Java 17 on Python's ``re``: patterns translated construct by construct, never guessed.
+"""regex: java.util.regex of Java 17 on Python's ``re``, with the text of each pattern from translation.
 
-Every character class becomes an explicit set of code points, so that no flag of Python's decides an answer. A pattern
-that Java refuses, or one that ``re`` cannot express, raises SelectorEvaluationError (text "": the caller knows it).
+Every character class becomes an explicit set of code points, so that no flag of Python's decides an answer.
 """
 
 

@@ -3,7 +3,7 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp
 
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
@@ -292,3 +292,10 @@ cdef class Segment:
                         assert not table.open[index] & ~table.passed[index]
                     index = table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1
                     assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
+
+
+cdef void* zeros(size_t size) except NULL:
+    cdef void* block = calloc(1, size if size else 1)
+    if block == NULL:
+        raise MemoryError()
+    return block

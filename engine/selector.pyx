@@ -9,7 +9,8 @@ from libc.string cimport memset
 from pyengine._engine.arrow cimport columns_of
 from pyengine._engine.columns cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.packed cimport PackedMessages
-from pyengine._engine.program cimport ACCEPT, Program, compile_tree, raised_error
+from pyengine._engine.lowering cimport compile_tree
+from pyengine._engine.program cimport ACCEPT, Program, raised_error
 from pyengine._engine.row cimport evaluate_row, match_row, quick_match, quick_rows
 from pyengine._engine.surprises cimport surprises
 from pyengine._engine.sweep cimport EVALUATE, MATCH_OR_RAISE, MATCH_OR_REJECT, packed_truth

@@ -1,4 +1,4 @@
-"""value: one property value with its Java type, and the broker's rules for comparing and computing with it.
+"""value: one property value with its Java type, read from Python and told as text; memory of an evaluation.
 
 Invariants: ``type`` says which payload member is valid; STRING, CHAR and BIG_DECIMAL borrow their text (the owner
 outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
@@ -228,25 +228,19 @@ cdef inline int64_t order_key(double value) noexcept nogil:
     return bits ^ (<int64_t>(<uint64_t>(bits >> 63) >> 1))
 
 
+cdef inline int fail(int problem, Scratch* scratch) noexcept nogil:
+    scratch.problem = problem
+    return RAISED
+
+
 # A message's value with its Java type; INT or LONG by size for int, numpy scalars keep their width, None is NULL_VALUE.
 # Borrows from ``source``. Raises InvalidMessageError(field) for anything a message property cannot be. list, tuple and
 # dict are OBJECT only if ``objects``.
 cdef int read_value(object source, Value* into, object field, bint objects) except -1
 # The same, for the dialect whose properties are all text: anything but text becomes its Java text, held by ``scratch``.
 cdef int read_text(object source, Value* into, object field, Scratch* scratch) except -1
-# A value, with ``number`` parsed from text as Byte.valueOf .. Double.valueOf do; False where they throw.
-cdef bint parse_number(const Value* text, int java_type, Value* number, Scratch* scratch) noexcept nogil
 cdef object python_value(const Value* value)      # a Python object that read_value reads back to the same type
 
-# Truth
-cdef int compare(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil
-cdef int order_text(const Value* left, const Value* right) noexcept nogil       # -1, 0, 1; STRING against STRING
-cdef bint same_text(const Value* left, const Value* right) noexcept nogil
-cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil   # both STRING; by UTF-16 units
-cdef int calculate(
-    int calculation, const Value* left, const Value* right, Value* result, Scratch* scratch
-) noexcept nogil                                                                # TRUE, or RAISED
-cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept nogil                 # TRUE, or RAISED
 # String.valueOf: TRUE, or RAISED
 cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil
 
@@ -256,4 +250,4 @@ cdef void free_scratch(Scratch* scratch) noexcept nogil
 
 # String.valueOf of a property value (or list or map) given as Python object
 cpdef str java_text(object value)
-cpdef bint java_equal(object left, object right)  # left.equals(right): same Java type and equal; None equals None
+cdef bint is_big(object value)                    # an int beyond Long

@@ -34,6 +34,7 @@ CORE_ALSO = {
     "xpath": {"lxml", "re"},
     "codepoints": {"unicodedata", "functools"},
     "regex": {"re", "functools", "unicodedata"},
+    "translation": {"re"},
 }
 
 # Package of pyengine -> packages of pyengine that it may import.

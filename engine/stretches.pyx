@@ -1,0 +1,38 @@
+# cython: freethreading_compatible=True
+"""See stretches.pxd."""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memchr
+
+from pyengine._engine.program cimport Leaf
+from pyengine._engine.segment cimport text_key, zeros
+
+import numpy
+
+cdef enum:
+    BOUNDS = 96
+
+
+cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogil:
+    cdef const uint8_t* bytes = <const uint8_t*> leaf.constant.payload.text
+    cdef uint32_t length = min(leaf.constant.length, 8)
+    low[0] = text_key(bytes, length, 0)
+    high[0] = text_key(bytes, length, 0xFF)
+    return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
+
+
+cdef int64_t* bounds_of(list ends, int* count, int* steps) except NULL:
+    cdef int64_t* bounds
+    cdef int index
+    found = numpy.unique(numpy.array(ends, numpy.int64))
+    if len(found) > BOUNDS:
+        # By frequency, so that every stretch cuts through about as many intervals.
+        every = numpy.sort(numpy.array(ends, numpy.int64))
+        found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
+    count[0] = <int> len(found)
+    while 1 << steps[0] <= count[0]:
+        steps[0] += 1
+    bounds = <int64_t*> zeros((<size_t> 1 << steps[0]) * sizeof(int64_t))
+    for index in range(1 << steps[0]):
+        bounds[index] = found[index] if index < count[0] else INT64_MAX
+    return bounds
