@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free, qsort, realloc
 from libc.string cimport memset
 
 from pyengine._engine.groups cimport GroupMap
-from pyengine._engine.pending cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
+from pyengine._engine.message_slots cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
 from pyengine._engine.reasons cimport reason_of
 from pyengine._engine.rounds cimport Handout, Rounds
 from pyengine._engine.varint cimport SharedValues

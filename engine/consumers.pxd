@@ -15,13 +15,8 @@ handed a message right now: no browser, not full, the elected exclusive consumer
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
+from pyengine._engine.chain cimport Chain
 from pyengine._engine.groups cimport GroupMap, Moment
-
-
-cdef struct Chain:
-    int32_t first                # messages, linked
-    int32_t last
-    int32_t count
 
 
 cdef struct Consumer:

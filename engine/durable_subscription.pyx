@@ -2,8 +2,8 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
+from pyengine._engine.chain cimport start_chain
 from pyengine._engine.queue cimport AckKind
-from pyengine._engine.references cimport start_line
 from pyengine._engine.topic_ledger cimport EventKind
 from pyengine._engine.topic_subscription cimport Subscription
 
@@ -19,7 +19,7 @@ cdef class Cursor:
         self.rank = -10
         self.newest = -1
         for tier in range(10):
-            start_line(&self.tiers[tier])
+            start_chain(&self.tiers[tier])
 
     def __reduce__(self):
         raise TypeError("a cursor is part of its subscription and cannot be pickled")
@@ -444,18 +444,7 @@ cdef class DurableSubscription(Subscription):
     cdef int leave(self, int32_t topic) except -1:
         # The topic goes away, and with it everything that came through it.
         cdef Cursor cursor
-        cdef int32_t reference = self.dispatched.first, after, message
-        self.topics.remove(topic)
-        while reference >= 0:
-            after = self.ledger.refs[reference].next
-            message = self.ledger.refs[reference].message
-            if self.ledger.at[message].topic == topic:
-                self.ledger.unlink(&self.dispatched, reference)
-                self.in_flight -= 1
-                self.ledger.counts[topic].in_flight -= 1
-                self.ledger.unstore(reference, self.id, False)
-                self.ledger.drop(reference)
-            reference = after
+        Subscription.leave(self, topic)
         for cursor in list(self.cursors):
             if cursor.topic == topic:
                 self.empty(cursor)

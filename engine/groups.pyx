@@ -358,7 +358,7 @@ cdef class GroupMap:
         return total
 
     def __reduce__(self):
-        from pyengine._engine.snapshot import write_groups
+        from pyengine._engine.group_snapshot import write_groups
 
         return _rebuild, (self.factory, write_groups(self))
 
@@ -389,7 +389,7 @@ cdef class GroupMap:
 
 
 def _rebuild(factory, state):
-    from pyengine._engine.snapshot import read_groups
+    from pyengine._engine.group_snapshot import read_groups
 
     cdef GroupMap result = GroupMap(factory)
     read_groups(result, state)

@@ -1,8 +1,7 @@
-from typing import Any, Self
-
 from typing_extensions import disjoint_base
 
+from pyengine._engine.lanes import Lanes
+
 @disjoint_base
-class Pending:
-    def __new__(cls, consumers: Any, groups: Any, prioritized: bool) -> Self: ...
+class Pending(Lanes):
     def _check(self) -> None: ...

@@ -1,23 +1,16 @@
-"""Messages of a queue and the index over the waiting ones; see pending.pxd for what the words mean."""
+"""Waiting messages of a queue in the order in which somebody can take them; see pending.pxd."""
 
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, qsort, realloc
+from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
-from pyengine._engine.consumers cimport Chain, ConsumerList
-from pyengine._engine.groups cimport GroupMap, Moment
+from pyengine._engine.chain cimport start_chain
+from pyengine._engine.groups cimport Moment
+from pyengine._engine.lanes cimport Bucket, Lanes
+from pyengine._engine.message_slots cimport IN_DOUBT, NOWHERE, WAITING, sized
 
 cdef int64_t MIDDLE = <int64_t> 1 << 56      # position counters of one tier run around it
 cdef int64_t NO_LABEL = -1
-
-
-cdef void* sized(void* items, int64_t size) except NULL:
-    cdef void* result = realloc(items, size)
-    if result == NULL:
-        raise MemoryError()
-    return result
 
 
 cdef struct Access:
@@ -33,76 +26,21 @@ cdef int later_first(const void* left, const void* right) noexcept nogil:
     return -1 if one.moment.position > other.moment.position else 1
 
 
-cdef class Pending:
+cdef class Pending(Lanes):
     """Internal to a queue; see pending.pxd."""
 
-    def __cinit__(self, ConsumerList consumers not None, GroupMap groups not None, bint prioritized, int turns):
-        cdef int tier
-        self.consumers = consumers
-        self.groups = groups
-        self.prioritized = prioritized
-        self.turns = turns
-        self.vacant = self.vacant_bucket = -1
+    def __cinit__(self):
+        self.vacant_bucket = -1
         self.frontier = -1
-        for tier in range(20):
-            self.cursor[tier].first = self.cursor[tier].last = -1
-            self.window[tier].first = self.window[tier].last = -1
         self.resize_labels(64)
 
     def __dealloc__(self):
-        cdef int32_t index
-        for index in range(self.slots):
-            if self.at[index].whereabouts != NOWHERE:
-                Py_XDECREF(self.at[index].body)
-        for index in range(self.lane_room):
-            free(self.lanes[index].heap)
-        free(self.at)
-        free(self.buckets)
         free(self.labels)
         free(self.labelled)
         free(self.of_group)
-        free(self.lanes)
-        free(self.ready)
-        free(self.blocked)
         free(self.late)
 
-    # Messages and chains
-
-    cdef int32_t allot(self) except -1:
-        cdef int32_t message, room
-        if self.vacant < 0:
-            room = 64 if self.slots == 0 else 2 * self.slots
-            self.at = <Message*> sized(self.at, room * sizeof(Message))
-            memset(self.at + self.slots, 0, (room - self.slots) * sizeof(Message))
-            for message in range(room - 1, self.slots - 1, -1):
-                self.at[message].next = self.vacant
-                self.vacant = message
-            self.slots = room
-        message = self.vacant
-        self.vacant = self.at[message].next
-        self.clear(message)
-        return message
-
-    cdef void clear(self, int32_t message) noexcept nogil:
-        self.at[message].body = NULL
-        self.at[message].transient = 0
-        self.at[message].paged = -1
-        self.at[message].bucket = -1
-        self.at[message].consumer = -1
-        self.at[message].redeliveries = 0
-        self.at[message].group_first = 0
-        self.at[message].acknowledged = 0
-        self.at[message].errors = 0
-
-    cdef int discard(self, int32_t message) except -1:
-        cdef PyObject* body = self.at[message].body
-        self.at[message].whereabouts = NOWHERE
-        self.at[message].generation = (self.at[message].generation + 1) & 0x3FFFFFFF
-        self.at[message].next = self.vacant
-        self.at[message].body = NULL
-        self.vacant = message
-        Py_XDECREF(body)
-        return 0
+    # The window
 
     cdef int renew(self) except -1:
         cdef int32_t message
@@ -115,72 +53,10 @@ cdef class Pending:
                 self.withdraw(message)
             self.discard(message)
         for where in range(20):
-            self.cursor[where].first = self.cursor[where].last = -1
-            self.cursor[where].count = 0
+            start_chain(&self.cursor[where])
         self.stored = self.served = 0
         self.appended = self.prepended = self.pages = 0
         return 0
-
-    cdef void link(self, Chain* chain, int32_t message) noexcept nogil:
-        self.at[message].previous = chain.last
-        self.at[message].next = -1
-        if chain.last >= 0:
-            self.at[chain.last].next = message
-        else:
-            chain.first = message
-        chain.last = message
-        chain.count += 1
-
-    cdef void link_first(self, Chain* chain, int32_t message) noexcept nogil:
-        self.at[message].previous = -1
-        self.at[message].next = chain.first
-        if chain.first >= 0:
-            self.at[chain.first].previous = message
-        else:
-            chain.last = message
-        chain.first = message
-        chain.count += 1
-
-    cdef void unlink(self, Chain* chain, int32_t message) noexcept nogil:
-        cdef int32_t previous = self.at[message].previous, after = self.at[message].next
-        if previous >= 0:
-            self.at[previous].next = after
-        else:
-            chain.first = after
-        if after >= 0:
-            self.at[after].previous = previous
-        else:
-            chain.last = previous
-        chain.count -= 1
-
-    cdef void store(self, int32_t message) noexcept nogil:
-        self.link(self.cursor_of(message), message)
-        self.at[message].whereabouts = STORED
-        self.stored += 1
-
-    cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
-        cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
-        return &self.cursor[10 + tier if self.at[message].transient and self.turns != ONE_CURSOR else tier]
-
-    cdef int32_t page_in(self) noexcept nogil:
-        cdef int _, level
-        cdef int32_t message
-        if self.turns != UNTIL_DRAINED:
-            self.served = 0
-        for _ in range(2):
-            for level in range(10 * self.served, 10 * self.served + (10 if self.prioritized else 1)):
-                message = self.cursor[level].first
-                if message >= 0:
-                    self.unlink(&self.cursor[level], message)
-                    self.stored -= 1
-                    self.at[message].paged = self.pages
-                    self.pages += 1
-                    return message
-            self.served = 1 - self.served
-        return -1
-
-    cdef int tier(self, int32_t message, bint redelivered) noexcept nogil:
-        return (2 * (9 - self.at[message].priority) if self.prioritized else 0) + (not redelivered)
 
     cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1:
         cdef int tier = self.tier(message, redelivered)
@@ -419,176 +295,6 @@ cdef class Pending:
                 self.replace(bucket)
         return 0
 
-    # Lanes
-
-    cdef int64_t urgency(self, int32_t lane) noexcept nogil:
-        return self.at[self.buckets[self.lanes[lane].heap[0]].current].position
-
-    cdef int join_lane(self, int32_t bucket, int32_t lane) except -1:
-        cdef int32_t room
-        cdef Lane* it
-        if lane >= self.lane_room:
-            room = max(16, 2 * (lane + 1))
-            self.lanes = <Lane*> sized(self.lanes, room * sizeof(Lane))
-            self.ready = <int32_t*> sized(self.ready, room * sizeof(int32_t))
-            self.blocked = <int32_t*> sized(self.blocked, room * sizeof(int32_t))
-            memset(self.lanes + self.lane_room, 0, (room - self.lane_room) * sizeof(Lane))
-            for lane_index in range(self.lane_room, room):
-                self.lanes[<int32_t> lane_index].place = -1
-                self.lanes[<int32_t> lane_index].blocked = -1
-            self.lane_room = room
-        it = &self.lanes[lane]
-        if it.size == it.room:
-            room = 4 if it.room == 0 else 2 * it.room
-            it.heap = <int32_t*> sized(it.heap, room * sizeof(int32_t))
-            it.room = room
-        it.heap[it.size] = bucket
-        self.buckets[bucket].lane = lane
-        self.buckets[bucket].place = it.size
-        it.size += 1
-        self.sift(lane, it.size - 1)
-        if it.place >= 0:
-            self.reorder(lane)
-        elif self.lane_open(lane):
-            self.make_ready(lane)
-        elif lane & 1 and it.blocked < 0:
-            self.block(lane)
-        return 0
-
-    cdef int leave_lane(self, int32_t bucket) except -1:
-        cdef int32_t lane = self.buckets[bucket].lane, place = self.buckets[bucket].place
-        cdef Lane* it
-        if lane < 0:
-            return 0
-        it = &self.lanes[lane]
-        it.size -= 1
-        self.buckets[bucket].lane = self.buckets[bucket].place = -1
-        if place < it.size:
-            it.heap[place] = it.heap[it.size]
-            self.buckets[it.heap[place]].place = place
-            self.sift(lane, place)
-        if it.size == 0:
-            self.unready(lane)
-            self.unblock(lane)
-        elif it.place >= 0:
-            self.reorder(lane)
-        return 0
-
-    cdef void sift(self, int32_t lane, int32_t place) noexcept nogil:
-        cdef int32_t* heap = self.lanes[lane].heap
-        cdef int32_t size = self.lanes[lane].size, bucket = heap[place], child, parent
-        cdef int64_t position = self.at[self.buckets[bucket].current].position
-        while place > 0:
-            parent = (place - 1) >> 1
-            if self.at[self.buckets[heap[parent]].current].position <= position:
-                break
-            heap[place] = heap[parent]
-            self.buckets[heap[place]].place = place
-            place = parent
-        while True:
-            child = 2 * place + 1
-            if child >= size:
-                break
-            if child + 1 < size and (self.at[self.buckets[heap[child + 1]].current].position
-                                     < self.at[self.buckets[heap[child]].current].position):
-                child += 1
-            if self.at[self.buckets[heap[child]].current].position >= position:
-                break
-            heap[place] = heap[child]
-            self.buckets[heap[place]].place = place
-            place = child
-        heap[place] = bucket
-        self.buckets[bucket].place = place
-
-    cdef bint lane_open(self, int32_t lane) noexcept nogil:
-        if lane & 1:
-            return self.consumers.class_open(lane >> 1)
-        return self.consumers.at[lane >> 1].open
-
-    cdef void reorder(self, int32_t lane) noexcept nogil:
-        # Restore the ready heap after a lane's most urgent message changed.
-        cdef int32_t place = self.lanes[lane].place, child, parent
-        cdef int64_t position
-        if place < 0:
-            return
-        position = self.urgency(lane)
-        while place > 0:
-            parent = (place - 1) >> 1
-            if self.urgency(self.ready[parent]) <= position:
-                break
-            self.ready[place] = self.ready[parent]
-            self.lanes[self.ready[place]].place = place
-            place = parent
-        while True:
-            child = 2 * place + 1
-            if child >= self.ready_size:
-                break
-            if child + 1 < self.ready_size and self.urgency(self.ready[child + 1]) < self.urgency(self.ready[child]):
-                child += 1
-            if self.urgency(self.ready[child]) >= position:
-                break
-            self.ready[place] = self.ready[child]
-            self.lanes[self.ready[place]].place = place
-            place = child
-        self.ready[place] = lane
-        self.lanes[lane].place = place
-
-    cdef void make_ready(self, int32_t lane) noexcept nogil:
-        self.unblock(lane)
-        self.lanes[lane].place = self.ready_size
-        self.ready[self.ready_size] = lane
-        self.ready_size += 1
-        self.reorder(lane)
-
-    cdef void unready(self, int32_t lane) noexcept nogil:
-        cdef int32_t place = self.lanes[lane].place
-        if place < 0:
-            return
-        self.lanes[lane].place = -1
-        self.ready_size -= 1
-        if place < self.ready_size:
-            self.ready[place] = self.ready[self.ready_size]
-            self.lanes[self.ready[place]].place = place
-            self.reorder(self.ready[place])
-
-    cdef void block(self, int32_t lane) noexcept nogil:
-        self.lanes[lane].blocked = self.blocked_size
-        self.blocked[self.blocked_size] = lane
-        self.blocked_size += 1
-
-    cdef void unblock(self, int32_t lane) noexcept nogil:
-        cdef int32_t place = self.lanes[lane].blocked
-        if place < 0:
-            return
-        self.lanes[lane].blocked = -1
-        self.blocked_size -= 1
-        if place < self.blocked_size:
-            self.blocked[place] = self.blocked[self.blocked_size]
-            self.lanes[self.blocked[place]].blocked = place
-
-    cdef int wake(self, int32_t slot) except -1:
-        cdef int32_t place = 0, lane = 2 * slot
-        if lane < self.lane_room and self.lanes[lane].size and self.lanes[lane].place < 0:
-            self.make_ready(lane)
-        while place < self.blocked_size:
-            lane = self.blocked[place]
-            if self.consumers.matches(lane >> 1, slot):
-                self.make_ready(lane)
-            else:
-                place += 1
-        return 0
-
-    cdef int32_t next_ready(self) except -2:
-        cdef int32_t lane
-        while self.ready_size and self.consumers.open_total:
-            lane = self.ready[0]
-            if self.lane_open(lane):
-                return self.buckets[self.lanes[lane].heap[0]].current
-            self.unready(lane)
-            if lane & 1:
-                self.block(lane)
-        return -1
-
     cdef bint passes(self, int64_t after, int32_t message) noexcept nogil:
         cdef int tier, last = 19 if message < 0 else <int> (self.at[message].position >> 58)
         cdef int32_t found
@@ -599,13 +305,6 @@ cdef class Pending:
             if found >= 0 and self.at[found].position > after:
                 return True
         return False
-
-    cdef int retire(self, int32_t message) except -1:
-        cdef int32_t lane = self.buckets[self.at[message].bucket].lane
-        self.unready(lane)
-        if lane & 1:
-            self.block(lane)
-        return 0
 
     # Look-ups for messages that wait: not made, reckoned
 
@@ -673,29 +372,17 @@ cdef class Pending:
 
     def _check(self):
         """Assert the invariants of pending.pxd."""
-        cdef int32_t index, bucket, message, previous, lane, place, total = 0, indexed = 0
+        cdef int32_t index, bucket, message, lane, total = 0, indexed = 0
         cdef int tier
         cdef int64_t position
+        Lanes._check(self)
         for tier in range(20):
-            previous = -1
             message = self.window[tier].first
             while message >= 0:
-                assert self.at[message].whereabouts in (WAITING, IN_DOUBT)
-                assert self.at[message].position >> 58 == tier
-                assert self.at[message].previous == previous
-                assert previous < 0 or self.at[previous].position < self.at[message].position
                 assert (self.at[message].bucket >= 0) == (self.at[message].whereabouts == WAITING)
                 indexed += self.at[message].bucket >= 0
-                total += 1
-                previous = message
                 message = self.at[message].next
-            assert previous == self.window[tier].last
-        assert total == self.waiting
-        assert sum([self.window[tier].count for tier in range(20)]) == self.waiting
-        assert sum([self.window[tier].count for tier in range(0, 20, 2)]) == self.redelivered
-        assert sum([self.cursor[tier].count for tier in range(20)]) == self.stored
         assert self.late_size == 0 and self.frontier == -1
-        total = 0
         for bucket in range(self.bucket_slots):
             if self.buckets[bucket].head < 0:
                 continue
@@ -722,16 +409,3 @@ cdef class Pending:
             else:
                 assert lane == -1
         assert indexed == 0 and total == self.label_count
-        for lane in range(self.lane_room):
-            place = self.lanes[lane].place
-            assert place < 0 or self.ready[place] == lane and self.lanes[lane].size
-            assert place < 0 or self.urgency(self.ready[(place - 1) >> 1 if place else 0]) <= self.urgency(lane)
-            if self.lanes[lane].size and place < 0:
-                assert not self.lane_open(lane)
-                assert self.lanes[lane].blocked >= 0 or not lane & 1
-            for index in range(self.lanes[lane].size):
-                bucket = self.lanes[lane].heap[index]
-                assert self.buckets[bucket].lane == lane and self.buckets[bucket].place == index
-                place = self.lanes[lane].heap[(index - 1) >> 1 if index else 0]
-                position = self.at[self.buckets[place].current].position
-                assert position <= self.at[self.buckets[bucket].current].position

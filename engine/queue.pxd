@@ -6,7 +6,7 @@ broker does. Consumers are ids, messages are handles (a slot and its generation)
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.rounds cimport Rounds
+from pyengine._engine.inspection cimport Inspection
 
 
 cpdef enum AckKind:
@@ -26,9 +26,8 @@ cdef class Delivery:
     cdef readonly bint group_first
 
 
-cdef class Queue(Rounds):
+cdef class Queue(Inspection):
     cdef list take_out(self, int64_t now)
-    cdef tuple place_of(self, int32_t message)
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1
     cdef int32_t connection_number(self, object connection) except -1

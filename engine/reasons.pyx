@@ -5,8 +5,8 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.consumers cimport ConsumerList
-from pyengine._engine cimport pending as places
-from pyengine._engine.pending cimport IN_DOUBT, STORED, WAITING, Message
+from pyengine._engine cimport message_slots as places
+from pyengine._engine.message_slots cimport IN_DOUBT, STORED, WAITING, Message
 from pyengine._engine.rounds cimport Rounds
 
 

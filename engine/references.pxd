@@ -13,6 +13,8 @@ references that durable subscriptions hold to a persistent message; while it is 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from pyengine._engine.chain cimport Chain
+
 
 cdef struct Post:
     int64_t handle               # -1: the slot is free
@@ -41,15 +43,7 @@ cdef struct Reference:
     uint8_t queued               # in a cursor of a durable subscription
 
 
-cdef struct Line:
-    int32_t first                # references, -1 none
-    int32_t last
-    int32_t count
-
-
-cdef inline void start_line(Line* line) noexcept nogil:
-    line.first = line.last = -1
-    line.count = 0
+ctypedef Chain Line             # of references
 
 
 cdef class References:

@@ -6,6 +6,8 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
+from pyengine._engine.chain cimport append_slot, prepend_slot, unlink_slot
+
 from pyengine.errors import IllegalStateError
 
 
@@ -170,36 +172,13 @@ cdef class References:
         return self.release(message)
 
     cdef void append(self, Line* line, int32_t reference) noexcept nogil:
-        self.refs[reference].previous = line.last
-        self.refs[reference].next = -1
-        if line.last >= 0:
-            self.refs[line.last].next = reference
-        else:
-            line.first = reference
-        line.last = reference
-        line.count += 1
+        append_slot(line, &self.refs.previous, sizeof(Reference), reference)
 
     cdef void prepend(self, Line* line, int32_t reference) noexcept nogil:
-        self.refs[reference].previous = -1
-        self.refs[reference].next = line.first
-        if line.first >= 0:
-            self.refs[line.first].previous = reference
-        else:
-            line.last = reference
-        line.first = reference
-        line.count += 1
+        prepend_slot(line, &self.refs.previous, sizeof(Reference), reference)
 
     cdef void unlink(self, Line* line, int32_t reference) noexcept nogil:
-        cdef int32_t before = self.refs[reference].previous, after = self.refs[reference].next
-        if before >= 0:
-            self.refs[before].next = after
-        else:
-            line.first = after
-        if after >= 0:
-            self.refs[after].previous = before
-        else:
-            line.last = before
-        line.count -= 1
+        unlink_slot(line, &self.refs.previous, sizeof(Reference), reference)
 
     cdef int check_line(self, Line* line, list holds) except -1:
         # Count the references of a line into ``holds``, one number for each slot.

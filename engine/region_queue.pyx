@@ -6,7 +6,7 @@ from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
 from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
 from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
-from pyengine._engine.pending cimport IN_FLIGHT
+from pyengine._engine.message_slots cimport IN_FLIGHT
 from pyengine._engine.rounds cimport Handout
 
 from pyengine.errors import IllegalStateError, InvalidMessageError, JMSError

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 from pyengine._engine.agenda cimport Agenda, Due
-from pyengine._engine.pending cimport Message
+from pyengine._engine.message_slots cimport Message
 from pyengine._engine.rounds cimport Handout
 
 from pyengine._engine.batches import column

@@ -3,11 +3,15 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 
-from pyengine._engine.consumers cimport Chain, ConsumerList, Consumer
-from pyengine._engine.groups cimport BUCKET, CACHED, SIMPLE, GroupMap
-from pyengine._engine.pending cimport IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, Pending
+from pyengine._engine.chain cimport Chain
+from pyengine._engine.consumers cimport Consumer, ConsumerList
+from pyengine._engine.group_snapshot cimport get_groups, put_groups
+from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.message_slots cimport IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message
+from pyengine._engine.numbering cimport Numbering
+from pyengine._engine.pending cimport Pending
 from pyengine._engine.rounds cimport Rounds
 from pyengine._engine.varint cimport Reader, SharedValues, Writer
 
@@ -23,40 +27,6 @@ cdef int HAS_EXPIRATION = 1, HAS_GROUP = 2, HAS_PRIORITY = 4, HAS_CONNECTION = 8
 cdef int HAS_CLASS = 64, IS_FIRST = 128, IS_ACKNOWLEDGED = 256, HAS_ERROR = 512, IS_REMOVED = 1024, HAS_SEQUENCE = 2048
 cdef int IS_TRANSIENT = 4096
 cdef int FLAGS = 8191
-
-
-cdef class Numbering:
-    """Old number -> new number, dense, in order of first sight or of the old numbers."""
-    cdef int32_t* at
-    cdef int32_t size
-    cdef int32_t used
-
-    def __cinit__(self, int32_t size):
-        self.at = <int32_t*> calloc(size + 1, sizeof(int32_t))      # new number + 1
-        if self.at == NULL:
-            raise MemoryError()
-        self.size = size
-
-    def __dealloc__(self):
-        free(self.at)
-
-    def __reduce__(self):
-        raise TypeError("a Numbering cannot be pickled")
-
-    cdef int32_t see(self, int32_t old) noexcept:
-        if self.at[old] == 0:
-            self.used += 1
-            self.at[old] = self.used
-        return self.at[old] - 1
-
-    cdef int sort(self) except -1:
-        cdef int32_t old
-        self.used = 0
-        for old in range(self.size):
-            if self.at[old]:
-                self.used += 1
-                self.at[old] = self.used
-        return 0
 
 
 cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
@@ -324,113 +294,6 @@ cdef list get_classes(Reader reader, ConsumerList consumers):
             raise reader.refuse("a message matches a selector that is not there")
         classes.append(consumers.class_for(bits, target))
     return classes
-
-
-# Groups
-
-cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1:
-    cdef int32_t handle, key, owned = 0, before = -1
-    cdef bint by_name = groups.form != BUCKET
-    for handle in range(groups.size):
-        if by_name and groups.owner[handle] >= 0:
-            names.see(handle)
-    handle = groups.eldest
-    while handle >= 0:
-        names.see(handle)
-        handle = groups.younger[handle]
-    names.sort()
-    writer.count(names.used)
-    for handle in range(groups.size):
-        if names.at[handle]:
-            if groups.shared is not None and groups.shared is writer.shared and groups.number[handle] >= 0:
-                writer.common_number(groups.number[handle])
-                continue
-            name = groups.names[handle]
-            if type(name) is str:
-                writer.common(name)
-            else:
-                writer.value(name)
-    for key in range(groups.keys):
-        owned += groups.owner[key] >= 0
-    writer.count(owned)
-    for key in range(groups.keys):
-        if groups.owner[key] >= 0:
-            handle = names.at[key] - 1 if by_name else key
-            writer.count(handle - before - 1)
-            writer.count(slots.see(groups.owner[key]))
-            before = handle
-    writer.count(groups.listed)
-    handle = groups.eldest
-    while handle >= 0:
-        writer.count(names.see(handle))
-        if not by_name:
-            writer.count(slots.see(groups.shown[handle]))
-        handle = groups.younger[handle]
-    return 0
-
-
-cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1:
-    cdef int64_t _, index, number, owned, key = -1, named = reader.count(reader.end - reader.position)
-    cdef int32_t handle, slot
-    cdef bint by_name = groups.form != BUCKET
-    cdef SharedValues shared = reader.shared
-    groups.share(shared)
-    if named:
-        groups.reserve(<int32_t> named + 16)
-    if shared is not None:
-        shared.begin()
-    for index in range(named):
-        number = reader.common_number()
-        if number < 0:
-            if groups.intern(reader.value()) != index:
-                raise reader.refuse("a group is named twice")
-        elif shared.noted(number):
-            raise reader.refuse("a group is named twice")
-        else:
-            shared.note(number, groups.append_number(number))
-    owned = reader.count(groups.keys)
-    for _ in range(owned):
-        key += 1 + reader.count(MOST)
-        if key >= groups.keys:
-            raise reader.refuse("a group that is not there has an owner")
-        groups.owner[key] = <int32_t> reader.count(slots - 1)
-    for _ in range(reader.count(groups.capacity if groups.form != SIMPLE else 0)):
-        handle = <int32_t> reader.count(groups.size - 1)
-        if groups.shown[handle] >= 0:
-            raise reader.refuse("a group is listed twice")
-        slot = groups.owner[handle] if by_name else <int32_t> reader.count(slots - 1)
-        if slot < 0:
-            raise reader.refuse("a listed group has no owner")
-        groups.shown[handle] = slot
-        groups.enlist(handle)
-    if groups.form == CACHED and groups.listed != owned:
-        raise reader.refuse("a group with an owner is not listed")
-    return 0
-
-
-def write_groups(GroupMap groups not None):
-    """A group map alone, as bytes."""
-    cdef Writer writer = Writer()
-    cdef Numbering slots = Numbering(groups.slots), names = Numbering(groups.size)
-    cdef int32_t slot
-    writer.count(groups.slots)
-    for slot in range(groups.slots):
-        slots.see(slot)
-        writer.number(groups.counts[slot])
-    put_groups(writer, groups, names, slots)
-    return seal(b"PYEG", VERSION, writer.content())
-
-
-def read_groups(GroupMap groups not None, bytes data not None):
-    """Fill a new group map of the same kind."""
-    cdef Reader reader
-    cdef int32_t slot
-    start, end = unseal(b"PYEG", VERSION, data)
-    reader = Reader(data, start, end)
-    groups.reserve_slots(<int32_t> reader.count(1 << 24))
-    for slot in range(groups.slots):
-        groups.counts[slot] = reader.number()
-    get_groups(reader, groups, groups.slots)
 
 
 # Browsers

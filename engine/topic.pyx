@@ -16,7 +16,7 @@ from pyengine._engine.topic_ledger cimport EventKind, TopicDelivery
 from pyengine._engine.topic_region cimport ABSENT, Region
 from pyengine._engine.topic_subscription cimport Subscription
 
-from pyengine._engine.rounds import whole_number
+from pyengine._engine.queue_state import whole_number
 from pyengine.errors import (
     IllegalStateError,
     InvalidDestinationError,

@@ -11,7 +11,7 @@ from pyengine._engine.fan_out cimport FanOut, Topic
 from pyengine._engine.header cimport is_persistent
 from pyengine._engine.topic_subscription cimport Subscription
 
-from pyengine._engine.rounds import whole_number
+from pyengine._engine.queue_state import whole_number
 from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef object ABSENT = object()      # what a keyword is when it is not given

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from pyengine._engine.chain cimport start_chain
 from pyengine._engine.eviction cimport Eviction, OldestEviction
 from pyengine._engine.queue cimport AckKind
-from pyengine._engine.references cimport start_line
 from pyengine._engine.topic_ledger cimport EventKind
 
 from pyengine.errors import IllegalStateError
@@ -19,8 +19,8 @@ cdef class Subscription:
         self.limit = -1
         self.topics = []
         self.network_consumers = ()
-        start_line(&self.matched)
-        start_line(&self.dispatched)
+        start_chain(&self.matched)
+        start_chain(&self.dispatched)
 
     def __reduce__(self):
         raise TypeError("a subscription is part of its region and cannot be pickled")
@@ -275,9 +275,10 @@ cdef class Subscription:
             message = self.ledger.refs[reference].message
             if self.ledger.at[message].topic == topic:
                 self.ledger.unlink(&self.dispatched, reference)
-                self.ledger.drop(reference)
                 self.in_flight -= 1
                 self.ledger.counts[topic].in_flight -= 1
+                self.ledger.unstore(reference, self.id, False)
+                self.ledger.drop(reference)
             reference = after
         return 0
 

@@ -1,0 +1,15 @@
+"""group_snapshot: a group map as bytes, alone or in a queue's snapshot: who owns which group, in the order of access.
+
+Names of groups that mean nothing any more are left out, so that handles of names change. Invariants: what is read is
+checked where it could lead out of an array; SnapshotError says at which byte.
+"""
+
+from libc.stdint cimport int32_t
+
+from pyengine._engine.groups cimport GroupMap
+from pyengine._engine.numbering cimport Numbering
+from pyengine._engine.varint cimport Reader, Writer
+
+
+cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1
+cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1
