@@ -34,7 +34,7 @@ class Nothing:
     def remove_messages(self, messages: list[Any]) -> int:
         return 0
 
-    def finish(self, offset: int) -> int:
+    def finish(self, message: Any) -> int:
         return 0
 
 
@@ -57,6 +57,10 @@ class Sorted:
     def remove_messages(self, messages: list[Any]) -> int:
         for message in messages:
             self.tree.pop(message.queue_offset, None)
+        return self.smallest(self.tree) if self.tree else self.last + 1
+
+    def finish(self, message: Any) -> int:
+        self.tree.pop(message.queue_offset, None)
         return self.smallest(self.tree) if self.tree else self.last + 1
 
 
@@ -118,6 +122,12 @@ def batches() -> list[list[MessageExt]]:
 
 def run(queue: Any, depth: int) -> tuple[float, int]:
     """CPU seconds a message, and the sum of the offsets to commit; with message objects."""
+    messages = [message for batch in batches() for message in batch]
+    return timed(queue.put_messages, queue.finish, batches(), [messages[place] for place in order(depth)], depth)
+
+
+def run_lists(queue: Any, depth: int) -> tuple[float, int]:
+    """The same with each message in a list of its own, as the real class's removeMessage wants it."""
     singles = [[message] for batch in batches() for message in batch]
     return timed(
         queue.put_messages, queue.remove_messages, batches(), [singles[place] for place in order(depth)], depth
@@ -155,7 +165,8 @@ def rows() -> Iterator[Row]:
     for depth in (1_000, 10_000):
         goals = {"SortedDict": 50.0, "BTrees": 10.0} if depth == 1_000 else {}
         yield from from_python("one call each", run_offsets, SortedOffsets, depth, goals)
-        yield from from_python("one call each with its message object", run, Sorted, depth, {})
+        yield from from_python("one call each with its message object", run, Sorted, depth, goals)
+    yield from from_python("one call each with a list of its message object", run_lists, Sorted, 1_000, {})
     yield from memory.rows()
 
 

@@ -69,6 +69,14 @@ cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
     return offsets
 
 
+cdef inline int64_t run_of(list batch, const int64_t* offsets, int64_t i, int64_t count) noexcept:
+    """How many ints from ``i`` - 1 on are offsets in a row, in one chunk of a window."""
+    cdef int64_t first = i - 1
+    while i < count and offsets[i] & 63 and offsets[i] - 1 == offsets[i - 1] and PyLong_CheckExact(batch[i]):
+        i += 1
+    return i - first
+
+
 cdef int64_t parsed_long(str name, object value) except? -1:
     """A property's number as Long.parseLong reads it: a sign, decimal digits of any script, 64 bits, no blanks."""
     cdef str text = str(value)
@@ -143,20 +151,29 @@ cdef class ProcessQueue:
         """
         cdef list batch = list(messages)
         cdef int64_t few[FEW]
-        cdef int64_t count = len(batch), i, offset = 0, ahead
+        cdef int64_t count = len(batch), i = 0, offset = 0, ahead, run
         cdef int64_t* offsets = offsets_of(batch, few)
         try:
-            for i in range(count):
+            while i < count:
                 offset = offsets[i]
                 message = batch[i]
-                if PyLong_CheckExact(message):
-                    if self.cached.put(offset, BARE):
+                i += 1
+                if not PyLong_CheckExact(message):
+                    if self.cached.put(offset, message):
                         self.message_count += 1
                         self.queue_offset_max = offset
-                elif self.cached.put(offset, message):
-                    self.message_count += 1
-                    self.queue_offset_max = offset
-                    self.message_size += body_size(message)
+                        self.message_size += body_size(message)
+                    continue
+                run = run_of(batch, offsets, i, count)
+                if run > 1 and self.cached.put_run(offset, run, BARE):
+                    self.message_count += run
+                    self.queue_offset_max = offset = offset + run - 1
+                else:
+                    for offset in offsets[i - 1:i - 1 + run]:
+                        if self.cached.put(offset, BARE):
+                            self.message_count += 1
+                            self.queue_offset_max = offset
+                i += run - 1
         finally:
             if offsets != few:
                 free(offsets)

@@ -37,9 +37,11 @@ cdef class Window:
     cdef Chunk* find(self, int64_t base) noexcept nogil
     cdef Chunk* search(self, int64_t base) noexcept nogil
     cdef Chunk* make(self, int64_t base) except NULL
+    cdef Chunk* slots(self, int64_t base) except NULL
     cdef int64_t room(self, int64_t index, int64_t count) except -1
     cdef int leave(self, Chunk* chunk) noexcept
     cdef bint put(self, int64_t offset, object message) except -1     # True: the offset is new
+    cdef bint put_run(self, int64_t first, int64_t length, object message) except -1  # False: one is known
     cdef object get(self, int64_t offset)                             # None where absent
     cdef bint has(self, int64_t offset) noexcept nogil
     cdef object pop(self, int64_t offset)                             # None where absent

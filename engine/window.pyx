@@ -94,17 +94,22 @@ cdef class Window:
         cdef int64_t index = self.place(base)
         return self.chunks + index if index < self.tail and self.chunks[index].base == base else NULL
 
-    cdef inline bint put(self, int64_t offset, object message) except -1:
-        cdef Chunk* chunk = self.find(offset & BASE)
-        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
-        cdef PyObject* before
+    cdef inline Chunk* slots(self, int64_t base) except NULL:
+        """The chunk with this base, with slots; the caller sets a bit of one that is new or was empty."""
+        cdef Chunk* chunk = self.find(base)
         if chunk == NULL:
-            chunk = self.make(offset & BASE)
-        elif chunk.messages == NULL:
+            return self.make(base)
+        if chunk.messages == NULL:
             chunk.messages = <PyObject**>malloc(64 * sizeof(PyObject*))
             if chunk.messages == NULL:
                 raise MemoryError
             self.filled += 1
+        return chunk
+
+    cdef inline bint put(self, int64_t offset, object message) except -1:
+        cdef Chunk* chunk = self.slots(offset & BASE)
+        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
+        cdef PyObject* before
         Py_INCREF(message)
         if chunk.present & bit:
             before = chunk.messages[offset & 63]
@@ -114,6 +119,20 @@ cdef class Window:
         chunk.messages[offset & 63] = <PyObject*>message
         chunk.present |= bit
         self.count += 1
+        return True
+
+    cdef bint put_run(self, int64_t first, int64_t length, object message) except -1:
+        """Put one message at ``length`` (1 to 64) offsets of one chunk; where one of them is known, do nothing."""
+        cdef Chunk* chunk = self.slots(first & BASE)
+        cdef int64_t place = first & 63, i
+        cdef uint64_t bits = (~<uint64_t>0 >> (64 - length)) << place
+        if chunk.present & bits:
+            return False
+        for i in range(place, place + length):
+            Py_INCREF(message)
+            chunk.messages[i] = <PyObject*>message
+        chunk.present |= bits
+        self.count += length
         return True
 
     cdef Chunk* make(self, int64_t base) except NULL:

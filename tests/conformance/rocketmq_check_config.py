@@ -46,7 +46,7 @@ def _value(name: str, text: str) -> Any:
 def _consumer(case: str, cluster: Cluster) -> rocketmq.DefaultMQPushConsumer:
     consumer = rocketmq.DefaultMQPushConsumer(GROUP, broker=cluster)
     consumer.register_message_listener(lambda messages, context: None)
-    for name, text in re.findall(r"(\w+)=([^,]*)", re.sub(r" \(.*\)$", "", case)):
+    for name, text in re.findall(r"(\w+)=(.*?)(?=,\w+=|$)", re.sub(r" \(.*\)$", "", case)):
         setattr(consumer, _snake(name), _value(name, text))
     return consumer
 

@@ -21,7 +21,7 @@ class Record:
 
 
 def _record(row: list[Any]) -> Record:
-    offset, size, accumulated = row
+    offset, size, accumulated = (*row, None)[:3]
     properties = {} if accumulated is None else {"MAX_OFFSET": str(accumulated)}
     return Record(offset, None if size is None else bytes(size), properties)
 
