@@ -15,7 +15,7 @@ from tests.rocketmq.differential.traces import KINDS
 
 FOUND = Path(__file__).parent / "found.jsonl"
 MENDED = [json.loads(line) for line in FOUND.read_text("utf-8").splitlines()]
-OPERATIONS = 15_000
+OPERATIONS = 14_000
 
 
 @pytest.mark.parametrize("case", MENDED, ids=lambda case: case["id"])
