@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pyengine.backlog import proof
 from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.traps import broker as brokers
 from pyengine.backlog.traps import push_consumer, queues
 from pyengine.errors import MissingExtraError
 from pyengine.topology import BrokerConfiguration, Policy, Topology
+
+PROOF_SECONDS = 60.0
 
 
 def lint(topology: Topology) -> list[Finding]:
@@ -46,19 +49,21 @@ def under_policies(topology: Topology, broker: BrokerConfiguration) -> Topology:
     )  # fmt: skip
 
 
-def _proven(ask: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _proven(ask: Callable[[], Iterator[Finding]], seconds: float = PROOF_SECONDS) -> list[Finding]:
+    """What is proven in the time there is; then a finding says why the rest is not."""
+    found: list[Finding] = []
     try:
-        return list(ask())
+        with proof.within(seconds):
+            found.extend(ask())
+        return found
     except MissingExtraError as error:
-        return [
-            Finding(
-                "not_proven",
-                Severity.INFO,
-                say("selectors"),
-                (say("what they do together was not looked at"),),
-                heard(str(error)),
-            )
-        ]
+        seen, advice = say("what they do together was not looked at"), heard(str(error))
+    except proof.OutOfTimeError as error:
+        seen = say(
+            "stopped after {seconds:.0f} s and {asked} questions to the solver", seconds=seconds, asked=error.asked
+        )
+        advice = say("Lint fewer queues at a time, or ask pyengine.backlog.proof about the selectors you doubt.")
+    return [*found, Finding("not_proven", Severity.INFO, say("selectors"), (seen,), advice)]
 
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:

@@ -3,13 +3,17 @@
 The broker's rules (spec activemq 1.8, 1.9, 1.12) are written down for the solver z3 (extra ``lint``): three values,
 missing properties, and the type of each property as a part of the question. What the solver offers as an example is
 evaluated by the engine itself before anybody sees it; what it cannot decide, and what is written down here only in part
-(arithmetic that overflows, functions, XPATH, byte, short and float properties), is answered with "not known".
+(arithmetic that overflows, functions, XPATH, byte, short and float properties), is answered with "not known", and so is
+what takes the solver too many steps.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
@@ -20,8 +24,11 @@ from pyengine._engine.syntax import parse
 from pyengine._engine.tree import Term, TermKind
 from pyengine.errors import MissingExtraError
 
-TIMEOUT_MS = 2000
+# Bounds of one question: the solver's own count of its steps (the same on every machine), and time as a last resort.
+STEPS = 1_000_000
+TIMEOUT_MS = 10_000
 TRIES = 6
+LONGEST = 8000  # characters of all selectors of a question
 EXACT_INTEGERS = 2**53
 KINDS = BOOLEAN, LONG, DOUBLE, STRING = "boolean", "long", "double", "string"
 # Headers that are never null, or whose type is known; of all others a selector is "not known".
@@ -51,6 +58,33 @@ class Answer:
     message: dict[str, Any] | None
     stage: Stage | None
     proven: bool
+
+
+class OutOfTimeError(Exception):
+    """The time that ``within`` allows is over. asked: questions that were answered."""
+
+    def __init__(self, asked: int) -> None:
+        self.asked = asked
+        super().__init__(asked)
+
+
+@dataclass(slots=True)
+class _Allowance:
+    until: float
+    asked: int = 0
+
+
+_allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Questions asked here raise OutOfTimeError once so many seconds are over."""
+    token = _allowance.set(_Allowance(time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _allowance.reset(token)
 
 
 class _NotWrittenDownError(Exception):
@@ -107,6 +141,10 @@ class _Question:
         except ImportError as error:
             raise MissingExtraError("lint", "z3-solver") from error
         self.z3 = z3
+        if allowance := _allowance.get():
+            if time.monotonic() > allowance.until:
+                raise OutOfTimeError(allowance.asked)
+            allowance.asked += 1
         self.selectors = [Selector(text) for text in texts]
         self.symbols: dict[str, dict[str, Any]] = {}
         self.usual: dict[str, set[str]] = {}
@@ -114,6 +152,8 @@ class _Question:
         self.truths: list[_Truth] | None
         try:
             trees = [parse(text, "activemq") for text in texts]
+            if sum(map(len, texts)) > LONGEST:
+                raise _NotWrittenDownError("too long")
             if any(tree.convert for tree in trees):
                 raise _NotWrittenDownError("convert_string_expressions:")
             self.truths = [self._condition(tree.root) for tree in trees]
@@ -129,6 +169,7 @@ class _Question:
         for stage in Stage:
             solver = self.z3.Solver()
             solver.set("timeout", TIMEOUT_MS)
+            solver.set("rlimit", STEPS)
             solver.add(goal, *self._domain(stage))
             for _ in range(TRIES):
                 outcome = solver.check()

@@ -62,7 +62,7 @@ Define = Annotated[
     typer.Option("--define", "-D", help="NAME=VALUE of a ${placeholder} in an activemq.xml; may be repeated."),
 ]
 Encoding = Annotated[
-    str, typer.Option("--encoding", help="Of all files, for instance gb18030 [default: as a file says, else UTF-8].")
+    str, typer.Option("--encoding", help="Of all files, as gb18030; without it: what a file says, else UTF-8.")
 ]
 
 

@@ -17,6 +17,7 @@ from pyengine.backlog.rules import threads
 from pyengine.errors import InvalidSourceError
 
 TOOLS = {"jstack": ("jstack", "{pid}"), "py-spy": ("py-spy", "dump", "--pid", "{pid}")}
+PATIENCE = 60  # seconds
 
 
 def tool_for(pid: int) -> str:
@@ -44,7 +45,14 @@ def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list
     ):
         if number:
             time.sleep(every)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=PATIENCE
+            )
+        except subprocess.TimeoutExpired as error:
+            raise InvalidSourceError(
+                f"process {pid}", f"{tool} did not answer in {PATIENCE} s", "does the process still run?"
+            ) from error
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
             raise InvalidSourceError(f"process {pid}", f"{tool} failed: {said[0]}", "is it yours, and does it run?")

@@ -404,7 +404,7 @@ class _Teller:
     def watching(self, session: SparkSession, stage: Literal["ingest", "dispatch"]) -> Iterator[None]:
         """Tasks of the running jobs, a few times a second; on Spark Connect, which has no tracker, only the stage."""
         self(stage)
-        context = getattr(session, "sparkContext", None) if _is_classic(session) else None
+        context = getattr(session, "sparkContext", None) if is_classic(session) else None
         if self.progress is None or context is None:
             yield
             return
@@ -436,5 +436,6 @@ class _Teller:
                 last = now
 
 
-def _is_classic(session: Any) -> bool:
+def is_classic(session: Any) -> bool:
+    """False for Spark Connect, which has no SparkContext."""
     return "connect" not in type(session).__module__

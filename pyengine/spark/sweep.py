@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any
 from pyengine.backlog.simulate import Playable, Workload
 from pyengine.errors import InvalidTopologyError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
+from pyengine.spark.pipeline import is_classic
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import SparkSession
 
 TASKS_PER_CORE = 4
+
+CORES_UNKNOWN = 16
+
+
+def _cores(session: SparkSession) -> int:
+    """Of the cluster; Spark Connect tells them only where the configuration does."""
+    if is_classic(session):
+        return int(session.sparkContext.defaultParallelism)
+    return int(session.conf.get("spark.default.parallelism", str(CORES_UNKNOWN)) or CORES_UNKNOWN)
 
 
 def sweep(
@@ -31,7 +41,7 @@ def sweep(
         if name in names[:index]:
             raise InvalidTopologyError("two variants have this name", key="name", value=name)
     # Neighbours in a grid cost much alike: they go to different tasks. A few tasks a core make up for what is left.
-    tasks = min(len(names), TASKS_PER_CORE * session.sparkContext.defaultParallelism)
+    tasks = min(len(names), TASKS_PER_CORE * _cores(session))
     shipped = pickle.dumps((workload, tuple(variants), until))
 
     def play(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:

@@ -166,6 +166,8 @@ def root_table(text: str, file: str) -> Table:
     """The document of a TOML text. Raises InvalidTopologyError."""
     try:
         document = tomllib.loads(text)
+    except RecursionError as error:
+        raise InvalidTopologyError("is nested too deep", file=file, hint="a topology has a few levels") from error
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\s*\(at line (\d+), column (\d+)\)$", str(error))
         line, column = (int(place.group(1)), int(place.group(2))) if place else (len(text.splitlines()), 0)

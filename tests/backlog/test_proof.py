@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyengine import InvalidSelectorError, Selector
 from pyengine.backlog import proof
+from pyengine.backlog.lint import _proven
 from pyengine.backlog.proof import Stage
 
 VALUES = st.one_of(
@@ -149,3 +150,22 @@ def test_proven(answer: proof.Answer) -> None:
 def test_what_is_not_written_down_is_not_known(selector: str) -> None:
     answer = proof.always_false(selector)
     assert (answer.message, answer.proven) == (None, False)
+
+
+def test_questions_are_bounded() -> None:
+    """By the solver's steps, by length, and all of a run by time; what is left open is said."""
+    holes, birds = range(7), range(8)
+    nobody_alone = [" OR ".join(f"p{bird}_{hole} = TRUE" for hole in holes) for bird in birds]
+    shared = [f"NOT (p{one}_{hole} = TRUE AND p{other}_{hole} = TRUE)"
+              for hole in holes for one in birds for other in range(one)]  # fmt: skip
+    hard = " AND ".join([*(f"({each})" for each in nobody_alone), *shared])
+    assert proof.always_false(hard).message is None
+    long = " OR ".join(f"x = {number}" for number in range(2000))
+    assert proof.always_false(long) == proof.Answer(None, None, proven=False)
+    with proof.within(-1), pytest.raises(proof.OutOfTimeError) as stopped:
+        proof.always_false("x = 1")
+    assert stopped.value.asked == 0
+    assert proof.always_false("x = 1").message == {"x": 1}
+    assert _proven(lambda: iter(()), -1) == []
+    (told,) = _proven(lambda: (each for each in [proof.always_false("x = 1")]), -1)  # type: ignore[misc]
+    assert (told.code, told.evidence[0]) == ("not_proven", "stopped after -1 s and 0 questions to the solver")

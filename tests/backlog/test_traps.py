@@ -9,6 +9,7 @@ import pytest
 from pyengine.backlog.findings import Finding, Said
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer, under_policies
 from pyengine.backlog.traps import push_consumer
+from pyengine.errors import InvalidSourceError, InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Topology
 
 SHIPPED = Path(__file__).parents[1] / "topology" / "data" / "shipped.xml"
@@ -291,3 +292,8 @@ def test_parameters_are_read_from_any_spelling() -> None:
     assert [push_consumer.read(text) for text in texts] == [want] * 3
     assert push_consumer.read("[source]\npath = 'x'\n") is None
     assert push_consumer.read("server.port=80\n") is None
+    with pytest.raises(InvalidSourceError, match="is not valid JSON"):
+        push_consumer.read('{"a": ' + "[" * 100_000)
+    assert push_consumer.read("a = " + "[" * 100_000) is None
+    with pytest.raises(InvalidTopologyError, match="is nested too deep"):
+        Topology.from_text("a = " + "[" * 100_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,23 @@ def pyengine(
 def test_version() -> None:
     done = pyengine("--version")
     assert (done.returncode, done.stdout.split()[0]) == (0, "pyengine")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    command = tmp_path / "pyengine"
+    command.write_text(f'#!/bin/sh\ncd "{ROOT}" && exec "{sys.executable}" -m pyengine "$@"\n')
+    command.chmod(0o755)
+    script = (
+        'eval "$(_PYENGINE_COMPLETE=source_bash "$0")"\n'
+        "complete -p pyengine >&2\n"
+        "for line in 'pyengine di' 'pyengine diagnose --en'; do\n"
+        '  COMP_WORDS=($line); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _pyengine_completion "$0"\n'
+        '  echo "${COMPREPLY[@]}"\ndone\n'
+    )
+    done = subprocess.run(["bash", "-c", script, command], capture_output=True, text=True, check=True)
+    assert done.stdout == "diagnose\n--encoding\n"
+    assert done.stderr == "complete -o default -F _pyengine_completion pyengine\n"
 
 
 def test_without_the_extra_one_sentence_says_what_to_install() -> None:

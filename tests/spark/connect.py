@@ -22,6 +22,7 @@ import pytest
 from pyengine import spark as ps
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
+from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
 from pyengine.errors import InvalidSelectorError
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 from pyengine.spark.java import find_java
@@ -102,6 +103,11 @@ def check(session: Any, folder: Path) -> None:
     delivered = ROWS - expected.column("reason").drop_null().length()
     assert (summary["messages"], summary["delivered"]) == (ROWS, delivered)
     print("write_shards, dispatch_shards, run")
+
+    variants = [Variant(f"{n}", (SimulatedConsumer("c", prefetch=n),)) for n in (1, 10, 1000)]
+    work = Workload.from_rate(100, 0.02, 500, seed=1)
+    assert ps.sweep(session, work, variants) == compare(work, variants)
+    print("sweep")
 
     with pytest.raises(Exception, match="SelectorEvaluationError"):
         frame.where(ps.matches("who * 2 = 4", using="arrow")).count()

@@ -41,12 +41,12 @@ def read(text: str, file: str = "") -> dict[str, Any] | None:
     if text.lstrip().startswith("{"):
         try:
             given = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidSourceError(file, f"is not valid JSON: {error}") from error
     else:
         try:
             given = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             given = {
                 match[1].strip(): match[2].strip()
                 for line in text.splitlines()
