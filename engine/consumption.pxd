@@ -35,6 +35,7 @@ cdef class Consumption:
     cdef bint transacted_individual_ack
     cdef bint non_blocking_redelivery
     cdef bint consumer_expiry_check
+    cdef bint delay_by_counter
     cdef bint acknowledges_each
     cdef bint acknowledges_batch
     cdef Channel waiting

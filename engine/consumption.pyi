@@ -48,6 +48,7 @@ class Consumption:
         transacted_individual_ack: bool = False,
         non_blocking_redelivery: bool = False,
         consumer_expiry_check: bool = True,
+        delay_by_counter: bool = False,
         now: int = 0,
     ) -> Self: ...
     def acknowledge_one(self, dispatch: MessageDispatch) -> None: ...

@@ -31,7 +31,9 @@ cdef class Consumption:
     """One consumer as its client counts (org.apache.activemq.ActiveMQMessageConsumer, spec activemq 2.4, 2.11-2.14).
 
     session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
-    subscription. optimize_acknowledge_time_out: ms, 0 never. now: ms since 1970, as in every method that has it.
+    subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a redelivery
+    follows from the message's counter, not from the consumer's last delay, and the broker is told of the first too.
+    now: ms since 1970, as in every method that has it.
     Acknowledgements and other commands go to the session's; whoever drives it carries them out in order.
     """
 
@@ -39,7 +41,7 @@ cdef class Consumption:
                   RedeliveryPolicy redelivery_policy, bint topic=False, bint browser=False, bint durable=False,
                   bint prioritized=False, bint optimize_acknowledge=False, int64_t optimize_acknowledge_time_out=0,
                   bint transacted_individual_ack=False, bint non_blocking_redelivery=False,
-                  bint consumer_expiry_check=True, int64_t now=0):
+                  bint consumer_expiry_check=True, bint delay_by_counter=False, int64_t now=0):
         self.session = session
         self.consumer_id = consumer_id
         self.destination = destination
@@ -58,6 +60,7 @@ cdef class Consumption:
         self.non_blocking_redelivery = non_blocking_redelivery
         self.transacted_individual_ack = transacted_individual_ack or non_blocking_redelivery or prioritized
         self.consumer_expiry_check = consumer_expiry_check
+        self.delay_by_counter = delay_by_counter
         self.waiting = Channel(prioritized)
         self.delivered = {}
 
@@ -364,8 +367,14 @@ cdef class Consumption:
             return
         last = last_of(self.delivered)
         again = last.message._redelivery_counter > 0
-        self.redelivery_delay = (self.redelivery_policy.next_delay(self.redelivery_delay, chance) if again
-                                 else self.redelivery_policy.initial_redelivery_delay)
+        if self.delay_by_counter:
+            self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
+            for index in range(last.message._redelivery_counter):
+                self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
+        elif again:
+            self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
+        else:
+            self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
         dispatches = list(self.delivered)
         for dispatch in dispatches:
             dispatch.message._redelivery_counter += 1
@@ -377,7 +386,7 @@ cdef class Consumption:
             self.delivered.clear()
             self.redelivery_delay = 0
             return
-        if again:
+        if again or self.delay_by_counter:
             self.say_all(REDELIVERED, None, "")
         self.delivered.clear()
         if self.waiting.closed:

@@ -94,6 +94,10 @@ class Transport(Protocol):
     def clock(self) -> Clock:
         """The clock that both sides live by."""
 
+    @property
+    def release(self) -> str:
+        """Which release's answers count: "newest" or "5.17"."""
+
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """Raises InvalidClientIDError if another connection uses the client id."""
 

@@ -246,6 +246,7 @@ class Session:
             transacted_individual_ack=options.transacted_individual_ack,
             non_blocking_redelivery=options.non_blocking_redelivery,
             consumer_expiry_check=options.consumer_expiry_check_enabled,
+            delay_by_counter=self.transport.release != "5.17",
             now=self.clock.now(),
         )
         consumer = kind(self, state, chosen)

@@ -161,7 +161,7 @@ class Replay:
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
         policies = [policy_of(case.get("policy") or {}, self.topic)]
-        self.broker = activemq.Broker(policies=policies, clock=self.clock, release="5.17")
+        self.broker = activemq.Broker(policies=policies, clock=self.clock, release=case.get("release", "5.17"))
         self.watched = Watched(self.broker, self.see)
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection, activemq.MessageProducer] = {}

@@ -120,8 +120,8 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
         step["maximumPendingMessageLimit"] = 1 + third % 3
     delays = LATER if living.timed and not shared and third % 2 else AT_ONCE
     step["redelivery"] = delays if shared or second % 4 else {**delays, "maximumRedeliveries": second % 3}
-    if not shared and second % 9 == 8:
-        step["messagePrioritySupported"] = True
+    if not shared and second % 9 > 5:
+        step[("messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")[second % 9 - 6]] = True
     if second % 8 == 7 and step.get("prefetch") != 0 and living.kind in ("durable", "listeners"):
         # A session that fails while its user holds several messages is listed in docs/differences.md.
         failing = third % 4 if step["ack"] in ("auto", "transacted") else 3
@@ -219,6 +219,8 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"maxPageSize": 3},
         {"usePrefetchExtension": False},
         {"lazyDispatch": True},
+        {"queuePrefetch": 2},
+        {"maxBrowsePageSize": 2},
         *LETTERS,
     )
     topic_keys: tuple[dict[str, Any], ...] = (
@@ -235,6 +237,9 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"dispatchPolicy": "roundRobin"},
         {"dispatchPolicy": "strictOrder"},
         {"usePrefetchExtension": False},
+        {"topicPrefetch": 2, "durableTopicPrefetch": 2},
+        {"recovery": {"type": "fixedSized", "maximumSize": 3000}},
+        {"prioritizedMessages": True},
         *LETTERS,
     )
     found: dict[str, Any] = {"maxPageSize": 200}

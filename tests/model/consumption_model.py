@@ -64,6 +64,7 @@ class ModelSession:
         self.mode, self.prioritized, self.optimize = mode, prioritized, optimize and mode == "auto"
         self.time_out, self.maximum, self.blocking = time_out, maximum, blocking
         self.individual = individual or prioritized or not blocking
+        self.delay_by_counter = False
         self.consumers: list[ModelConsumer] = []
         self.queue: list[tuple[ModelConsumer, Told]] = []
         self.queue_running = False
@@ -247,7 +248,7 @@ class ModelSession:
             self.ack_hands(consumer, POISON, False)
             consumer.hands, consumer.delay = [], 0
             return
-        if again:
+        if again or self.delay_by_counter:
             self.ack_hands(consumer, REDELIVERED, False)
         consumer.hands = []
         if not consumer.closed:

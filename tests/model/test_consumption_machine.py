@@ -38,6 +38,7 @@ class SessionMachine(RuleBasedStateMachine):
         individual=st.booleans(),
         blocking=st.booleans(),
         maximum=st.sampled_from([-1, 0, 1, 3]),
+        counter=st.booleans(),
         consumers=st.lists(st.tuples(st.sampled_from([1, 2, 3, 5, 10]), st.booleans()), min_size=1, max_size=3),
     )
     def make(
@@ -49,6 +50,7 @@ class SessionMachine(RuleBasedStateMachine):
         individual: bool,
         blocking: bool,
         maximum: int,
+        counter: bool,
         consumers: list[tuple[int, bool]],
     ) -> None:
         self.now = 1000
@@ -59,6 +61,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.listeners: list[tuple[ModelConsumer, Told, MessageDispatch]] = []
         self.state = SessionState(MODES[mode], "TX", prioritized=prioritized)
         self.model = ModelSession(mode, prioritized, optimize, time_out, individual, blocking, maximum)
+        self.model.delay_by_counter = counter
         self.real: dict[str, Consumption] = {}
         self.told: dict[str, ModelConsumer] = {}
         policy = RedeliveryPolicy(
@@ -78,6 +81,7 @@ class SessionMachine(RuleBasedStateMachine):
                 optimize_acknowledge_time_out=time_out,
                 transacted_individual_ack=individual,
                 non_blocking_redelivery=not blocking,
+                delay_by_counter=counter,
                 now=self.now,
             )
             self.told[name] = ModelConsumer(name, prefetch, topic, sent_at=self.now)
@@ -269,6 +273,7 @@ def test_many_random_sessions() -> None:
             draw.random() < 0.3,
             draw.random() < 0.7,
             draw.choice([-1, 0, 1, 3]),
+            draw.random() < 0.5,
             [(draw.choice([1, 2, 3, 5, 10]), draw.random() < 0.3) for _ in range(draw.randint(1, 3))],
         )
         for _ in range(60):

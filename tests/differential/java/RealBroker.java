@@ -541,6 +541,8 @@ public final class RealBroker {
         connection.setOptimizeAcknowledge(step.path("optimizeAcknowledge").asBoolean(false));
         connection.setOptimizeAcknowledgeTimeOut(step.path("optimizeAcknowledgeTimeOut").asLong(0));
         connection.setMessagePrioritySupported(step.path("messagePrioritySupported").asBoolean(false));
+        connection.setNonBlockingRedelivery(step.path("nonBlockingRedelivery").asBoolean(false));
+        connection.setTransactedIndividualAck(step.path("transactedIndividualAck").asBoolean(false));
         int mode = switch (step.path("ack").asText("individual")) {
             case "auto" -> Session.AUTO_ACKNOWLEDGE;
             case "client" -> Session.CLIENT_ACKNOWLEDGE;
