@@ -31,9 +31,9 @@ cdef class Consumption:
     """One consumer as its client counts (org.apache.activemq.ActiveMQMessageConsumer, spec activemq 2.4, 2.11-2.14).
 
     session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
-    subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a redelivery
-    follows from the message's counter, not from the consumer's last delay, and the broker is told of the first too.
-    now: ms since 1970, as in every method that has it.
+    subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
+    redelivery follows from the message's counter, not from the consumer's last delay, and the broker is told of the
+    first too. now: ms since 1970, as in every method that has it.
     Acknowledgements and other commands go to the session's; whoever drives it carries them out in order.
     """
 
@@ -353,6 +353,7 @@ cdef class Consumption:
         """
         cdef MessageDispatch last, dispatch
         cdef int64_t index = 0
+        cdef int32_t _
         cdef bint again
         cdef list dispatches
         self.registered = False
@@ -369,7 +370,7 @@ cdef class Consumption:
         again = last.message._redelivery_counter > 0
         if self.delay_by_counter:
             self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
-            for index in range(last.message._redelivery_counter):
+            for _ in range(last.message._redelivery_counter):
                 self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
         elif again:
             self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)

@@ -50,6 +50,27 @@ cdef class RegionQueue(Queue):
             total += self.pending.cursor[tier].count
         return total
 
+    def leave_behind(self, int64_t limit):
+        """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
+        to be paged in are left, as if they had never been here; return them, the last one first."""
+        cdef int tier
+        cdef int32_t number
+        cdef int64_t left = self.persistent_stored
+        cdef Message message
+        cdef list result = []
+        for tier in range(9, -1, -1):
+            while left > limit and self.pending.cursor[tier].count:
+                number = self.pending.cursor[tier].last
+                message = self.object_of(number)
+                self.pending.unlink(&self.pending.cursor[tier], number)
+                self.pending.stored -= 1
+                self.pending.discard(number)
+                self.bytes -= message.size_in_bytes(self.minimum_message_size)
+                self.totals.enqueues -= 1
+                left -= 1
+                result.append(message)
+        return result
+
     def subscribe(self, PrefetchSubscription subscription not None, **settings):
         """Add a consumer (see add_consumer) with its subscription; return its id."""
         cdef object consumer = Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser,

@@ -53,7 +53,8 @@ class QueueDestination:
     """One queue. Every method runs inside a change of the broker (see outbox.Outbox).
 
     With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
-    the store has: everything that comes after the position ``frontier``.
+    the store has: everything that comes after the position ``frontier``, but for messages that were paged in before
+    those of a higher priority came (``cut``).
     ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
     """
 
@@ -81,6 +82,7 @@ class QueueDestination:
         self._sequences: dict[int, int] = {}
         self.core.noting = self._store is not None and policy is not None and policy.persist_jms_redelivered
         self._frontier = NOWHERE
+        self._cut = False
         self.behind = self.recovered = 0
         page = (policy or NO_POLICY).max_page_size
         # A cursor in memory has no rest behind it.
@@ -166,6 +168,8 @@ class QueueDestination:
             return
         if self._store is None or not message.persistent or self._keep(message):
             self.core.put(message)
+            if self._by_priority and self._ahead >= 0 and self.core.persistent_stored > 2 * self._ahead:
+                self._cut_back()
         if expiration:
             self._plan_scan()
         if self._tells_delivered:
@@ -203,6 +207,15 @@ class QueueDestination:
         self._sequences[id(message)] = sequence
         return True
 
+    def _cut_back(self) -> None:
+        """Messages of a higher priority came before those that wait in memory: the last ones are left to the store."""
+        self._cut = True
+        for message in self.core.leave_behind(self._ahead):
+            sequence = self._sequences.pop(id(message), None)
+            assert sequence is not None
+            self._frontier = (-message.priority, sequence - 1)
+            self.behind += 1
+
     def _top_up(self, least: int) -> None:
         """Bring messages that only the store has into the core until ``least`` are there to be paged in."""
         store = self._store
@@ -213,15 +226,18 @@ class QueueDestination:
                 -1 if least < 0 else max(self._ahead, least),
                 by_priority=self._by_priority,
             )
+            here = {*self._sequences.values()} if self._cut else ()
             for stored in found:
                 message = stored.message
-                self._sequences[id(message)] = stored.sequence
                 self._frontier = (-message.priority if self._by_priority else 0, stored.sequence)
+                if stored.sequence in here:
+                    continue
+                self.behind -= 1
+                self._sequences[id(message)] = stored.sequence
                 message.redelivery_counter = stored.redeliveries
                 self.core.put(message, False)
                 if message.expiration:
                     self._plan_scan()
-            self.behind -= len(found)
             if not found:
                 return
 

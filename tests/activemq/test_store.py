@@ -163,6 +163,25 @@ def test_a_paged_backlog_keeps_the_order_of_priorities(start, restart):
     assert order == [str(n) for n in sorted(range(200), key=lambda n: (-priorities[n], n))]
 
 
+def test_higher_priorities_do_not_fill_the_memory(start):
+    wire = Wire(start(policies=[Policy(">", max_page_size=5, prioritized_messages=True)], cursor_limit=10))
+    wire.consume("b", "q", prefetch=3)
+    wire.send("q", *range(20), priority=1)
+    core = wire.broker.router.find(pyengine.destinations.Destination("q")).core
+    for n in range(20, 200):
+        wire.send("q", n, priority=1 + n // 50)
+        core._check()
+        assert core.statistics["size"] <= 3 + 10 + 20
+    assert wire.broker.view("q").enqueue_count == wire.broker.view("q").queue_size == 200
+    first = [int(body) for _, body in wire.taken()]
+    order, _ = drain(wire, "q", batch=1)
+    assert sorted([*first, *map(int, order)]) == [*range(200)]
+    paged = [n for n in map(int, order) if n < 20]
+    rest = [n for n in map(int, order) if n >= 20]
+    assert rest == sorted(range(20, 200), key=lambda n: (-(1 + n // 50), n))
+    assert paged == sorted(paged)
+
+
 def test_a_paged_backlog_is_served_before_what_no_store_keeps(start):
     wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
     for n in range(100):
