@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.channel cimport Channel, MessageDispatch
 from pyengine._engine.exchange cimport AcknowledgeMode, Exchange, Later, MessageAck, Pull, Remove
