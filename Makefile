@@ -7,7 +7,7 @@
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumer 300 times
-#   make stream-kills   kill the process of a Spark stream 30 times
+#   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments

@@ -50,7 +50,7 @@ def decode_message(headers: str, body: str | bytes | None) -> Message:
         setter = _SETTERS.get(kind)
         if setter is not None:
             setter(message, name, value)
-        elif kind in ("list", "map"):
+        elif kind == "object":
             message.set_object_property(name, value)
         elif kind == "char":
             from pyengine import Char

@@ -43,7 +43,9 @@ CREATE TABLE IF NOT EXISTS reference (
     PRIMARY KEY (subscription, sequence)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS referenced ON reference (sequence);
+CREATE TABLE IF NOT EXISTS mark (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
 """
+_NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
 class Stored(NamedTuple):
@@ -108,6 +110,8 @@ class SqliteStore:
         self._sequence: int = max(
             (self._db.execute(newest, (number,)).fetchone()[0] or 0 for number in self._names.values()), default=0
         )
+        self._sequence = max(self._sequence, self.mark("sequence", 0))
+        self._taken = self._sequence
         self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
 
     def _prepare(self, sync: SyncStrategy) -> None:
@@ -216,11 +220,19 @@ class SqliteStore:
         query = "SELECT subscription, destination, count(*) FROM reference GROUP BY subscription, destination"
         return [(number, names[where], count) for number, where, count in self._db.execute(query)]
 
+    def mark(self, name: str, default: int) -> int:
+        """The number that was kept under a name before the store was opened."""
+        found = self._db.execute("SELECT number FROM mark WHERE name = ?", (name,)).fetchone()
+        return default if found is None else int(found[0])
+
     # Changes of the present unit
 
     def reserve(self, least: int = 0) -> int:
         """The next sequence number, which is not below ``least``."""
         self._sequence = max(self._sequence + 1, least)
+        if self._sequence > self._taken:
+            self._taken = self._sequence + _NUMBERS
+            self.set_mark("sequence", self._taken)
         return self._sequence
 
     def add(self, destination: int, message: Message, redeliveries: int = 0, *, sequence: int | None = None) -> int:
@@ -262,6 +274,10 @@ class SqliteStore:
     def release(self, subscription: int, destination: int, sequence: int) -> None:
         """It waits for it no more; the store forgets the message if nobody else does."""
         self._current.release(subscription, (destination, sequence))
+
+    def set_mark(self, name: str, number: int) -> None:
+        """Keep a number under a name, together with the present unit."""
+        self._current.marks[name] = number
 
     def seal(self) -> int:
         """The present unit is complete: it is written whole, with the next ``wait`` or ``load``.
@@ -328,6 +344,8 @@ class SqliteStore:
 
     def close(self) -> None:
         """Write what is left and let go of the directory."""
+        if self._taken > self._sequence:
+            self.set_mark("sequence", self._sequence)
         self.seal()
         try:
             self.wait(self._sealed)
@@ -357,7 +375,17 @@ class _Unit:
     of those forgotten, in order.
     """
 
-    __slots__ = ("added", "counters", "destinations", "loose", "referred", "released", "removed", "subscriptions")
+    __slots__ = (
+        "added",
+        "counters",
+        "destinations",
+        "loose",
+        "marks",
+        "referred",
+        "released",
+        "removed",
+        "subscriptions",
+    )
 
     def __init__(self) -> None:
         self.destinations: list[tuple[int, str]] = []
@@ -367,6 +395,7 @@ class _Unit:
         self.referred: dict[tuple[int, int], list[int]] = {}
         self.released: list[tuple[int, tuple[int, int]]] = []
         self.loose: list[tuple[int, int]] = []
+        self.marks: dict[str, int] = {}
         self.subscriptions: list[int | tuple[int, str, str, str, str | None, bool]] = []
 
     def __bool__(self) -> bool:
@@ -406,6 +435,7 @@ class _Unit:
         for subscription, place in later.released:
             self.release(subscription, place)
         self.loose += later.loose
+        self.marks.update(later.marks)
         for each in later.subscriptions:
             if isinstance(each, int):
                 self.forget(each)
@@ -426,6 +456,8 @@ class _Unit:
             db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
         if self.removed:
             db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
+        if self.marks:
+            db.executemany("INSERT OR REPLACE INTO mark VALUES (?, ?)", self.marks.items())
         change: Counter[int] = Counter(destination for destination, _, _ in self.added.values())
         change.subtract(destination for destination, _ in self.removed)
         if self.referred:

@@ -86,6 +86,11 @@ class MemoryLog:
         """Nothing to do."""
 
 
+def segment_files(folder: Path) -> list[tuple[int, Path]]:
+    """The files of a log in order, each with the position of its first byte."""
+    return sorted((int(path.name), path) for path in folder.iterdir() if path.name.isdecimal() and len(path.name) == 20)
+
+
 @dataclass(slots=True)
 class _Segment:
     """One file of the log. start: position of its first byte."""
@@ -116,8 +121,8 @@ class FileLog:
         self._closed = False
         folder.mkdir(parents=True, exist_ok=True)
         self._segments: list[_Segment] = []
-        for path in sorted(path for path in folder.iterdir() if path.name.isdecimal() and len(path.name) == 20):
-            self._segments.append(_Segment(int(path.name), path, os.open(path, os.O_RDWR | _BINARY)))
+        for start, path in segment_files(folder):
+            self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | _BINARY)))
         if not self._segments:
             self._segments.append(self._make(0))
         self.start = self._segments[0].start

@@ -5,6 +5,7 @@ configured, and everything here runs on Spark Classic and on Spark Connect.
 """
 
 from pyengine.spark.functions import matches, where
+from pyengine.spark.logs import register_logs
 from pyengine.spark.native import NotNativeError
 from pyengine.spark.pipeline import Progress, RunResult, run
 from pyengine.spark.shards import assign_shards, dispatch_shards, write_shards
@@ -23,6 +24,7 @@ __all__ = [
     "held",
     "match",
     "matches",
+    "register_logs",
     "run",
     "sweep",
     "where",

@@ -11,6 +11,7 @@ from tests.house.examples import ROOT, blocks, run
 
 PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
 ELSEWHERE = {
+    "logs.md": "run by tests/spark/test_rocketmq_log.py, in the session of the tests",
     "spark.md": "its frames are the reader's own; tests/spark asks the same functions",
     "streaming.md": "run by tests/spark/test_streaming.py, in the session of the tests",
     "testing.md": "a test module of its own, run by tests/activemq/test_testing_page.py",

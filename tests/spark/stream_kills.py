@@ -58,9 +58,13 @@ def feed(place: Path, files: int) -> None:
         write_files(traffic(index), place / "in", 1, first=index)
 
 
-def kill_often(place: Path, kills: int, draw: random.Random) -> None:
-    """Processes that are killed, one after another; each finishes at least one micro-batch before."""
+def kill_often(place: Path, kills: int, minutes: float, draw: random.Random) -> int:
+    """Processes that are killed, one after another; each finishes at least one micro-batch before. How many it were."""
+    end = time.monotonic() + 60 * minutes
     for death in range(kills):
+        if time.monotonic() > end:
+            print(f"{minutes:g} minutes are over", flush=True)
+            return death
         before = done(place)
         feed(place, before + AHEAD)
         command = [sys.executable, "-m", "tests.spark.stream_kills", "--stream", str(place)]
@@ -79,6 +83,7 @@ def kill_often(place: Path, kills: int, draw: random.Random) -> None:
                 os.killpg(process.pid, signal.SIGKILL)  # the process, its JVM and its workers
             process.wait()
         print(f"killed {death + 1} times, {done(place)} micro-batches are done", flush=True)
+    return kills
 
 
 def compare(place: Path) -> pa.Table:
@@ -106,6 +111,7 @@ def every_step(folder: Path) -> None:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--kills", type=int, default=30)
+    asked.add_argument("--minutes", type=float, default=20, help="no kill after so many minutes")
     asked.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     asked.add_argument("--stream", type=Path, help="run the stream of this place, to be killed")
     options: Any = asked.parse_args()
@@ -117,10 +123,10 @@ def main() -> None:
         every_step(Path(folder) / "steps")
         place = Path(folder)
         (place / "topology.toml").write_text(come_and_go().to_text())
-        kill_often(place, options.kills, random.Random(options.seed))
+        kills = kill_often(place, options.kills, options.minutes, random.Random(options.seed))
         batches = done(place)
         found = compare(place)
-    print(f"{options.kills} kills in {batches} micro-batches: {found.num_rows} lines, as undisturbed")
+    print(f"{kills} kills in {batches} micro-batches: {found.num_rows} lines, as undisturbed")
 
 
 if __name__ == "__main__":

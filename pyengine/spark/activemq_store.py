@@ -1,0 +1,343 @@
+"""Spark data source ``activemq_store``: the store of an embedded ActiveMQ broker, read and written.
+
+Reading locks nothing, the broker may be running. Writing opens the broker itself when all tasks are done and sends in
+one transaction: virtual destinations and durable subscriptions are the broker's own doing.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyengine import Char
+from pyengine._engine.exchange import AcknowledgeMode
+from pyengine._engine.message import Message
+from pyengine.activemq.broker import Broker
+from pyengine.activemq.connection_factory import ConnectionFactory
+from pyengine.activemq.store import Stored
+from pyengine.activemq.store_reader import StoreReader
+from pyengine.destinations import parse_destination
+from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
+from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
+
+SCHEMA = (
+    "destination string, sequence bigint, message_id string, text string, body binary, priority int, "
+    "timestamp bigint, expiration bigint, type string, correlation_id string, reply_to string, group_id string, "
+    "group_sequence int, redeliveries int, properties map<string,string>, property_types map<string,string>"
+)
+_TEXTS = pa.map_(pa.string(), pa.string())
+_ARROW = pa.schema(
+    [
+        ("destination", pa.string()), ("sequence", pa.int64()), ("message_id", pa.string()), ("text", pa.string()),
+        ("body", pa.binary()), ("priority", pa.int32()), ("timestamp", pa.int64()), ("expiration", pa.int64()),
+        ("type", pa.string()), ("correlation_id", pa.string()), ("reply_to", pa.string()), ("group_id", pa.string()),
+        ("group_sequence", pa.int32()), ("redeliveries", pa.int32()), ("properties", _TEXTS),
+        ("property_types", _TEXTS),
+    ]
+)  # fmt: skip
+_SENT = {
+    "destination": "string", "text": "string", "body": "binary", "priority": "int", "time_to_live": "double",
+    "type": "string", "correlation_id": "string", "reply_to": "string", "group_id": "string", "group_sequence": "int",
+    "properties": "map<string,string>", "property_types": "map<string,string>",
+}  # fmt: skip
+_HEADERS = ("type", "correlation_id", "reply_to", "group_id", "group_sequence")
+_SETTERS = {
+    "byte": Message.set_byte_property,
+    "short": Message.set_short_property,
+    "int": Message.set_int_property,
+    "long": Message.set_long_property,
+}
+_ROWS = 4096  # of an Arrow batch
+
+
+class ActiveMQStore(DataSource):
+    """What ``.format("activemq_store")`` means to Spark; see docs/logs.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "activemq_store"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    @property
+    def directory(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
+        return path
+
+    @property
+    def destinations(self) -> frozenset[str]:
+        wanted = self.options.get("destination", "")
+        return frozenset(str(each) for each in parse_destination(wanted)) if wanted.strip() else frozenset()
+
+    def reader(self, schema: StructType) -> _Reader:
+        return _Reader(Path(self.directory), self.destinations)
+
+    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: N802
+        return _StreamReader(Path(self.directory), self.destinations)
+
+    def writer(self, schema: StructType, overwrite: bool) -> _Writer:
+        if overwrite:
+            raise ConfigurationError("mode", "overwrite", "consumers remove messages", 'mode("append") is accepted')
+        return _Writer(_target(self.directory, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
+        if overwrite:
+            raise ConfigurationError("outputMode", "complete", "consumers remove messages", '"append" is accepted')
+        name = self.options.get("stream", "")
+        if not name:
+            raise ConfigurationError("stream", name, "needs a name", "the store knows by it what it already has")
+        return _StreamWriter(_target(self.directory, schema), name, self.options.get("checkpointLocation", ""))
+
+
+# Reading
+
+
+@dataclass(frozen=True)
+class _Part(InputPartition):
+    """What arrived at a destination after one sequence number, up to another."""
+
+    name: str
+    number: int
+    after: int
+    upto: int
+
+
+def _batches(directory: Path, part: _Part) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[Any, ...]] = []
+    for stored in StoreReader(directory).messages(part.number, part.after, part.upto):
+        rows.append(_row(part.name, stored))
+        if len(rows) == _ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _row(destination: str, stored: Stored) -> tuple[Any, ...]:
+    message = stored.message
+    body = message.body
+    types = message.property_types()
+    return (
+        destination, stored.sequence, message.message_id, body if isinstance(body, str) else None,
+        body if isinstance(body, bytes) else None, message.priority, message.timestamp, message.expiration,
+        message.type, message.correlation_id, message.reply_to, message.group_id, message.group_sequence,
+        stored.redeliveries, [(name, _text(message, name, kind)) for name, kind in types.items()], list(types.items()),
+    )  # fmt: skip
+
+
+def _text(message: Message, name: str, kind: str) -> str | None:
+    """A property as text: Java's, of a list or map its JSON."""
+    if kind == "char":
+        return str(message.get_object_property(name))
+    if kind == "object":
+        return json.dumps(message.get_object_property(name), ensure_ascii=False)
+    return message.get_string_property(name)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def _parts(directory: Path, wanted: frozenset[str], after: int, upto: int) -> list[InputPartition]:
+    known = StoreReader(directory).destinations()
+    return [
+        _Part(name, number, after, upto)
+        for name, number in known.items()
+        if after < upto and (name in (wanted or known))
+    ]
+
+
+@dataclass(frozen=True)
+class _Reader(DataSourceReader):
+    """What nobody has acknowledged yet."""
+
+    directory: Path
+    destinations: frozenset[str]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return _parts(self.directory, self.destinations, -1, StoreReader(self.directory).newest())
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        return _batches(self.directory, partition)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Every message that is there when the stream looks; an offset is {"sequence": the newest that was seen}."""
+
+    def __init__(self, directory: Path, destinations: frozenset[str]) -> None:
+        self.directory = directory
+        self.destinations = destinations
+        self._newest = 0
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"sequence": 0}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        seen = start["sequence"] if start else 0
+        self._newest = max(self._newest, seen, StoreReader(self.directory).newest())
+        return {"sequence": self._newest}
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+        return _parts(self.directory, self.destinations, start["sequence"], end["sequence"])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        return _batches(self.directory, partition)
+
+
+# Writing
+
+
+def _message(row: Mapping[str, Any]) -> Message:
+    """Raises InvalidMessageError for what no message can carry."""
+    if row.get("text") is not None and row.get("body") is not None:
+        raise InvalidMessageError("body", row["body"], "a message has text or body", hint="leave one of them null")
+    headers = {name: row[name] for name in _HEADERS if row.get(name) is not None}
+    body = row["text"] if row.get("text") is not None else row.get("body")
+    message = Message(None, body=body, **headers)
+    types = dict(row.get("property_types") or ())
+    for name, text in row.get("properties") or ():
+        _set(message, name, text, types.get(name, "string"))
+    return message
+
+
+def _set(message: Message, name: str, text: str | None, kind: str) -> None:
+    try:
+        if text is None or kind == "string":
+            message.set_string_property(name, text)
+        elif kind in _SETTERS:
+            _SETTERS[kind](message, name, int(text))
+        elif kind == "float":
+            message.set_float_property(name, float(text))
+        elif kind == "double":
+            message.set_double_property(name, float(text))
+        elif kind == "char":
+            message.set_property(name, Char(text))
+        elif kind == "boolean" and text in ("true", "false"):
+            message.set_boolean_property(name, text == "true")
+        elif kind == "object":
+            message.set_object_property(name, json.loads(text))
+        else:
+            raise ValueError(f"no value of type {kind}")
+    except ValueError as error:
+        if isinstance(error, InvalidMessageError):
+            raise
+        raise InvalidMessageError(name, text, f"is no {kind}") from error
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A broker that is written to. folder: for the files of the tasks."""
+
+    directory: str
+    folder: str
+
+    def stage(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
+        return stage(self.folder, (self._checked(batch) for batch in batches))
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of messages that the broker will take; raises before the first one is stored."""
+        for row in batch.to_pylist():
+            _message(row)
+            if not row["destination"]:
+                raise InvalidMessageError("destination", row["destination"], "a message goes somewhere")
+            parse_destination(row["destination"])
+        return batch
+
+    def send(self, paths: Iterable[str], stream: str = "", batch: int = -1, checkpoint: int = 0) -> None:
+        """Everything in one transaction. stream: what is marked as done with it, if the store has not got it yet."""
+        with Broker(self.directory, name=f"spark-{uuid.uuid4().hex}") as broker:
+            store = broker.store
+            assert store is not None
+            if stream:
+                known = store.mark(f"spark {stream}", -1)
+                if known > batch or (known >= 0 and store.mark(f"spark {stream} checkpoint", 0) != checkpoint):
+                    raise ConfigurationError(
+                        "stream", stream, f"the store has it up to micro-batch {known} of another checkpoint",
+                        "a stream that begins anew needs a new name",
+                    )  # fmt: skip
+                if known == batch:
+                    return
+            with ConnectionFactory(broker=broker).create_connection() as connection:
+                session = connection.create_session(AcknowledgeMode.SESSION_TRANSACTED)
+                producer = session.create_producer()
+                for row in staged_rows(paths):
+                    producer.send(
+                        _message(row), row["destination"], priority=row.get("priority"),
+                        time_to_live=row.get("time_to_live"),
+                    )  # fmt: skip
+                with broker.outbox:  # one change of the broker: all of it is kept, or nothing
+                    session.commit()
+                    if stream:
+                        store.set_mark(f"spark {stream}", batch)
+                        store.set_mark(f"spark {stream} checkpoint", checkpoint)
+
+
+def _target(directory: str, schema: StructType) -> _Target:
+    """Raises MissingColumnError and UnsupportedColumnError for rows that are no messages."""
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    if "destination" not in types:
+        raise MissingColumnError("destination", types, "the DataFrame")
+    for name, kind in types.items():
+        if _SENT.get(name) != kind:
+            wanted = f"cast it to {_SENT[name]}" if name in _SENT else f"a message has {', '.join(_SENT)}"
+            raise UnsupportedColumnError(name, kind, wanted)
+    return _Target(directory, new_folder(directory))
+
+
+@dataclass(frozen=True)
+class _Writer(DataSourceArrowWriter):
+    """All messages when every task is done, or none."""
+
+    target: _Target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.target.send(paths_of(messages))
+        forget(paths_of(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        forget(paths_of(messages))
+
+
+@dataclass(frozen=True)
+class _StreamWriter(DataSourceStreamArrowWriter):
+    """A micro-batch once, however often it is committed: its number is part of the transaction."""
+
+    target: _Target
+    name: str
+    checkpoint: str
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self.target.send(paths_of(messages), self.name, batchId, zlib.crc32(self.checkpoint.encode()))
+        forget(paths_of(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        forget(paths_of(messages))

@@ -1,0 +1,362 @@
+"""Spark data source ``rocketmq_log``: the logs of an embedded RocketMQ cluster, read and written.
+
+Reading locks nothing, the brokers may be running. Writing opens the cluster itself when all tasks are done: what is
+stored, where and with what ids is the brokers' own doing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyengine._engine.consumer_parameters import check_message
+from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
+from pyengine.rocketmq.log_reader import LogReader, brokers_of
+from pyengine.rocketmq.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message, MessageExt
+from pyengine.rocketmq.producer import MAX_MESSAGE_SIZE, Producer
+from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
+from pyengine.spark.state_files import write_whole
+
+SCHEMA = (
+    "topic string, broker_name string, queue_id int, queue_offset bigint, commit_log_offset bigint, msg_id string, "
+    "tags string, keys string, body binary, properties map<string,string>, flag int, born_timestamp bigint, "
+    "store_timestamp bigint, born_host string, reconsume_times int"
+)
+_ARROW = pa.schema(
+    [
+        ("topic", pa.string()), ("broker_name", pa.string()), ("queue_id", pa.int32()), ("queue_offset", pa.int64()),
+        ("commit_log_offset", pa.int64()), ("msg_id", pa.string()), ("tags", pa.string()), ("keys", pa.string()),
+        ("body", pa.binary()), ("properties", pa.map_(pa.string(), pa.string())), ("flag", pa.int32()),
+        ("born_timestamp", pa.int64()), ("store_timestamp", pa.int64()), ("born_host", pa.string()),
+        ("reconsume_times", pa.int32()),
+    ]
+)  # fmt: skip
+_SENT = {
+    "topic": "string", "body": "binary", "tags": "string", "keys": "string", "properties": "map<string,string>",
+    "flag": "int", "delay_time_level": "int", "broker_name": "string", "queue_id": "int",
+}  # fmt: skip
+_ROWS = 4096  # of an Arrow batch
+
+
+class RocketMQLog(DataSource):
+    """What ``.format("rocketmq_log")`` means to Spark; see docs/logs.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq_log"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    @property
+    def directory(self) -> str:
+        path = self.options.get("path")
+        if not path:
+            raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
+        return path
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(name.strip() for name in self.options.get("topic", "").split(",") if name.strip())
+
+    def reader(self, schema: StructType) -> _Reader:
+        return _Reader(Path(self.directory), self.topics)
+
+    def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: N802
+        at = self.options.get("startingOffsets", "earliest")
+        if at not in ("earliest", "latest"):
+            raise ConfigurationError("startingOffsets", at, "unknown", "earliest or latest are accepted")
+        return _StreamReader(Path(self.directory), self.topics, at == "latest")
+
+    def writer(self, schema: StructType, overwrite: bool) -> _Writer:
+        if overwrite:
+            raise ConfigurationError("mode", "overwrite", "a log only grows", 'mode("append") is accepted')
+        return _Writer(_target(self.directory, self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
+        if overwrite:
+            raise ConfigurationError("outputMode", "complete", "a log only grows", '"append" is accepted')
+        name = self.options.get("stream", "")
+        if not name.replace("-", "").replace("_", "").isalnum():
+            raise ConfigurationError(
+                "stream", name, "needs a name of letters, digits, - and _", "the log knows by it what it already has"
+            )
+        return _StreamWriter(
+            _target(self.directory, self.options, schema), name, self.options.get("checkpointLocation", "")
+        )
+
+
+# Reading
+
+
+@dataclass(frozen=True)
+class _Part(InputPartition):
+    """A piece of a broker's log. smallest: the smallest offsets that are left, by topic and queue id."""
+
+    broker: str
+    start: int
+    end: int
+    smallest: tuple[tuple[tuple[str, int], int], ...] = ()
+
+
+def _batches(directory: Path, topics: frozenset[str], part: _Part) -> Iterator[pa.RecordBatch]:
+    smallest = dict(part.smallest)
+    rows: list[tuple[Any, ...]] = []
+    for message in LogReader(directory, part.broker).messages(part.start, part.end):
+        if message.topic in topics if topics else message.topic != SCHEDULE_TOPIC:
+            if message.queue_offset >= smallest.get((message.topic, message.queue_id), 0):
+                rows.append(_row(message))
+            if len(rows) == _ROWS:
+                yield _batch(rows)
+                rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _row(message: MessageExt) -> tuple[Any, ...]:
+    return (
+        message.topic, message.broker_name, message.queue_id, message.queue_offset, message.commit_log_offset,
+        message.msg_id, message.tags, message.keys, message.body, list(message.properties.items()), message.flag,
+        message.born_timestamp, message.store_timestamp, message.born_host, message.reconsume_times,
+    )  # fmt: skip
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+@dataclass(frozen=True)
+class _Reader(DataSourceReader):
+    """What the brokers still have."""
+
+    directory: Path
+    topics: frozenset[str]
+
+    def partitions(self) -> Sequence[InputPartition]:
+        found: list[InputPartition] = []
+        for name in brokers_of(self.directory):
+            log = LogReader(self.directory, name)
+            start, end = log.start(), log.end()
+            smallest = tuple(log.smallest_offsets(start, end).items())
+            found += [_Part(name, low, high, smallest) for low, high in log.parts(start, end)]
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        return _batches(self.directory, self.topics, partition)
+
+
+class _StreamReader(DataSourceStreamReader):
+    """Every message that is stored; an offset is {broker: position in its log}."""
+
+    def __init__(self, directory: Path, topics: frozenset[str], from_latest: bool) -> None:
+        self.directory = directory
+        self.topics = topics
+        self.from_latest = from_latest
+        self._ends: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        if self.from_latest:
+            return self.latestOffset()
+        return {name: LogReader(self.directory, name).start() for name in brokers_of(self.directory)}
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        for name in brokers_of(self.directory):
+            self._ends[name] = LogReader(self.directory, name).end(self._ends.get(name, 0))
+        return dict(self._ends)
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[InputPartition]:
+        found: list[InputPartition] = []
+        for name, upto in end.items():
+            log = LogReader(self.directory, name)
+            begin = start[name] if name in start else log.start()  # a broker that is new begins with its log
+            found += [_Part(name, low, high) for low, high in log.parts(begin, upto)]
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Part)
+        return _batches(self.directory, self.topics, partition)
+
+
+# Writing
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A cluster that is written to. folder: for the files of the tasks."""
+
+    directory: str
+    brokers: tuple[str, ...]
+    group: str
+    folder: str
+
+    def open(self) -> Broker:
+        return Broker(self.directory, names=self.brokers)
+
+    def stage(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
+        return stage(self.folder, (self._checked(batch) for batch in batches))
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch of messages that the brokers will take; raises before the first one is stored."""
+        names = batch.schema.names
+        for topic, body in zip(batch.column("topic").to_pylist(), batch.column("body").to_pylist(), strict=True):
+            check_message(topic, body, MAX_MESSAGE_SIZE)
+        if "broker_name" in names:
+            for broker in batch.column("broker_name").unique().to_pylist():
+                if broker is not None and broker not in self.brokers:
+                    raise InvalidMessageError(
+                        "broker_name", broker, "no broker of the cluster", hint=f"there are {', '.join(self.brokers)}"
+                    )
+        return batch
+
+    def message(self, row: Mapping[str, Any]) -> tuple[Message, MessageQueue | None]:
+        message = Message(
+            row["topic"], row["body"], tags=row.get("tags"), keys=row.get("keys"),
+            properties=dict(row.get("properties") or ()), flag=row.get("flag") or 0,
+        )  # fmt: skip
+        message.properties.pop(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, None)
+        if row.get("delay_time_level"):
+            message.delay_time_level = row["delay_time_level"]
+        if row.get("queue_id") is None:
+            return message, None
+        return message, MessageQueue(row["topic"], row.get("broker_name") or self.brokers[0], row["queue_id"])
+
+
+def _make_ready(broker: Broker, paths: Iterable[str], target: _Target) -> None:
+    """Make topics that messages for a queue need, and raise InvalidMessageError for a queue that there is not."""
+    queues = {
+        (row["topic"], row.get("broker_name") or target.brokers[0], row["queue_id"])
+        for row in staged_rows(paths)
+        if row.get("queue_id") is not None
+    }
+    for queue in sorted(queues):
+        known = broker.topic_subscribe_info(queue[0]) or broker.make_topic(queue[0])
+        if MessageQueue(*queue) not in known:
+            raise InvalidMessageError("queue_id", queue[2], f"topic {queue[0]!r} of {queue[1]!r} has no such queue")
+
+
+def _target(directory: str, options: Mapping[str, str], schema: StructType) -> _Target:
+    """Raises MissingColumnError and UnsupportedColumnError for rows that are no messages."""
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    for name in ("topic", "body"):
+        if name not in types:
+            raise MissingColumnError(name, types, "the DataFrame")
+    for name, kind in types.items():
+        if _SENT.get(name) != kind:
+            wanted = f"cast it to {_SENT[name]}" if name in _SENT else f"a message has {', '.join(_SENT)}"
+            raise UnsupportedColumnError(name, kind, wanted)
+    names = tuple(name.strip() for name in options.get("brokers", "").split(",") if name.strip())
+    if not names:
+        names = tuple(sorted(path.parent.name for path in Path(directory).glob("*/log"))) or ("broker-a",)
+    return _Target(directory, names, options.get("group", "DEFAULT_PRODUCER"), new_folder(directory))
+
+
+@dataclass(frozen=True)
+class _Writer(DataSourceArrowWriter):
+    """All messages when every task is done, none before."""
+
+    target: _Target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        with self.target.open() as broker:
+            _make_ready(broker, paths_of(messages), self.target)
+            producer = Producer(broker, self.target.group)
+            for row in staged_rows(paths_of(messages)):
+                message, queue = self.target.message(row)
+                producer.send(message, queue=queue)
+        forget(paths_of(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        forget(paths_of(messages))
+
+
+@dataclass(frozen=True)
+class _StreamWriter(DataSourceStreamArrowWriter):
+    """A micro-batch once, however often it is committed.
+
+    What the micro-batch is, and where the logs ended before it, is written down before its first message is stored,
+    and each message has an id that says its place in it. Whoever goes on after a crash leaves out those that are there.
+    """
+
+    target: _Target
+    name: str
+    checkpoint: str
+
+    @property
+    def _path(self) -> Path:
+        return Path(self.target.directory) / ".spark" / f"{self.name}.json"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        with self.target.open() as broker:
+            known = self._noted()
+            if known is not None and (known["checkpoint"] != self.checkpoint or batchId < known["batch"]):
+                raise ConfigurationError(
+                    "stream", self.name, f"the log has it up to micro-batch {known['batch']} of another checkpoint",
+                    "a stream that begins anew needs a new name",
+                )  # fmt: skip
+            if known is None or batchId > known["batch"]:
+                known = {
+                    "batch": batchId,
+                    "checkpoint": self.checkpoint,
+                    "files": paths_of(messages),
+                    "logs": {name: node.log.end for name, node in broker.nodes.items()},
+                    "done": False,
+                }
+                self._note(known)
+            if not known["done"]:
+                self._send(broker, known)
+                self._note({**known, "done": True, "files": [], "logs": {}})
+            forget([*known["files"], *paths_of(messages)])
+
+    def _noted(self) -> Any:
+        return json.loads(self._path.read_text("utf-8")) if self._path.exists() else None
+
+    def _note(self, known: Mapping[str, Any]) -> None:
+        write_whole(self._path, json.dumps(known).encode())
+
+    def _send(self, broker: Broker, known: Mapping[str, Any]) -> None:
+        there: set[str] = set()
+        for name, start in known["logs"].items():
+            log = LogReader(Path(self.target.directory), name)
+            there |= {message.msg_id for message in log.messages(max(start, log.start()), broker.nodes[name].log.end)}
+        _make_ready(broker, known["files"], self.target)
+        producer = Producer(broker, self.target.group)
+        for row, number in zip(staged_rows(known["files"]), count(), strict=False):
+            id = f"{self.name}-{known['batch']}-{number}"
+            if id not in there:
+                message, queue = self.target.message(row)
+                message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = id
+                producer.send(message, queue=queue)
+        for node in broker.nodes.values():
+            node.log.sync()
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing of the micro-batch was stored; or its commit failed, and the next one goes on with the same files."""
+        known = self._noted()
+        forget(set(paths_of(messages)) - set(known["files"] if known is not None else []))

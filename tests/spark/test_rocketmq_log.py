@@ -1,0 +1,243 @@
+"""Spark reads what an embedded RocketMQ cluster has stored, and stores what the cluster's consumers then get."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from pyengine.clock import ManualClock
+from pyengine.rocketmq import (
+    Broker,
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    DefaultMQPushConsumer,
+    MessageQueue,
+    Producer,
+)
+from pyengine.spark import register_logs, rocketmq_log
+from pyengine.spark.staging import paths_of
+from tests.house.examples import blocks
+from tests.house.examples import run as run_block
+
+FIELDS = ("topic", "broker_name", "queue_id", "queue_offset", "commit_log_offset", "msg_id", "tags", "keys", "body")
+TIMES = ("flag", "born_timestamp", "store_timestamp", "born_host", "reconsume_times")
+NAMES = ("broker-a", "broker-b")
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    register_logs(spark)
+    return spark
+
+
+def stored(messages: Any) -> list[Any]:
+    return sorted(
+        (*(getattr(message, name) for name in (*FIELDS, *TIMES)), sorted(message.properties.items()))
+        for message in messages
+    )
+
+
+def read(rows: list[Any]) -> list[Any]:
+    return sorted(
+        (
+            *(bytes(row[name]) if name == "body" else row[name] for name in (*FIELDS, *TIMES)),
+            sorted(row["properties"].items()),
+        )
+        for row in rows
+    )
+
+
+def produce(broker: Broker, texts: range, topic: str = "orders") -> None:
+    producer = Producer(broker)
+    for number in texts:
+        producer.send(
+            topic, f"𝄞 {number}".encode(), tags="even" if number % 2 == 0 else "odd", keys=f"k{number}",
+            properties={"region": "EU"},
+        )  # fmt: skip
+
+
+def test_a_batch_is_what_the_brokers_have(session: Any, tmp_path: Path) -> None:
+    with Broker(tmp_path, names=NAMES, segment_bytes=4096, clock=ManualClock()) as broker:
+        produce(broker, range(200))
+        produce(broker, range(7), "other")
+        broker.delete_below(MessageQueue("orders", "broker-b", 1), 11)
+        Producer(broker).send("orders", b"later", delay_time_level=3)
+        # The broker is running; what waits for its delay is in nobody's queue yet.
+        rows = session.read.format("rocketmq_log").load(str(tmp_path)).collect()
+        both = [*broker.messages("orders"), *broker.messages("other")]
+        assert read(rows) == stored(both)
+        assert len(list((tmp_path / "broker-a" / "log").iterdir())) > 3
+        some = session.read.format("rocketmq_log").option("topic", "other, absent").load(str(tmp_path))
+        assert read(some.collect()) == stored(broker.messages("other"))
+        broker.delete_expired(-1)
+        assert read(session.read.format("rocketmq_log").load(str(tmp_path)).collect()) == []
+
+
+def test_a_stream_reads_every_message_once(session: Any, tmp_path: Path) -> None:
+    logs, sink = tmp_path / "cluster", tmp_path / "sink"
+
+    def go_on() -> None:
+        frame = session.readStream.format("rocketmq_log").option("topic", "orders").load(str(logs))
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "state"))
+        writer.trigger(availableNow=True).start(str(sink)).awaitTermination()
+
+    with Broker(logs, names=NAMES[:1], segment_bytes=4096, clock=ManualClock()) as broker:
+        produce(broker, range(100))
+        go_on()
+        assert session.read.parquet(str(sink)).count() == 100
+        produce(broker, range(100, 130))
+    with Broker(logs, names=NAMES, segment_bytes=4096, clock=ManualClock()) as broker:
+        produce(broker, range(130, 190))
+        go_on()
+        assert read(session.read.parquet(str(sink)).collect()) == stored(broker.messages("orders"))
+        broker.delete_expired(-1)
+        produce(broker, range(190, 193))
+        go_on()
+        assert session.read.parquet(str(sink)).count() == 193
+
+
+def frame_of(session: Any, numbers: range) -> Any:
+    rows = [
+        ("orders", f"{number}".encode(), f"tag{number % 3}", {"number": str(number), "text": "𝄞"}, number % 2)
+        for number in numbers
+    ]
+    schema = "topic string, body binary, tags string, properties map<string,string>, queue_id int"
+    return session.createDataFrame(rows, schema)
+
+
+def test_consumers_get_what_spark_wrote(session: Any, tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        broker.create_topic("orders", 2)
+    frame_of(session, range(50)).repartition(3).write.format("rocketmq_log").mode("append").save(str(tmp_path))
+    clock = ManualClock()
+    with Broker(tmp_path, clock=clock) as broker:
+        got = []
+
+        def listen(messages: Any, context: Any) -> ConsumeConcurrentlyStatus:
+            got.extend(messages)
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+        consumer = DefaultMQPushConsumer("group", broker=broker)
+        consumer.consume_from_where = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        consumer.subscribe("orders", "tag0 || tag1")
+        consumer.register_message_listener(listen)
+        consumer.start()
+        clock.advance(30_000)  # a pull waits for half a minute
+        assert sorted(int(message.body) for message in got) == [n for n in range(50) if n % 3 < 2]
+        for message in got:
+            number = int(message.body)
+            assert (message.queue_id, message.properties["number"], message.properties["text"]) == (
+                number % 2, str(number), "𝄞",
+            )  # fmt: skip
+        consumer.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"body": "cast('' as binary)"}, "the message body length is zero"),
+        ({"topic": "'no blanks'"}, "illegal characters"),
+        ({"broker_name": "'broker-x'"}, "broker-x"),
+        ({"price": "1"}, "price"),
+        ({"flag": "'x'"}, "flag"),
+        ({"queue_id": "7"}, "no such queue"),
+    ],
+)
+def test_what_is_no_message_leaves_the_log_as_it_is(session: Any, tmp_path: Path, change: Any, problem: str) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    frame = frame_of(session, range(4))
+    last = F.col("queue_id") == 1
+    for name, value in change.items():
+        kind = F.expr(value)
+        frame = frame.withColumn(name, F.when(last, kind).otherwise(F.col(name)) if name in frame.columns else kind)
+    with pytest.raises(PySparkException, match=problem):
+        frame.write.format("rocketmq_log").mode("append").save(str(tmp_path))
+    with Broker(tmp_path) as broker:
+        assert broker.messages("orders") == []
+
+
+def test_a_stream_is_written_once_however_often_it_is_committed(session: Any, tmp_path: Path) -> None:
+    source, logs, state = tmp_path / "in", tmp_path / "cluster", tmp_path / "state"
+
+    def write(part: int) -> None:
+        frame_of(session, range(20 * part, 20 * part + 20)).write.mode("append").parquet(str(source))
+
+    def go_on(checkpoint: str = "state") -> None:
+        schema = session.read.parquet(str(source)).schema
+        frame = session.readStream.schema(schema).parquet(str(source))
+        writer = frame.writeStream.format("rocketmq_log").option("stream", "copy").option("path", str(logs))
+        writer.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+    def numbers() -> list[int]:
+        with Broker(logs) as broker:
+            return sorted(int(message.body or b"") for message in broker.messages("orders"))
+
+    write(0)
+    go_on()
+    write(1)
+    go_on()
+    assert numbers() == list(range(40))
+    # Spark did not hear of the last micro-batch and repeats it.
+    for name in ("1", ".1.crc"):
+        state.joinpath("commits", name).unlink()
+    go_on()
+    assert numbers() == list(range(40))
+    with pytest.raises(PySparkException, match="another checkpoint"):
+        go_on("other")
+    assert not [path for path in (logs / ".spark").iterdir() if path.is_dir()]
+
+
+def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    def writer() -> Any:
+        target = rocketmq_log._Target(str(tmp_path), ("broker-a",), "group", rocketmq_log.new_folder(str(tmp_path)))
+        return rocketmq_log._StreamWriter(target, "copy", "state")
+
+    def batch(numbers: range) -> Any:
+        return pa.record_batch({"topic": ["orders"] * len(numbers), "body": [str(n).encode() for n in numbers]})
+
+    first = writer()
+    staged = [first.write(iter([batch(range(10))])), None, first.write(iter([batch(range(10, 20))]))]
+
+    class CutError(Exception):
+        pass
+
+    class CutProducer(rocketmq_log.Producer):
+        left = 13
+
+        def send(self, *args: Any, **kwargs: Any) -> Any:
+            self.left -= 1
+            if self.left < 0:
+                raise CutError
+            return super().send(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rocketmq_log, "Producer", CutProducer)
+        with pytest.raises(CutError):
+            first.commit(staged, 0)
+    first.abort(staged, 0)
+    with Broker(tmp_path) as broker:
+        assert len(broker.messages("orders")) == 13
+        produce(broker, range(3))
+    # The repetition has its rows in another order; what was begun counts.
+    second = writer()
+    again = [second.write(iter([batch(range(19, -1, -1))]))]
+    second.commit(again, 0)
+    assert json.loads((tmp_path / ".spark" / "copy.json").read_text())["done"]
+    assert not any(Path(path).exists() for path in paths_of([*staged, *again]))
+    with Broker(tmp_path) as broker:
+        texts = [(message.body or b"").decode() for message in broker.messages("orders")]
+        assert sorted(texts) == sorted([*(str(n) for n in range(20)), *(f"𝄞 {n}" for n in range(3))])
+
+
+def test_the_page_says_what_happens(session: Any) -> None:
+    for block in blocks("docs/logs.md", "python"):
+        run_block(block, {})
