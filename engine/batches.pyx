@@ -27,28 +27,51 @@ def column(str field, values, int64_t size, dtype):
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt,
-                        bint steady) except -1:
-    # The deliveries stand in queue.out. steady: stop where nothing can move any more, and return that row.
-    cdef int64_t row, now = 0
+cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt, bint steady,
+                        Lines lines) except -1:
+    # The deliveries stand in ``lines`` or, without them, in queue.out. steady: stop where nothing can move any more,
+    # and return that row.
+    cdef int64_t row, before, now = 0
+    cdef int32_t message = -1, spare = -1
+    cdef bint idle
     queue.out_size = 0
     if steady and (queue.told or queue.consumers.size == 0):
         return start
+    idle = queue.idle()
     for row in range(start, stop):
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
-        queue.accept(take_in(queue, rows, row))
+        message = spare if spare >= 0 else queue.pending.allot()
+        fill_in(queue, rows, row, message)
+        if idle and not 0 < queue.pending.at[message].expiration < now:
+            before = queue.out_size
+            if queue.pass_through(message, now, prompt):
+                if lines is None:
+                    queue.emit(queue.pending.at[message].consumer, message)
+                else:
+                    lines.pass_on(row, queue.consumers.at[queue.pending.at[message].consumer].id)
+                spare = message
+                continue
+            acknowledge(queue, prompt, before)
+        else:
+            queue.accept(message)
+        spare = -1
         settle(queue, prompt, now)
+        if lines is not None:
+            lines.take(queue)
+        idle = queue.idle()
         if steady and queue.at_rest():
             return row + 1
+    if spare >= 0:
+        queue.pending.discard(spare)
     return stop
 
 
-cdef int32_t take_in(Rounds queue, const Rows* rows, int64_t row) except -1:
-    # A row as a message that is nowhere yet.
-    cdef int32_t number = queue.pending.allot(), words = <int32_t> min(rows.words, queue.consumers.word_count)
+cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) except -1:
+    # A row as a message that was allotted and is nowhere yet.
+    cdef int32_t words = <int32_t> min(rows.words, queue.consumers.word_count)
     cdef uint64_t none = 1
-    cdef Message* it = &queue.pending.at[number]
+    cdef Message* it = &queue.pending.at[message]
     it.group = rows.groups[row] if rows.groups != NULL else -1
     it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
     it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
@@ -56,14 +79,30 @@ cdef int32_t take_in(Rounds queue, const Rows* rows, int64_t row) except -1:
     it.transient = rows.persistent != NULL and rows.persistent[row] == 0
     it.connection = -1
     it.match = queue.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
-    return number
+    return 0
+
+
+cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
+    # What stands in queue.out from ``first`` on, by those that do it at once.
+    cdef int64_t index
+    cdef int32_t slot
+    cdef Handout* given
+    if prompt is None or prompt:
+        for index in range(first, queue.out_size):
+            given = &queue.out[index]
+            if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
+                    prompt is None or given.consumer in prompt):
+                slot = given.slot
+                queue.complete(slot, given.message)
+                queue.consumers.contract(slot, 1)
+                queue.refresh(slot)
+                queue.rounds_due += 2
+    return 0
 
 
 cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
     # The rounds that are due, each with the acknowledgements of those that do it at once.
     cdef int64_t index
-    cdef int32_t slot
-    cdef Handout* given
     while queue.rounds_due > 0 or queue.echo:
         index = queue.out_size
         if not queue.round(now):
@@ -71,16 +110,7 @@ cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
         if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
             queue.rounds_due = 0
             queue.echo = False
-        if prompt is None or prompt:
-            for index in range(index, queue.out_size):
-                given = &queue.out[index]
-                if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
-                        prompt is None or given.consumer in prompt):
-                    slot = given.slot
-                    queue.complete(slot, given.message)
-                    queue.consumers.contract(slot, 1)
-                    queue.refresh(slot)
-                    queue.rounds_due += 2
+        acknowledge(queue, prompt, index)
     return 0
 
 
@@ -141,7 +171,7 @@ cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequenc
         given.rows.groups = given.narrow("groups", groups, size)
         if np.max(groups) >= queue.groups.size or np.min(groups) < -1:
             raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
-    offer_rows(queue, &given.rows, 0, size, prompt, False)
+    offer_rows(queue, &given.rows, 0, size, prompt, False, None)
     consumers = np.full(size, -1, np.int64)
     sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
     cdef int64_t[::1] got = consumers, which = sequences, whom = order
@@ -188,6 +218,10 @@ cdef class Lines:
     cdef int32_t* run_of
     cdef int32_t* groups              # handle by row
     cdef dict numbers                 # SharedValues -> Numbers
+    cdef int32_t run                  # the one that goes on,
+    cdef int64_t start                # its first row,
+    cdef int64_t offset               # arrival number -> row,
+    cdef int64_t delivered            # deliveries of its queue so far
 
     def __cinit__(self, int64_t rows, int64_t codes):
         cdef int64_t code
@@ -269,22 +303,39 @@ cdef class Lines:
             self.groups[row] = shared.handle[number]
         return 0
 
-    cdef int take(self, Rounds queue, int32_t run, int64_t start, int64_t offset, int64_t delivered) except -1:
+    cdef void begin(self, Rounds queue, int32_t run, int64_t start) noexcept:
+        self.run = run
+        self.start = start
+        self.offset = start - queue.next_sequence
+        self.delivered = queue.totals.dispatched
+
+    cdef int take(self, Rounds queue) except -1:
         cdef int64_t index
         cdef Line* line
         for index in range(queue.out_size):
-            line = self.add(run, queue.out[index].sequence + offset)
+            line = self.add(self.run, queue.out[index].sequence + self.offset)
             line.consumer = queue.out[index].consumer
-            line.delivery = delivered + index
-            if line.row >= start:
+            line.delivery = self.delivered
+            self.delivered += 1
+            if line.row >= self.start:
                 self.seen[line.row] = 1
         queue.out_size = 0
+        return 0
+
+    cdef int pass_on(self, int64_t row, int64_t consumer) except -1:
+        cdef Line* line = self.add(self.run, row)
+        line.consumer = consumer
+        line.delivery = self.delivered
+        self.delivered += 1
+        self.seen[row] = 1
         return 0
 
     cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:
         # What is held, by arrival.
         cdef int32_t message
         cdef int64_t first = self.size
+        if queue.pending.stored + queue.pending.waiting == 0:
+            return 0
         for message in range(queue.pending.slots):
             if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
                 self.explain(queue, message, self.add(run, queue.pending.at[message].sequence + offset), start)
@@ -304,6 +355,8 @@ cdef class Lines:
     cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
         # What is held, without a word.
         cdef int32_t message
+        if queue.pending.stored + queue.pending.waiting == 0:
+            return 0
         for message in range(queue.pending.slots):
             if (queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
                     and queue.pending.at[message].sequence + offset >= start):
@@ -323,7 +376,8 @@ cdef class Lines:
         cdef int64_t row
         cdef int32_t message
         for row in range(start, stop):
-            message = take_in(queue, rows, row)
+            message = queue.pending.allot()
+            fill_in(queue, rows, row, message)
             queue.pending.at[message].whereabouts = STORED
             self.explain(queue, message, self.add(run, row), start)
             queue.pending.discard(message)
@@ -348,13 +402,14 @@ cdef class Lines:
 
 def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
                group_sequences=None, priorities=None, expirations=None, persistent=None, matches=None, arrivals=None,
-               bint steady=False):
-    """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch.
+               bint steady=False, queue_of=None):
+    """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch;
+    with ``queue_of`` (int32 by run) to queues[queue_of[r]].
 
     Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
     group; a name is looked at where the queue was there before or stays, and for a bucket map), and bit p of
     ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what queue r still holds is
-    told, with the reasons. prompts[r]: ids of the consumers that acknowledge at once, None all.
+    told, with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
 
     steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
     what has expired is told with its batch, and a queue in which nothing can move any more tells all it holds and every
@@ -366,34 +421,40 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
     or -1), and what had expired (-2). A row before its run's first is a message of an earlier batch, counted back from
     there.
     """
-    cdef const int64_t[::1] bound = column("bounds", bounds, len(queues) + 1, np.int64)
-    cdef const unsigned char[::1] last = column("closing", closing, len(queues), np.uint8)
-    cdef int64_t size = bound[len(queues)], start, stop, offset, delivered, reached
+    cdef int64_t count = len(queues) if queue_of is None else len(queue_of)
+    cdef const int64_t[::1] bound = column("bounds", bounds, count + 1, np.int64)
+    cdef const unsigned char[::1] last = column("closing", closing, count, np.uint8)
+    cdef const int32_t[::1] which = None if queue_of is None else column("queue_of", queue_of, count, np.int32)
+    cdef int64_t size = bound[count], start, stop, offset, reached
     cdef bint resting
     cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
     cdef const int32_t* codes = given.narrow("groups", groups, size)
     cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
-    cdef int32_t run
+    cdef int32_t run, at
     cdef Rounds queue
+    cdef set prompt
     if codes != NULL and (group_names is None or np.max(groups) >= len(group_names) or np.min(groups) < -1):
         raise InvalidMessageError("groups", int(np.max(groups)), "is no index of group_names")
     if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bounds) < 0):
         raise InvalidMessageError("bounds", bounds, "must ascend from 0, with one prompt a queue")
+    if queue_of is not None and count and (np.max(queue_of) >= len(queues) or np.min(queue_of) < 0):
+        raise InvalidMessageError("queue_of", int(np.max(queue_of)), "is no index of queues")
     if codes != NULL:
         given.rows.groups = lines.groups
-    for run in range(<int32_t> len(queues)):
-        queue = queues[run]
+    for run in range(<int32_t> count):
+        at = run if queue_of is None else which[run]
+        queue, prompt = queues[at], prompts[at]
         given.suits(queue)
         start, stop = bound[run], bound[run + 1]
-        offset, delivered = start - queue.next_sequence, queue.totals.dispatched
+        offset = start - queue.next_sequence
+        lines.begin(queue, run, start)
         if codes != NULL and queue.told and not queue.lazy_dispatch:
             memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, whatever the group
         elif codes != NULL and queue.groups.shared is not None:
             lines.intern_shared(queue.groups, codes, group_names, start, stop)
         elif codes != NULL:
             lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
-        reached = offer_rows(queue, &given.rows, start, stop, prompts[run], steady)
-        lines.take(queue, run, start, offset, delivered)
+        reached = offer_rows(queue, &given.rows, start, stop, prompt, steady, lines)
         if queue.told:
             lines.pass_by(queue, run, &given.rows, start, stop)
         else:
@@ -421,10 +482,11 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
     cdef Rounds queue
     for run in range(<int32_t> len(queues)):
         queue = queues[run]
-        delivered = queue.totals.dispatched
         queue.out_size = 0
+        lines.begin(queue, run, INT64_MAX)
+        lines.offset = 0
         settle(queue, prompts[run], now)
-        lines.take(queue, run, INT64_MAX, 0, delivered)
+        lines.take(queue)
     return lines.arrays()[:4]
 
 

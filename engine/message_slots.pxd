@@ -81,6 +81,7 @@ cdef class MessageSlots:
     cdef void store(self, int32_t message) noexcept nogil
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil
     cdef int32_t page_in(self) noexcept nogil                 # next of the cursors, taken out; -1 empty
+    cdef void page_alone(self, int32_t message) noexcept nogil   # stored and paged in while the cursors are empty
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil
     cdef void link_first(self, Chain* chain, int32_t message) noexcept nogil
     cdef void unlink(self, Chain* chain, int32_t message) noexcept nogil

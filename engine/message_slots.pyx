@@ -108,6 +108,11 @@ cdef class MessageSlots:
             self.served = 1 - self.served
         return -1
 
+    cdef void page_alone(self, int32_t message) noexcept nogil:
+        self.served = self.at[message].transient and self.turns != ONE_CURSOR
+        self.at[message].paged = self.pages
+        self.pages += 1
+
     cdef int tier(self, int32_t message, bint redelivered) noexcept nogil:
         return (2 * (9 - self.at[message].priority) if self.prioritized else 0) + (not redelivered)
 

@@ -45,11 +45,14 @@ cdef class Rounds(QueueState):
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
+    cdef bint idle(self) noexcept                                # the next message finds nothing before it
+    cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1
     cdef int hop(self, int64_t now) except -1
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2
     cdef int regrouped(self, int32_t* changed) except -1
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1
+    cdef void take_turns(self, int32_t slot, bint grouped) noexcept
     cdef int emit(self, int32_t slot, int32_t message) except -1
     cdef int browse_round(self) except -1
     cdef bint browsed_enough(self, int32_t slot) except -1

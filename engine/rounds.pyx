@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pyengine._engine.consumers cimport ConsumerList
+from pyengine._engine.consumers cimport Consumer, ConsumerList
 from pyengine._engine.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
 from pyengine._engine.queue_state cimport QueueState
 
@@ -150,6 +150,55 @@ cdef class Rounds(QueueState):
         if active:
             self.browse_round()
         return 1
+
+    cdef bint idle(self) noexcept:
+        return (self.pending.stored == 0 and self.pending.waiting == 0 and self.rounds_due == 0 and not self.echo
+                and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
+                and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0)
+
+    cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
+        # What ``accept`` and a round do with a message that comes to an idle queue and has not expired. True: its
+        # ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, took it and acknowledged it at
+        # once, and the message, which was in no chain, is still allotted. False: as after that round.
+        cdef Message* it = &self.pending.at[message]
+        cdef Consumer* taker
+        cdef int32_t slot = -1
+        cdef int32_t changed[2]
+        it.sequence = self.next_sequence
+        self.next_sequence += 1
+        self.totals.enqueues += 1
+        self.totals.rounds += 1
+        self.pending.page_alone(message)
+        self.extra = False
+        self.stirred = True
+        self.groups.now.round += 1
+        self.groups.now.position = 0
+        if self.consumers.open_total:
+            slot = self.choose(message, changed)
+        if slot < 0:
+            self.pending.wait(message, False, False)
+            self.groups.now.position = INT64_MAX
+            return False
+        taker = &self.consumers.at[slot]
+        if (taker.extension or taker.held.count + 1 + taker.elsewhere >= taker.prefetch
+                or not (prompt is None or taker.id in prompt)):
+            self.hand_out(message, slot, now)
+            self.regrouped(changed)
+            self.groups.now.position = INT64_MAX
+            return False
+        # The credit that it takes it gives back, and nobody's state changes in between.
+        taker.enqueued += 1
+        taker.dispatched += 1
+        taker.dequeued += 1
+        self.totals.dispatched += 1
+        self.totals.dequeues += 1
+        self.totals.rounds += 1                       # of the two that the acknowledgement asks for: nothing is left
+        self.stirred = False
+        self.take_turns(slot, it.group >= 0)
+        self.groups.now.position = INT64_MAX
+        it.consumer = slot
+        it.group_first = 0
+        return True
 
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1:
         cdef int64_t index
@@ -299,11 +348,14 @@ cdef class Rounds(QueueState):
             if self.groups.watched:
                 self.consumers.reserve_walks(slot)
             self.refresh(slot)
+        self.take_turns(slot, grouped)
+        return 0
+
+    cdef void take_turns(self, int32_t slot, bint grouped) noexcept:
         if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
             self.consumers.rotate(slot)
         elif grouped:
             self.consumers.sorted = False
-        return 0
 
     cdef int browse_round(self) except -1:
         cdef int32_t slot, message

@@ -31,12 +31,10 @@ from pyengine.activemq.dispatch import (
     REASON_WORDS,
     SELECTOR_REASONS,
     Answers,
-    Membership,
-    Shape,
     group_codes,
     matches_of,
-    member_of,
 )
+from pyengine.activemq.shapes import Membership, Shape, member_of, numbered
 from pyengine.errors import SnapshotError
 from pyengine.topology import Topology
 
@@ -290,7 +288,7 @@ class Carry:
         bounds = [*starts.tolist(), batch.num_rows]
         queues = [self._open[number] for number in here.tolist()]
         cores = [queue.core for queue in queues]
-        matches, errors = matches_of(batch, queues, bounds)
+        matches, errors = matches_of(batch, *numbered([queue.shape for queue in queues]), np.array(bounds))
         if matches is None:
             matches = np.ones(batch.num_rows, np.uint64)
         groups, group_names = group_codes(batch)

@@ -6,10 +6,10 @@ of each queue and on nothing else: not on how they are cut into batches, not on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, takewhile
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,11 @@ from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
 from pyengine.activemq.assignments import TRUTH as TRUTH
 from pyengine.activemq.assignments import compiled as compiled
-from pyengine.activemq.queues import queue_settings
+from pyengine.activemq.shapes import Membership, Shape, Shapes
 from pyengine.activemq.topic_dispatch import TopicDispatcher
 from pyengine.errors import MissingColumnError
-from pyengine.topology import Policy, Topology
-from pyengine.topology.model import TOPIC, prefetch_under
+from pyengine.topology import Topology
+from pyengine.topology.model import TOPIC
 
 DELIVERED, EXPIRED = -1, -2  # of offer_runs
 SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
@@ -168,26 +168,30 @@ class QueueDispatcher:
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
-        self._shapes: dict[tuple[Any, ...], Shape] = {}
+        self._shapes = Shapes(topology)
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
         if not batch.num_rows:
             return
         batch, starts, keys, names = _cut(batch)
-        head = _while(keys, self._key)
+        turns = np.flatnonzero(keys != self._key) if self._key is not None else np.arange(1)
+        head = int(turns[0]) if len(turns) else len(keys)
+        early = names[:head].to_pylist()
         if head == len(keys):
-            self._open |= {name: self._opened(name) for name in names if name not in self._open}
-            known = [self._open[name] for name in names]
-            yield from self._offer(batch, known, [], [], [*starts, batch.num_rows], closing=0)
+            self._open |= {name: self._opened(name) for name in early if name not in self._open}
+            known = [self._open[name] for name in early]
+            yield from self._offer(batch, known, names[:0], [], np.append(starts, batch.num_rows), closing=0)
             return
         # Of the queues that were open some have more rows here; all end here, because the key is another one now.
-        first = [self._open.pop(name) if name in self._open else self._opened(name) for name in names[:head]]
+        first = [self._open.pop(name) if name in self._open else self._opened(name) for name in early]
         first += self._open.values()
-        bounds = [*starts[:head], *[starts[head]] * (len(first) - head), *starts[head:], batch.num_rows]
-        tail = len(keys) - _while(reversed(keys), keys[-1])
-        self._key = keys[-1]
-        self._open = {name: self._opened(name) for name in names[tail:]}
+        silent = np.full(len(first) - head, starts[head])
+        bounds = np.concatenate([starts[:head], silent, starts[head:], [batch.num_rows]])
+        tail = int(np.flatnonzero(keys != keys[-1])[-1]) + 1 if (keys != keys[-1]).any() else 0
+        tail = max(tail, head)
+        self._key = int(keys[-1])
+        self._open = {name: self._opened(name) for name in names[tail:].to_pylist()}
         between = names[head:tail]
         yield from self._offer(
             batch, first, between, list(self._open.values()), bounds, closing=len(first) + len(between)
@@ -199,46 +203,43 @@ class QueueDispatcher:
         self._open, self._key = {}, None
         if queues:
             none = pa.RecordBatch.from_pylist([], pa.schema([(DESTINATION, pa.string())]))
-            yield from self._offer(none, queues, [], [], [0] * (len(queues) + 1), closing=len(queues))
-
-    def _shape_of(self, name: str) -> Shape:
-        covering = self.topology.covering(name)
-        shape = self._shapes.get(covering)
-        if shape is None:
-            policy, consumers = self.topology.policy_of(name), self.topology.positions_of(name)
-            shape = self._shapes[covering] = Shape(self.topology, policy, consumers)
-        return shape
+            names = none.column(DESTINATION)
+            yield from self._offer(none, queues, names, [], np.zeros(len(queues) + 1, np.int64), closing=len(queues))
 
     def _opened(self, name: str) -> _OpenQueue:
-        shape = self._shape_of(name)
+        shape = self._shapes.of(name)
         return _OpenQueue(name, shape, shape.queue())
 
     def _offer(
         self,
         batch: pa.RecordBatch,
         first: list[_OpenQueue],
-        between: list[str],
+        between: pa.Array,
         last: list[_OpenQueue],
-        bounds: list[int],
+        bounds: np.ndarray[Any, Any],
         *,
         closing: int,
     ) -> Iterator[pa.RecordBatch]:
         """first, last: queues that were there before this batch or stay. between: names of those that begin and end in
         it. closing: so many end, from the first on."""
-        names = [*(queue.name for queue in first), *between, *(queue.name for queue in last)]
-        inside = [self._shape_of(name) for name in between]
-        shapes = [*(queue.shape for queue in first), *inside, *(queue.shape for queue in last)]
+        inside = self._shapes.numbers_of(between)
+        opened = [*first, *last]
+        numbers = np.array([queue.shape.number for queue in opened], np.int64)
+        which = np.concatenate([numbers[: len(first)], inside, numbers[len(first) :]])
+        shapes = self._shapes.every
+        places = np.arange(len(opened))
         beyond = [*enumerate(first), *enumerate(last, len(first) + len(between))]
-        matches, errors = matches_of(batch, shapes, bounds)
-        every = any(shape.by_name for shape in {id(shape): shape for shape in shapes}.values())
+        matches, errors = matches_of(batch, shapes, which, bounds)
+        every = any(shapes[number].by_name for number in set(which.tolist()))
         codes, groups = group_codes(batch, None if every else [(bounds[run], bounds[run + 1]) for run, _ in beyond])
-        closes = np.zeros(len(shapes), np.uint8)
+        closes = np.zeros(len(which), np.uint8)
         closes[:closing] = 1
         runs, rows, consumers, deliveries, reasons = offer_runs(
-            [*(queue.core for queue in first), *(shape.core for shape in inside), *(queue.core for queue in last)],
-            np.array(bounds),
+            [*(queue.core for queue in opened), *(shape.core for shape in shapes)],
+            bounds,
             closes,
-            [shape.prompt for shape in shapes],
+            [*(queue.shape.prompt for queue in opened), *(shape.prompt for shape in shapes)],
+            queue_of=np.concatenate([places[: len(first)], len(opened) + inside, places[len(first) :]]),
             groups=codes,
             group_names=groups,
             group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
@@ -273,14 +274,15 @@ class QueueDispatcher:
             else:
                 queue.keep(kept, bounds[run], bounds[run + 1], told)
         if len(index):
-            yield self._assignments(parts, index, names, shapes, runs, consumers, deliveries, reasons)
+            names = [[queue.name for queue in first], between, [queue.name for queue in last]]
+            yield self._assignments(parts, index, names, which, runs, consumers, deliveries, reasons)
 
     def _assignments(
         self,
         parts: list[pa.RecordBatch],
         index: np.ndarray[Any, Any],
-        names: list[str],
-        shapes: list[Shape],
+        names: list[Any],
+        which: np.ndarray[Any, Any],
         runs: np.ndarray[Any, Any],
         consumers: np.ndarray[Any, Any],
         deliveries: np.ndarray[Any, Any],
@@ -294,7 +296,7 @@ class QueueDispatcher:
         wanted = self.schema.names
         made: dict[str, Any] = {}
         if "destination" in wanted:
-            made["destination"] = pa.array(names, pa.string()).take(pa.array(runs))
+            made["destination"] = pa.concat_arrays([pa.array(part, pa.string()) for part in names]).take(pa.array(runs))
         delivered = reasons == DELIVERED
         every = bool(delivered.all())
         if "delivery" in wanted:
@@ -305,7 +307,7 @@ class QueueDispatcher:
             words[failed] = len(REASON_WORDS) - 2
             made["reason"] = REASON_WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
-            found = self._named(shapes, runs, consumers)
+            found = self._named(which, runs, consumers)
             made["consumer"] = found if every else pc.if_else(pa.array(delivered), found, None)
             if not every:
                 made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
@@ -319,98 +321,21 @@ class QueueDispatcher:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _named(self, shapes: list[Shape], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]) -> pa.Array:
-        """Names of consumers, given by their ids at the core of their run; null for -1."""
+    def _named(
+        self, which: np.ndarray[Any, Any], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]
+    ) -> pa.Array:
+        """Names of consumers, given by their ids at the core of their run; null for -1. which: the run's shape."""
         if not len(self.names):
             return pa.nulls(len(runs), pa.string())
-        different = {id(shape): shape for shape in shapes}
-        places = np.array([place for shape in different.values() for place in shape.consumers] or [0])
-        if len(different) > 1:
-            sizes = [len(shape.consumers) for shape in different.values()]
-            firsts = dict(zip(different, np.cumsum([0, *sizes]).tolist(), strict=False))
-            first = np.array([firsts[id(shape)] for shape in shapes])
-            consumers = np.where(consumers < 0, consumers, first[runs] + consumers)
+        shapes = self._shapes.every
+        places = np.array([place for shape in shapes for place in shape.consumers] or [0])
+        if len(shapes) > 1:
+            firsts = np.cumsum([0, *(len(shape.consumers) for shape in shapes)])
+            consumers = np.where(consumers < 0, consumers, firsts[which][runs] + consumers)
         missing = consumers < 0
         if missing.any():
             return self.names.take(pa.array(places[np.maximum(consumers, 0)], mask=missing))
         return self.names.take(pa.array(places[consumers]))
-
-
-def member_of(topology: Topology, policy: Policy, place: int, number: int) -> dict[str, Any]:
-    """How the consumer at a place of the topology joins a queue of the core, as its number-th."""
-    consumer = topology.consumers[place]
-    return {
-        "selector": compiled(consumer.selector) if consumer.selector else None,
-        "exclusive": consumer.exclusive,
-        "priority": consumer.priority,
-        "prefetch": prefetch_under(policy, consumer),
-        "no_local": consumer.no_local,
-        "connection": consumer.connection or ("consumer", number),
-    }
-
-
-class Membership:
-    """What consumers of a queue ask of a batch. members: id at the core -> place in the topology.
-
-    questions: (bit of ``matches``, selector or "", connection whose messages are refused or ""). prompt: as
-    offer_runs wants it.
-    """
-
-    def __init__(self, topology: Topology, core: Queue, members: Mapping[int, int]) -> None:
-        asked: dict[int, tuple[str, str]] = {}
-        prompt: set[int] = set()
-        for number, place in members.items():
-            consumer = topology.consumers[place]
-            if consumer.selector or consumer.no_local:
-                refused = consumer.connection if consumer.no_local else ""
-                asked.setdefault(core.predicate_of(number), (consumer.selector, refused))
-            if consumer.acknowledges:
-                prompt.add(number)
-        self.questions = sorted((bit, *question) for bit, question in asked.items())
-        self.prompt = None if len(prompt) == len(members) else prompt
-
-
-class HasShape(Protocol):
-    """A queue of a batch, as far as its messages' answers depend on it."""
-
-    @property
-    def shape(self) -> Membership: ...
-
-
-class Shape(Membership):
-    """What queues with the same policy and the same consumers have in common.
-
-    consumers: places in the topology; their ids at the core are 0, 1, ... in this order. by_name: owners of groups hang
-    on the groups' names. core: for queues that begin and end in one batch, one after another. Making a queue costs as
-    much as a hundred messages, so those that have ended are used again.
-    """
-
-    def __init__(self, topology: Topology, policy: Policy, consumers: tuple[int, ...]) -> None:
-        self.consumers = consumers
-        self.by_name = policy.message_group_map_factory_type.startswith("bucket")
-        self._policy = policy
-        self._members = [member_of(topology, policy, place, number) for number, place in enumerate(consumers)]
-        self._idle: list[Queue] = []
-        self.core = self.queue()
-        super().__init__(topology, self.core, dict(enumerate(consumers)))
-
-    @property
-    def shape(self) -> Membership:
-        """Itself: what a queue of this shape asks."""
-        return self
-
-    def queue(self) -> Queue:
-        """A queue with its consumers, to which nothing was sent."""
-        if self._idle:
-            return self._idle.pop()
-        core = Queue(**queue_settings(self._policy))
-        for member in self._members:
-            core.add_consumer(**member)
-        return core
-
-    def take_back(self, core: Queue) -> None:
-        """A queue of ``queue()`` is not needed any more, and is as new."""
-        self._idle.append(core)
 
 
 @dataclass(slots=True)
@@ -464,12 +389,9 @@ class _OpenQueue:
         self.waiting = [part for part in self.waiting if len(part.sequences)]
 
 
-def _while(keys: Iterable[int], key: int | None) -> int:
-    """How many of the first keys are this one."""
-    return sum(1 for _ in takewhile(lambda each: each == key, keys))
-
-
-def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], list[str]]:
+def _cut(
+    batch: pa.RecordBatch,
+) -> tuple[pa.RecordBatch, np.ndarray[Any, Any], np.ndarray[Any, Any], pa.Array]:
     """The batch, and the first row, key and name of every run of one queue; the names of a key in one run each."""
     keys = batch.column(QUEUE).to_numpy(zero_copy_only=False)
     names = batch.column(DESTINATION)
@@ -485,8 +407,8 @@ def _cut(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int], list[int], l
         batch, codes = batch.take(pa.array(order)), codes[order]
         renamed = codes[1:] != codes[:-1]
     starts = np.concatenate([[0], np.flatnonzero(turned | renamed) + 1])
-    names = batch.column(DESTINATION).take(pa.array(starts))
-    return batch, starts.tolist(), keys[starts].tolist(), names.to_pylist()
+    names = batch.column(DESTINATION).take(pa.array(starts)).cast(pa.string())
+    return batch, starts, keys[starts], names
 
 
 def group_codes(
@@ -513,29 +435,32 @@ def group_codes(
 
 
 def matches_of(
-    batch: pa.RecordBatch, queues: Sequence[HasShape], bounds: list[int]
+    batch: pa.RecordBatch, shapes: Sequence[Membership], which: np.ndarray[Any, Any], bounds: np.ndarray[Any, Any]
 ) -> tuple[np.ndarray[Any, Any] | None, np.ndarray[Any, Any]]:
-    """Bits of the selectors that match, as offer_runs wants them, and where a selector could not be evaluated."""
+    """Bits of the selectors that match, as offer_runs wants them, and where a selector could not be evaluated.
+
+    which: the shape of each run of rows. bounds: where the runs begin, and the end.
+    """
     size = batch.num_rows
     errors = np.zeros(size, bool)
-    shapes: dict[int, tuple[Membership, list[tuple[int, int]]]] = {}
-    place = 0
-    for number, same in groupby(id(queue.shape) for queue in queues):
-        start, place = place, place + sum(1 for _ in same)
-        shapes.setdefault(number, (queues[start].shape, []))[1].append((bounds[start], bounds[place]))
-    words = max((shape.questions[-1][0] // 64 + 1 for shape, _ in shapes.values() if shape.questions), default=0)
+    spans: dict[int, list[tuple[int, int]]] = {}
+    turns = [0, *(np.flatnonzero(which[1:] != which[:-1]) + 1).tolist(), len(which)] if len(which) else []
+    for start, stop in itertools.pairwise(turns):
+        spans.setdefault(int(which[start]), []).append((int(bounds[start]), int(bounds[stop])))
+    asking = [(shapes[number], found) for number, found in spans.items()]
+    words = max((shape.questions[-1][0] // 64 + 1 for shape, _ in asking if shape.questions), default=0)
     if not words:
         return None, errors
     bits = np.zeros((size, words), np.uint64)
     bits[:, 0] = 1
     answers = Answers(batch)
-    for shape, spans in shapes.values():
+    for shape, found in asking:
         for selector in {selector for _, selector, _ in shape.questions if selector}:
-            answers.announce(selector, spans)
-    for shape, spans in shapes.values():
-        at: Any = slice(*spans[0])
-        if len(spans) > 1:
-            at = np.concatenate([np.arange(start, stop) for start, stop in spans])
+            answers.announce(selector, found)
+    for shape, found in asking:
+        at: Any = slice(*found[0])
+        if len(found) > 1:
+            at = np.concatenate([np.arange(start, stop) for start, stop in found])
         for bit, selector, refused in shape.questions:
             matching = np.ones(size, bool)[at]
             if selector:

@@ -255,10 +255,10 @@ class Topology:
 
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""
-        if destination in self._pattern_names or destination.startswith(TOPIC):
+        if destination in self.pattern_names or destination.startswith(TOPIC):
             return self._covered_by(destination)
         # Patterns see an element only as one of their own or as any other, so there are few kinds of names.
-        kind = tuple(map(self._pattern_elements.get, destination.split(".")))
+        kind = tuple(map(self.pattern_elements.get, destination.split(".")))
         found = self._coverings.get(kind)
         if found is None:
             found = self._coverings[kind] = self._covered_by(destination)
@@ -266,7 +266,7 @@ class Topology:
 
     def _covered_by(self, destination: str) -> tuple[Destination | str, ...]:
         queue = _named(destination)
-        own = destination if destination in self._pattern_names else ""
+        own = destination if destination in self.pattern_names else ""
         composites = (pattern for pattern in self._composites if most_specific((pattern,), queue))
         return (own, *(pattern for pattern in self._wildcards if pattern.matches(queue)), *composites)
 
@@ -283,7 +283,8 @@ class Topology:
         return tuple(parse_destination(consumer.destination) for consumer in self.consumers)
 
     @cached_property
-    def _pattern_names(self) -> frozenset[str]:
+    def pattern_names(self) -> frozenset[str]:
+        """Destinations that policies and consumers name as they are, patterns included."""
         every = (*self._policies, *(part for parts in self._patterns for part in parts))
         return frozenset(pattern.name if pattern.kind == "queue" else str(pattern) for pattern in every)
 
@@ -297,7 +298,8 @@ class Topology:
         return {}
 
     @cached_property
-    def _pattern_elements(self) -> dict[str, str]:
+    def pattern_elements(self) -> dict[str, str]:
+        """Elements of names that some pattern tells from others."""
         parts = (part for each in self._composites for part in parse_destination(each.name, each.kind))
         found = (element for pattern in (*self._wildcards, *parts) for element in pattern.elements)
         return {element: element for element in ("*", *found)}
