@@ -234,7 +234,8 @@ def test_a_batch_is_the_same_as_one_message_at_a_time(
             assert many.consumer_order == single.consumer_order
             assert many.group_owners == single.group_owners
             if acknowledge == "at_once":  # also what went through an idle queue without a place in it
-                assert many.statistics | {"rounds": 0} == single.statistics | {"rounds": 0}
+                for name in ("enqueues", "dequeues", "dispatched"):
+                    assert many.statistics[name] == single.statistics[name]
                 for each in consumers:
                     assert many.counters_of(each) == single.counters_of(each)
             assert [part.tolist() for part in many.held()] == [part.tolist() for part in single.held()]
