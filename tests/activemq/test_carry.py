@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pyengine.activemq import Queue, carry
 from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA, DESTINATION
 from pyengine.activemq.carry import Carry
-from pyengine.activemq.dispatch import columns_read, dispatch_table, member_of
+from pyengine.activemq.dispatch import columns_read, dispatch_table
 from pyengine.activemq.queues import queue_settings
+from pyengine.activemq.shapes import member_of
 from pyengine.backlog.messages import to_messages
 from pyengine.errors import SnapshotError
 from pyengine.topology import Consumer, Policy, Topology
