@@ -28,7 +28,8 @@ CIMPORT = Path("build/cimport")
 mirror("*.pxd", CIMPORT / "pyengine" / "_engine")
 mirror("*.pyi", Path("pyengine/_engine"))
 for package in ("pyengine", "pyengine/_engine"):
-    (CIMPORT / package / "__init__.pxd").touch()
+    if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
+        (CIMPORT / package / "__init__.pxd").touch()
 
 if sys.platform == "win32":
     flags, links = ["/O2"], []
