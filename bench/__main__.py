@@ -43,7 +43,7 @@ def amount(value: float | None, row: Row) -> str:
     if value is None:
         return "not available"
     if row.bytes:
-        return f"{value:.3g} B"
+        return f"{value:,.0f} B" if value >= 100 else f"{value:.3g} B"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
