@@ -74,6 +74,7 @@ cdef extern from *:
        known. Where CPython's header tells how a dict lies in memory it is read there, else PyDict_Next is asked. */
     #if CYTHON_COMPILING_IN_CPYTHON && PY_VERSION_HEX >= 0x030B0000 && \
         PY_VERSION_HEX < 0x030D0000 && defined(__GNUC__)
+    #undef _PyGC_FINALIZED      /* a macro of 3.12's public headers, a function in its internal ones */
     #ifndef Py_BUILD_CORE
     #define Py_BUILD_CORE 1
     #include "internal/pycore_dict.h"
