@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
@@ -34,16 +33,12 @@ from pyengine.activemq.connection_factory import ConnectionFactory
 from pyengine.activemq.store import Stored
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.destinations import parse_destination
-from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
+from pyengine.errors import ConfigurationError, InvalidMessageError
+from pyengine.spark.log_source import LogSource, batches_of, check_columns
 from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
 
-SCHEMA = (
-    "destination string, sequence bigint, message_id string, text string, body binary, priority int, "
-    "timestamp bigint, expiration bigint, type string, correlation_id string, reply_to string, group_id string, "
-    "group_sequence int, redeliveries int, properties map<string,string>, property_types map<string,string>"
-)
 _TEXTS = pa.map_(pa.string(), pa.string())
-_ARROW = pa.schema(
+_READ = pa.schema(
     [
         ("destination", pa.string()), ("sequence", pa.int64()), ("message_id", pa.string()), ("text", pa.string()),
         ("body", pa.binary()), ("priority", pa.int32()), ("timestamp", pa.int64()), ("expiration", pa.int64()),
@@ -64,25 +59,17 @@ _SETTERS = {
     "int": Message.set_int_property,
     "long": Message.set_long_property,
 }
-_ROWS = 4096  # of an Arrow batch
 
 
-class ActiveMQStore(DataSource):
+class ActiveMQStore(LogSource):
     """What ``.format("activemq_store")`` means to Spark; see docs/logs.md."""
+
+    READ = _READ
+    GROWS = "consumers remove messages"
 
     @classmethod
     def name(cls) -> str:
         return "activemq_store"
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    @property
-    def directory(self) -> str:
-        path = self.options.get("path")
-        if not path:
-            raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
-        return path
 
     @property
     def destinations(self) -> frozenset[str]:
@@ -97,12 +84,12 @@ class ActiveMQStore(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> _Writer:
         if overwrite:
-            raise ConfigurationError("mode", "overwrite", "consumers remove messages", 'mode("append") is accepted')
+            self.refuse_overwrite("mode", "overwrite")
         return _Writer(_target(self.directory, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
         if overwrite:
-            raise ConfigurationError("outputMode", "complete", "consumers remove messages", '"append" is accepted')
+            self.refuse_overwrite("outputMode", "complete")
         name = self.options.get("stream", "")
         if not name:
             raise ConfigurationError("stream", name, "needs a name", "the store knows by it what it already has")
@@ -123,14 +110,8 @@ class _Part(InputPartition):
 
 
 def _batches(directory: Path, part: _Part) -> Iterator[pa.RecordBatch]:
-    rows: list[tuple[Any, ...]] = []
-    for stored in StoreReader(directory).messages(part.number, part.after, part.upto):
-        rows.append(_row(part.name, stored))
-        if len(rows) == _ROWS:
-            yield _batch(rows)
-            rows = []
-    if rows:
-        yield _batch(rows)
+    found = StoreReader(directory).messages(part.number, part.after, part.upto)
+    return batches_of((_row(part.name, stored) for stored in found), _READ)
 
 
 def _row(destination: str, stored: Stored) -> tuple[Any, ...]:
@@ -152,11 +133,6 @@ def _text(message: Message, name: str, kind: str) -> str | None:
     if kind == "object":
         return json.dumps(message.get_object_property(name), ensure_ascii=False)
     return message.get_string_property(name)
-
-
-def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
 def _parts(directory: Path, wanted: frozenset[str], after: int, upto: int) -> list[InputPartition]:
@@ -296,14 +272,7 @@ class _Target:
 
 
 def _target(directory: str, schema: StructType) -> _Target:
-    """Raises MissingColumnError and UnsupportedColumnError for rows that are no messages."""
-    types = {field.name: field.dataType.simpleString() for field in schema}
-    if "destination" not in types:
-        raise MissingColumnError("destination", types, "the DataFrame")
-    for name, kind in types.items():
-        if _SENT.get(name) != kind:
-            wanted = f"cast it to {_SENT[name]}" if name in _SENT else f"a message has {', '.join(_SENT)}"
-            raise UnsupportedColumnError(name, kind, wanted)
+    check_columns(schema, _SENT, "destination")
     return _Target(directory, new_folder(directory))
 
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
@@ -26,22 +24,18 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyengine._engine.consumer_parameters import check_message
-from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
+from pyengine.errors import ConfigurationError, InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
 from pyengine.rocketmq.log_reader import LogReader, brokers_of
 from pyengine.rocketmq.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message, MessageExt
 from pyengine.rocketmq.producer import MAX_MESSAGE_SIZE, Producer
+from pyengine.spark.log_source import LogSource, batches_of, check_columns
 from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
 from pyengine.spark.state_files import write_whole
 
-SCHEMA = (
-    "topic string, broker_name string, queue_id int, queue_offset bigint, commit_log_offset bigint, msg_id string, "
-    "tags string, keys string, body binary, properties map<string,string>, flag int, born_timestamp bigint, "
-    "store_timestamp bigint, born_host string, reconsume_times int"
-)
-_ARROW = pa.schema(
+_READ = pa.schema(
     [
         ("topic", pa.string()), ("broker_name", pa.string()), ("queue_id", pa.int32()), ("queue_offset", pa.int64()),
         ("commit_log_offset", pa.int64()), ("msg_id", pa.string()), ("tags", pa.string()), ("keys", pa.string()),
@@ -54,25 +48,17 @@ _SENT = {
     "topic": "string", "body": "binary", "tags": "string", "keys": "string", "properties": "map<string,string>",
     "flag": "int", "delay_time_level": "int", "broker_name": "string", "queue_id": "int",
 }  # fmt: skip
-_ROWS = 4096  # of an Arrow batch
 
 
-class RocketMQLog(DataSource):
+class RocketMQLog(LogSource):
     """What ``.format("rocketmq_log")`` means to Spark; see docs/logs.md."""
+
+    READ = _READ
+    GROWS = "a log only grows"
 
     @classmethod
     def name(cls) -> str:
         return "rocketmq_log"
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    @property
-    def directory(self) -> str:
-        path = self.options.get("path")
-        if not path:
-            raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
-        return path
 
     @property
     def topics(self) -> frozenset[str]:
@@ -89,12 +75,12 @@ class RocketMQLog(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> _Writer:
         if overwrite:
-            raise ConfigurationError("mode", "overwrite", "a log only grows", 'mode("append") is accepted')
+            self.refuse_overwrite("mode", "overwrite")
         return _Writer(_target(self.directory, self.options, schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
         if overwrite:
-            raise ConfigurationError("outputMode", "complete", "a log only grows", '"append" is accepted')
+            self.refuse_overwrite("outputMode", "complete")
         name = self.options.get("stream", "")
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ConfigurationError(
@@ -120,16 +106,13 @@ class _Part(InputPartition):
 
 def _batches(directory: Path, topics: frozenset[str], part: _Part) -> Iterator[pa.RecordBatch]:
     smallest = dict(part.smallest)
-    rows: list[tuple[Any, ...]] = []
-    for message in LogReader(directory, part.broker).messages(part.start, part.end):
-        if message.topic in topics if topics else message.topic != SCHEDULE_TOPIC:
-            if message.queue_offset >= smallest.get((message.topic, message.queue_id), 0):
-                rows.append(_row(message))
-            if len(rows) == _ROWS:
-                yield _batch(rows)
-                rows = []
-    if rows:
-        yield _batch(rows)
+    found = (
+        _row(message)
+        for message in LogReader(directory, part.broker).messages(part.start, part.end)
+        if (message.topic in topics if topics else message.topic != SCHEDULE_TOPIC)
+        and message.queue_offset >= smallest.get((message.topic, message.queue_id), 0)
+    )
+    return batches_of(found, _READ)
 
 
 def _row(message: MessageExt) -> tuple[Any, ...]:
@@ -138,11 +121,6 @@ def _row(message: MessageExt) -> tuple[Any, ...]:
         message.msg_id, message.tags, message.keys, message.body, list(message.properties.items()), message.flag,
         message.born_timestamp, message.store_timestamp, message.born_host, message.reconsume_times,
     )  # fmt: skip
-
-
-def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
 @dataclass(frozen=True)
@@ -256,15 +234,7 @@ def _make_ready(broker: Broker, paths: Iterable[str], target: _Target) -> None:
 
 
 def _target(directory: str, options: Mapping[str, str], schema: StructType) -> _Target:
-    """Raises MissingColumnError and UnsupportedColumnError for rows that are no messages."""
-    types = {field.name: field.dataType.simpleString() for field in schema}
-    for name in ("topic", "body"):
-        if name not in types:
-            raise MissingColumnError(name, types, "the DataFrame")
-    for name, kind in types.items():
-        if _SENT.get(name) != kind:
-            wanted = f"cast it to {_SENT[name]}" if name in _SENT else f"a message has {', '.join(_SENT)}"
-            raise UnsupportedColumnError(name, kind, wanted)
+    check_columns(schema, _SENT, "topic", "body")
     names = tuple(name.strip() for name in options.get("brokers", "").split(",") if name.strip())
     if not names:
         names = tuple(sorted(path.parent.name for path in Path(directory).glob("*/log"))) or ("broker-a",)
@@ -347,7 +317,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
             there |= {message.msg_id for message in log.messages(max(start, log.start()), broker.nodes[name].log.end)}
         _make_ready(broker, known["files"], self.target)
         producer = Producer(broker, self.target.group)
-        for row, number in zip(staged_rows(known["files"]), count(), strict=False):
+        for number, row in enumerate(staged_rows(known["files"])):
             id = f"{self.name}-{known['batch']}-{number}"
             if id not in there:
                 message, queue = self.target.message(row)
