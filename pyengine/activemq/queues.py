@@ -85,8 +85,9 @@ class QueueDestination:
         self._cut = False
         self.behind = self.recovered = 0
         page = (policy or NO_POLICY).max_page_size
-        # A cursor in memory has no rest behind it.
-        self._ahead = -1 if page is None or self.core.cursor == "single" else max(broker.cursor_limit, 2 * page)
+        # Without a store, or with a cursor in memory, there is no rest behind.
+        memory = self._store is None or self.core.cursor == "single"
+        self._ahead = -1 if memory or page is None else max(broker.cursor_limit, 2 * page)
         self._number = 0
         if self._store is not None:
             self._number = self._store.destination(str(destination))

@@ -182,6 +182,16 @@ def test_higher_priorities_do_not_fill_the_memory(start):
     assert paged == sorted(paged)
 
 
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_without_a_store_everything_stays_in_memory(make, prioritized):
+    wire = Wire(make(policies=[Policy(">", max_page_size=2, prioritized_messages=prioritized)], cursor_limit=3))
+    for n in range(60):
+        wire.send("q", n, priority=1 + n % 2)
+    assert wire.broker.view("q").queue_size == 60
+    order, _ = drain(wire, "q", batch=1)
+    assert order == [str(n) for n in sorted(range(60), key=lambda n: -(n % 2) * prioritized)]
+
+
 def test_a_paged_backlog_is_served_before_what_no_store_keeps(start):
     wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
     for n in range(100):
