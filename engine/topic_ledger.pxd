@@ -19,7 +19,7 @@ from pyengine._engine.references cimport References
 
 cpdef enum EventKind:
     SLOW = 1                    # the subscription was found slow; once for each topic it is attached to
-    DISCARDED = 2               # evicted (detail "evicted"); or expired where expiry counts as a discard ("expired")
+    DISCARDED = 2               # evicted, or expired where that counts as a discard; detail: how many it has discarded
     EXPIRED = 3                 # expired: on arrival (consumer None) or while it waited for the consumer
     DROPPED = 4                 # the limit is 0: nothing may wait; the broker says nothing about it
     STORED = 5                  # a durable subscription refers to a persistent message from now on

@@ -141,7 +141,7 @@ cdef class Subscription:
         else:
             self.discarded += 1
             self.ledger.counts[self.ledger.at[message].topic].discarded += 1
-            self.ledger.report(EventKind.DISCARDED, self.id, -1, message, "expired" if expired else "evicted")
+            self.ledger.report(EventKind.DISCARDED, self.id, -1, message, self.discarded)
         return self.ledger.drop(reference)
 
     cdef int dispatch_waiting(self, int64_t now) except -1:

@@ -577,8 +577,7 @@ class Topics:
                 if topic.watch is not None:
                     topic.watch.slow(subscription)
             case EventKind.DISCARDED if subscription is not None:
-                count = self.region.subscription_statistics(self.id_of(subscription))["discarded"]
-                broker.report(MessageDiscarded(where, outcome.body, subscription.info, count))
+                broker.report(MessageDiscarded(where, outcome.body, subscription.info, outcome.detail))
                 cause = f"java.lang.Throwable: TopicSubDiscard. ID:{subscription.info.consumer_id}"
                 self._unconsumed(topic, outcome.body, cause)
             case EventKind.EXPIRED:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pyengine.activemq import AckKind
-from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, NoConsumer
+from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, MessageDiscarded, NoConsumer
 from pyengine.errors import InvalidDestinationError, JMSError
-from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, Policy, VirtualTopic
+from pyengine.topology.policy import (
+    CompositeQueue,
+    CompositeTopic,
+    ConstantPendingMessageLimitStrategy,
+    FilteredDestination,
+    Policy,
+    UniquePropertyMessageEvictionStrategy,
+    VirtualTopic,
+)
 from tests.activemq.wire import Wire, destination
 
 
@@ -128,6 +136,26 @@ def test_events_come_in_order_and_end_when_told(broker):
 
 def held_by(broker, consumer):
     return broker._subscriptions[consumer].held
+
+
+def test_messages_discarded_together_are_counted_one_by_one(make):
+    strategy, limit = UniquePropertyMessageEvictionStrategy("symbol"), ConstantPendingMessageLimitStrategy(3)
+    policy = Policy(
+        "topic://t",
+        message_eviction_strategy=strategy,
+        pending_message_limit_strategy=limit,
+        advisory_for_discarding_messages=True,
+    )
+    broker = make(policies=[policy])
+    told, wire = [], Wire(broker)
+    broker.on(MessageDiscarded, told.append)
+    wire.consume("advisories", "topic://ActiveMQ.Advisory.MessageDiscarded.Topic.t")
+    wire.consume("a", "topic://t", prefetch=1)
+    for n in range(5):
+        wire.send("topic://t", n, properties={"symbol": "x"}, timestamp=n)
+    assert [(each.message.body, each.count) for each in told] == [("1", 1), ("2", 2), ("3", 3)]
+    heard = [each.message for each in wire.dispatched if each.consumer_id == "advisories"]
+    assert [each.get_int_property("discardedCount") for each in heard] == [1, 2, 3]
 
 
 def test_a_consumer_of_several_queues_acknowledges_across_them(broker):
