@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pytest
 
 import pyengine
 from pyengine.activemq import AckKind, Broker
 from pyengine.activemq.record import decode_message, encode_message
+from pyengine.activemq.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.topology.policy import Policy
@@ -239,3 +243,20 @@ def test_a_directory_has_one_broker_and_a_foreign_file_is_refused(start, tmp_pat
     (tmp_path / "other" / "broker.db").write_bytes(b"no database" * 100)
     with pytest.raises(StoreError, match="cannot be read"):
         Broker(tmp_path / "other", name="third", clock=ManualClock())
+    with pytest.raises(StoreError, match=r"broker\.db.*cannot be read"):
+        StoreReader(tmp_path / "other")
+
+
+def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        Wire(broker).send("q", *range(200))
+    path = tmp_path / "broker.db"
+    with closing(sqlite3.connect(path)) as db:
+        page = db.execute("PRAGMA page_size").fetchone()[0]
+    with open(path, "r+b") as file:
+        file.seek(page)
+        file.write(b"\xee" * (path.stat().st_size - page))
+    reader = StoreReader(tmp_path)
+    for read in (reader.destinations, reader.newest, lambda: next(reader.messages(1, -1, 500))):
+        with pytest.raises(StoreError, match=r"broker\.db.*cannot be read"):
+            read()
