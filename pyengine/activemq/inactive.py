@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from pyengine.activemq.queues import QueueDestination
-from pyengine.destinations import Destination
 
 if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
@@ -23,7 +23,7 @@ class InactiveDestinations:
         self._broker = broker
         self._period = period
         # Since when a destination is marked, and how many messages and consumers it had seen by then.
-        self._marked: dict[Destination, tuple[int, tuple[int, int]]] = {}
+        self._marked: WeakKeyDictionary[AnyDestination, tuple[int, tuple[int, int]]] = WeakKeyDictionary()
         if period > 0:
             broker.call_at(broker.clock.now() + period, self._sweep)
 
@@ -35,15 +35,14 @@ class InactiveDestinations:
             if policy is None or not policy.gc_inactive_destinations or name.kind.startswith("temp-"):
                 continue
             if not self._idle(destination):
-                self._marked.pop(name, None)
+                self._marked.pop(destination, None)
                 continue
             seen = self._seen(destination)
-            since, before = self._marked.get(name, (now, seen))
+            since, before = self._marked.get(destination, (now, seen))
             if before != seen:
                 since = now
-            self._marked[name] = since, seen
-            if since < now and 0 < policy.inactive_timeout_before_gc <= now - since:
-                del self._marked[name]
+            self._marked[destination] = since, seen
+            if 0 < policy.inactive_timeout_before_gc <= now - since:
                 broker.remove_destination("", name)
         broker.call_at(now + self._period, self._sweep)
 

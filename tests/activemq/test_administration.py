@@ -133,3 +133,19 @@ def test_names_that_do_not_exist_are_refused_with_a_hint(broker):
     Wire(broker, "other").send("topic://t", 1)
     with pytest.raises(InvalidDestinationError, match="not a queue"):
         broker.purge("topic://t")
+
+
+@pytest.mark.parametrize("name", ["q", "topic://t"])
+def test_a_destination_that_is_made_again_is_idle_from_then_on(make, clock, name):
+    policy = Policy(">", gc_inactive_destinations=True, inactive_timeout_before_gc=60_000)
+    topics = Policy("topic://>", gc_inactive_destinations=True, inactive_timeout_before_gc=60_000)
+    broker = make(policies=[policy, topics], schedule_period_for_destination_purge=20_000)
+    Wire(broker)
+    broker.add_destination("wire", destination(name))
+    clock.advance(70_000)
+    broker.remove_destination("wire", destination(name))
+    broker.add_destination("wire", destination(name))
+    clock.advance(60_000)
+    assert destination(name) in broker.destinations()
+    clock.advance(20_000)
+    assert destination(name) not in broker.destinations()
