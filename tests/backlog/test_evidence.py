@@ -88,6 +88,8 @@ def test_tables_are_read_by_their_header() -> None:
     assert (live.group, live.clients, live.diff_total, live.tps) == ("live", 2, 40, 12)
     assert (gone.group, gone.clients, gone.diff_total) == ("gone", 0, 7)
     assert (pulls.group, pulls.clients, pulls.diff_total, pulls.tps) == ("pulls", 1, 9, 3)
+    stray = read_text(f"{GROUPS}1 2\nsee 1 2 3\n", "groups.txt")
+    assert (len(stray.groups), [remark.line for remark in stray.remarks]) == (3, [5, 6])
     odd = read_text(DSTAT.replace("orders.eu", "or ders") + DSTAT.splitlines()[1].replace("orders.eu", "a  b "), "d")
     assert [(each.name, each.queue_size, each.in_flight_count) for each in odd.destinations] == [
         ("or ders", 1200, 100), ("a  b", 1200, 100),

@@ -85,7 +85,7 @@ def _row(number: int, line: str, header: tuple[str, ...]) -> Row | None:
     if len(cells) == len(header) - 1 and last == "#LastTime":
         cells.append("")
     # A group without clients leaves type and model blank, one that pulls by itself the model.
-    if header[0] == "#Group":
+    if header[0] == "#Group" and len(header) - len(cells) in (1, 2):
         cells[-2:-2] = [""] * (len(header) - len(cells))
     # A destination's name may have blanks inside; all else is numbers.
     if header[0] == "Name" and len(cells) > len(header):
