@@ -253,6 +253,7 @@ def simulate(
     scenario: Annotated[str, typer.Argument(help="A TOML file; see docs/simulate.md; - is stdin.")],
     as_json: Json = False,
     report: Page = None,
+    encoding: Encoding = "",
     lang: TableLanguage = Lang.en,
 ) -> None:
     """Play variants of consumers and policy under virtual time, with the broker's own rules, and compare them.
@@ -260,7 +261,7 @@ def simulate(
     Exit code 1: in a variant messages are left that nobody takes.
     """
     with plain_errors():
-        asked, played = simulating.ask(scenario)
+        asked, played = simulating.ask(scenario, encoding)
         if report is not None:
             pages.write(simulation_page.render(asked.title, played, lang.value), report)
         if as_json:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from pyengine.backlog.evidence.opening import open_text
+from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer, under_policies
 from pyengine.backlog.traps import push_consumer
@@ -25,11 +25,7 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
     A broker's configuration among the files gives its policies to the topologies beside it. properties: values of
     its ``${placeholders}``. Raises InvalidSourceError, InvalidTopologyError.
     """
-    opened = [open_text(file, encoding) for file in files]
-    for each in opened:
-        for remark in each.remarks:  # a configuration is taken as it is or not at all
-            raise InvalidSourceError(f"{remark.file}:{remark.line}", remark.why)
-    texts = {each.name: each.text for each in opened}
+    texts = {each.name: each.text for each in (open_whole(file, encoding) for file in files)}
     brokers: list[BrokerConfiguration] = []
     topologies: list[tuple[str, Topology]] = []
     found: Found = []

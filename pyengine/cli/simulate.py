@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import scenario
-from pyengine.backlog.evidence.opening import open_text
+from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Language, Said, say, word
 from pyengine.backlog.group_simulation import GroupSimulation
 from pyengine.backlog.scenario import Scenario
@@ -23,10 +22,10 @@ from pyengine.backlog.simulate import Simulation
 POINTS = 200
 
 
-def ask(file: str) -> tuple[Scenario, dict[str, Simulation]]:
-    """Every variant of a scenario, played."""
-    opened = open_text(file) if file == "-" else None
-    asked = scenario.load(Path(file)) if opened is None else scenario.parse(opened.text, opened.name)
+def ask(file: str, encoding: str = "") -> tuple[Scenario, dict[str, Simulation]]:
+    """Every variant of a scenario, played. Raises InvalidSourceError, InvalidTopologyError."""
+    opened = open_whole(file, encoding)
+    asked = scenario.parse(opened.text, opened.name)
     played: dict[str, Simulation] = {}
     with _progress(len(asked.variants)) as advance:
         for variant in asked.variants:

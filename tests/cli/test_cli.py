@@ -201,6 +201,7 @@ def test_simulate_compares_variants() -> None:
         (asked.replace("selector", "seletor"), "did you mean 'selector'?"),
         (asked.replace("{ EU = 3, US = 1 }", '["EU", 1]'), "must list values of one type"),
         ("[workload]\nrate = 1\nservice = 1\n", "has no [[variant]]"),
+        (asked.replace("only EU", "only \udcb5\udca5"), "standard input:8: 2 characters are not UTF-8"),
     ):
         refused = pyengine("simulate", "-", stdin=wrong)
         assert refused.returncode == 2

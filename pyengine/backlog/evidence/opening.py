@@ -57,6 +57,14 @@ def open_text(path: str | Path, encoding: str = "") -> Opened:
     return _text(data, str(path), modified, encoding)
 
 
+def open_whole(path: str | Path, encoding: str = "") -> Opened:
+    """The same of a configuration, which is taken as it is or not at all: damage raises InvalidSourceError too."""
+    opened = open_text(path, encoding)
+    for remark in opened.remarks:
+        raise InvalidSourceError(f"{remark.file}:{remark.line}", remark.why)
+    return opened
+
+
 def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened:
     if data.startswith(GZIP):
         try:
