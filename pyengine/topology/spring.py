@@ -154,7 +154,7 @@ def _decoded(data: bytes) -> bytes | str:
     declared = DECLARED.match(data[:500])
     try:
         return data.decode(declared[1].decode()) if declared else data
-    except (LookupError, UnicodeDecodeError):
+    except (LookupError, UnicodeError):
         return data
 
 

@@ -49,6 +49,8 @@ def test_bytes_of_another_encoding_cost_a_remark_not_the_file(tmp_path: Path) ->
     (tmp_path / "cut").write_bytes("单\n".encode()[1:] + TABLE.encode())
     evidence = read_files([tmp_path / "cut"])
     assert len(evidence.destinations) == len(evidence.remarks) == 1
+    file.write_bytes(b"new\x0cpage\nhere \xb5\n")
+    assert [(each.line, each.text) for each in open_text(file).remarks] == [(2, "here \N{REPLACEMENT CHARACTER}")]
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,8 @@ def test_bytes_of_another_encoding_cost_a_remark_not_the_file(tmp_path: Path) ->
         (b"\xff\xfe\x00", "", r"is not text in UTF-16 \(byte 2\)$"),
         (b"\xff", "gb18030", "is not text in GB18030"),
         (b"a", "klingon", "unknown encoding: klingon"),
+        (b"a", "undefined", "cannot be read: .*undefined encoding"),
+        (b"a", "utf\0", "cannot be read: "),
         (b"\x1f\x8b\x08cut", "", "cannot be read"),
         (b" \n", "", "is empty"),
     ],
@@ -73,11 +77,12 @@ def test_a_broker_s_file_in_the_encoding_it_declares(encoding: str, tmp_path: Pa
     file = tmp_path / "activemq.xml"
     file.write_bytes(BROKER.format(encoding=encoding, more="").encode(encoding))
     assert read_files([file]).brokers[0].name == BrokerConfiguration.load(file).name == "店"
-    file.write_bytes(BROKER.format(encoding="x-none", more="").encode())
-    with pytest.raises(InvalidSourceError, match="unknown encoding: x-none"):
-        read_files([file])
-    with pytest.raises(InvalidTopologyError, match="encoding"):
-        BrokerConfiguration.load(file)
+    for other, words in (("x-none", "unknown encoding: x-none"), ("undefined", "undefined encoding")):
+        file.write_bytes(BROKER.format(encoding=other, more="").encode())
+        with pytest.raises(InvalidSourceError, match=words):
+            read_files([file])
+        with pytest.raises(InvalidTopologyError, match="encoding"):
+            BrokerConfiguration.load(file)
 
 
 def test_placeholders_of_a_broker_s_file_are_given(tmp_path: Path) -> None:

@@ -87,7 +87,9 @@ def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened
         text = data.decode(errors="replace")
         line = data.count(b"\n", 0, error.start) + 1
         broken = "\N{REPLACEMENT CHARACTER}"
-        shown = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else ""
+        shown = text.split("\n")[line - 1].strip()
         why = say("{count} characters are not UTF-8; try --encoding gb18030", count=text.count(broken))
         remarks = (Remark(name, line, shown[:200], why),)
+    except ValueError as error:  # some codecs say no more than that
+        raise InvalidSourceError(name, f"cannot be read: {error}", "give --encoding with another name") from error
     return Opened(_COLOURS.sub("", text).replace("\r\n", "\n"), name, modified, remarks)
