@@ -152,6 +152,9 @@ def test_spark_progress_in_lines_of_a_log() -> None:
     (stream,) = evidence.streams
     assert (stream.query, stream.batch, stream.behind, stream.trigger_ms) == ("q", 7, 10, 900)
     assert len(evidence.remarks) == 1
+    (remark,) = read_text("\n" + json.dumps(SPARK | {"timestamp": "soon"}), "driver.log").remarks
+    assert (remark.line, remark.text[:8]) == (2, '{"id": "')
+    assert str(remark.why) == "not a progress report: Invalid isoformat string: 'soon'"
 
 
 def test_rocketmq_s_own_files() -> None:

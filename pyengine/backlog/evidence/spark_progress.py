@@ -8,7 +8,7 @@ from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, Remark, StreamProgress
 from pyengine.backlog.evidence.numbers import number_or_none, table, whole, whole_or_none
-from pyengine.backlog.findings import say
+from pyengine.backlog.findings import Said, say
 
 MARKS = ('"batchId"', '"numInputRows"')
 
@@ -27,10 +27,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
         try:
             document, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            line = text.count("\n", 0, position) + 1
-            found.remarks.append(
-                Remark(file, line, text[position : position + 80], say("not JSON: {error}", error=str(error)))
-            )
+            found.remarks.append(_remark(file, text, position, say("not JSON: {error}", error=str(error))))
             end = text.find("\n", position)
             if end < 0:
                 break
@@ -39,10 +36,14 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
                 try:
                     found.streams.append(_progress(document, file, modified))
                 except ValueError as error:
-                    line = text.count("\n", 0, position) + 1
-                    found.remarks.append(Remark(file, line, str(error), say("a number was expected")))
+                    why = say("not a progress report: {error}", error=str(error))
+                    found.remarks.append(_remark(file, text, position, why))
         position = text.find("{", end)
     return found
+
+
+def _remark(file: str, text: str, position: int, why: Said) -> Remark:
+    return Remark(file, text.count("\n", 0, position) + 1, text[position : position + 80], why)
 
 
 def _progress(document: dict[str, Any], file: str, modified: int | None) -> StreamProgress:
