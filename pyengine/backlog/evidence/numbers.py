@@ -26,7 +26,7 @@ def number_or_none(name: str, value: object) -> float | None:
     raise ValueError(f"{name} = {str(value)[:60]}")
 
 
-def table(name: str, value: object) -> dict[str, object]:
+def object_of(name: str, value: object) -> dict[str, object]:
     """A JSON object. Raises ValueError."""
     if not isinstance(value, dict):
         raise ValueError(f"{name} = {str(value)[:60]}")

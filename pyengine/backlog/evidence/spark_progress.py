@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, Remark, StreamProgress
-from pyengine.backlog.evidence.numbers import number_or_none, table, whole, whole_or_none
+from pyengine.backlog.evidence.numbers import number_or_none, object_of, whole, whole_or_none
 from pyengine.backlog.findings import Said, say
 
 MARKS = ('"batchId"', '"numInputRows"')
@@ -59,7 +59,7 @@ def _progress(document: dict[str, Any], file: str, modified: int | None) -> Stre
         number_or_none("inputRowsPerSecond", document.get("inputRowsPerSecond")),
         number_or_none("processedRowsPerSecond", document.get("processedRowsPerSecond")),
         whole_or_none(
-            "triggerExecution", table("durationMs", document.get("durationMs") or {}).get("triggerExecution")
+            "triggerExecution", object_of("durationMs", document.get("durationMs") or {}).get("triggerExecution")
         ),
         _behind(document.get("sources")),
     )
@@ -69,8 +69,8 @@ def _behind(sources: object) -> int | None:
     """Offsets behind the newest: Spark's own metric if it is there, else latestOffset - endOffset."""
     total, known = 0, False
     for each in sources if isinstance(sources, list) else ():
-        source = table("sources", each)
-        reported = table("metrics", source.get("metrics") or {}).get("maxOffsetsBehindLatest")
+        source = object_of("sources", each)
+        reported = object_of("metrics", source.get("metrics") or {}).get("maxOffsetsBehindLatest")
         if reported is not None:
             total, known = total + whole("maxOffsetsBehindLatest", str(reported).removesuffix(".0")), True
             continue

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
-from pyengine.backlog.evidence.numbers import table as object_of
-from pyengine.backlog.evidence.numbers import whole
+from pyengine.backlog.evidence.numbers import object_of, whole
 from pyengine.backlog.findings import say
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
