@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from pyengine._engine.building cimport Builder, Need
 from pyengine._engine.event cimport NOTHING, WORD, Reading, point_of
 from pyengine._engine.program cimport PREFIX, Leaf
-from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANCHES, find_branches
+from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANCHES
 from pyengine._engine.segment cimport (
     LINE,
     STRANGE_BUCKET,
@@ -20,12 +20,10 @@ from pyengine._engine.segment cimport (
     first_text_stretch,
     zeros,
 )
-from pyengine._engine.value cimport LATIN1, STRING, Value
+from pyengine._engine.value cimport Value
 
 cdef enum:
     LONGEST = 250            # bytes of a text that is indexed
-
-cdef bytes STRANGE = b"x" * (LONGEST + 1)
 
 
 cdef class Annex(Builder):
@@ -38,24 +36,17 @@ cdef class Annex(Builder):
         cdef Segment segment = self.segment
         cdef Reading reading
         cdef Point* point
-        cdef int64_t* larger
-        if not point_of(constant, &reading, &segment.scratch) or (reading.kind == WORD and reading.length > LONGEST):
+        if not point_of(constant, &reading, &segment.scratch):
+            return False
+        if reading.kind != WORD:
+            return True              # of no use without access points
+        if reading.length > LONGEST:
             return False
         point = segment.seek(need.table, reading.kind, reading.hash, reading.bytes, reading.length)
         if point.kind == NOTHING:
             self.unknown = True
             return True
-        if self.seat_count == self.seat_room:
-            larger = <int64_t*> realloc(self.seats, max(64, 2 * self.seat_room) * sizeof(int64_t))
-            if larger == NULL:
-                raise MemoryError()
-            self.seats = larger
-            self.seat_room = max(64, 2 * self.seat_room)
-        if need.point_count == 0:
-            need.point = <int32_t> self.seat_count
-        self.seats[self.seat_count] = <int64_t> (point - segment.points)
-        self.seat_count += 1
-        need.point_count += 1
+        self.seat(need, point)
         return True
 
     cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot, int stop) except -1:
@@ -97,7 +88,7 @@ cdef class Annex(Builder):
     cdef bint take(self, Subscription it) except -1:
         cdef Segment segment = self.segment
         cdef int32_t[MOST_BRANCHES + 1] bounds
-        cdef int branch, count = find_branches(it.program, bounds)
+        cdef int branch, count
         cdef int32_t* larger
         if it.program.leaf_count > self.leaf_room:
             larger = <int32_t*> realloc(self.requirements, it.program.leaf_count * sizeof(int32_t))
@@ -105,11 +96,7 @@ cdef class Annex(Builder):
                 raise MemoryError()
             self.requirements = larger
             self.leaf_room = it.program.leaf_count
-        for branch in range(count):
-            if count > 1 and not self.indexed(it, bounds[branch], bounds[branch + 1]):
-                bounds[1] = bounds[count]
-                count = 1
-                break
+        count = self.branches_of(it, bounds)
         if segment.size + count > self.room:
             return False
         for branch in range(count):
@@ -150,10 +137,7 @@ cdef Annex annex_of(Segment model, int room):
     annex.segment = segment
     annex.room = room
     annex.table_of = {}
-    annex.strange.type = STRING
-    annex.strange.encoding = LATIN1
-    annex.strange.length = LONGEST + 1
-    annex.strange.payload.text = <const char*> STRANGE
+    annex.name_strange(LONGEST)
     segment.model = model
     segment.shares = True
     segment.errors_count = model.errors_count
@@ -171,7 +155,9 @@ cdef Annex annex_of(Segment model, int room):
     memcpy(segment.tables, model.tables, model.table_count * sizeof(Table))
     for number in range(model.table_count):
         table = &segment.tables[number]
-        table.passed = table.open = table.lively = NULL
+        table.passed = table.open = table.lively = table.bounded = NULL
+        table.earlier = NULL
+        table.intervals = NULL
         table.numbers_are_points = False
         table.buckets = first_text_stretch(table) + (table.text_bound_count + 1 if table.text_bound_count else 0)
         offset += table.buckets

@@ -40,20 +40,25 @@ cdef class Builder:              # one building of a segment
 
     cdef Segment build(self, list subscriptions, bint errors_count)
     cdef int part(self, list subscriptions) except -1
+    # find_branches, but one if an index can look at none of the requirements of some branch
+    cdef int branches_of(self, Subscription it, int32_t* bounds) noexcept
     cdef bint indexed(self, Subscription it, int first, int stop) noexcept
     cdef int collect(self) except -1
     cdef int collect_entry(self, Subscription it, int32_t entry, int first, int stop) except -1
     cdef int table(self, int slot) except -2                        # -1: none, in an annex
     cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot, int stop) except -1
     cdef bint add_point(self, Need* need, const Value* constant) except -1
+    cdef int seat(self, Need* need, const Point* point) except -1   # one more point of it
     cdef int rehash(self, int64_t room) except -1
     cdef Point* point(self, const Need* need, int which) noexcept nogil
     cdef int choose_order(self) except -1
     cdef int cut_number_lines(self) except -1
     cdef int fill(self) except -1
+    cdef int name_strange(self, int longest) except -1              # longer than any text of the index
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1
     cdef int truth(self, const Leaf* leaf, const Value* value) except -1
     cdef int judge(self, const Need* need) except -1
+    cdef int keep_intervals(self) except -1
     cdef int judge_beginning(self, const Need* need) except -1
 
 

@@ -6,6 +6,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint6
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
+from pyengine._engine.bits cimport count_bits
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
 from pyengine._engine.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
 from pyengine._engine.requirements cimport (
@@ -27,6 +28,7 @@ from pyengine._engine.segment cimport (
     NULL_BUCKET,
     ODD_BUCKET,
     STRANGE_BUCKET,
+    Interval,
     Point,
     Segment,
     Subscription,
@@ -35,7 +37,15 @@ from pyengine._engine.segment cimport (
     rank,
     zeros,
 )
-from pyengine._engine.stretches cimport EXACT, beginning, bounds_of, covered, interval_truths, key_of
+from pyengine._engine.stretches cimport (
+    EXACT,
+    beginning,
+    bounds_of,
+    covered,
+    interval_truths,
+    key_of,
+    one_interval,
+)
 from pyengine._engine.value cimport (
     DOUBLE,
     FALSE,
@@ -56,17 +66,6 @@ import numpy
 
 cdef enum:
     TEXT_BUCKETS = 256
-
-
-cdef extern from *:
-    """
-    #ifdef __GNUC__
-    #define pyengine_ones(word) __builtin_popcountll(word)
-    #else
-    static int pyengine_ones(uint64_t word) { int n = 0; while (word) { word &= word - 1; n++; } return n; }
-    #endif
-    """
-    int pyengine_ones(uint64_t word) noexcept nogil
 
 
 cdef class Builder:
@@ -113,18 +112,21 @@ cdef class Builder:
         self.firsts = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
         self.stops = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
         for it in subscriptions:
-            count = find_branches(it.program, bounds)
-            for branch in range(count):
-                if count > 1 and not self.indexed(it, bounds[branch], bounds[branch + 1]):
-                    bounds[1] = bounds[count]
-                    count = 1
-                    break
+            count = self.branches_of(it, bounds)
             for branch in range(count):
                 self.owners.append(it)
                 self.firsts[entry] = bounds[branch]
                 self.stops[entry] = bounds[branch + 1]
                 entry += 1
         return 0
+
+    cdef int branches_of(self, Subscription it, int32_t* bounds) noexcept:
+        cdef int branch, count = find_branches(it.program, bounds)
+        for branch in range(count):
+            if count > 1 and not self.indexed(it, bounds[branch], bounds[branch + 1]):
+                bounds[1] = bounds[count]
+                return 1
+        return count
 
     cdef bint indexed(self, Subscription it, int first, int stop) noexcept:
         """Whether an index can look at one of the requirements of a branch."""
@@ -235,7 +237,6 @@ cdef class Builder:
         cdef Reading reading
         cdef Point* point
         cdef Table* table = &segment.tables[need.table]
-        cdef int64_t* larger
         if not point_of(constant, &reading, &segment.scratch):
             return False
         if 2 * segment.point_count >= segment.point_room:
@@ -251,6 +252,11 @@ cdef class Builder:
             table.texts += reading.kind == WORD
             segment.point_count += 1
         point.users += 1
+        self.seat(need, point)
+        return True
+
+    cdef int seat(self, Need* need, const Point* point) except -1:
+        cdef int64_t* larger
         if self.seat_count == self.seat_room:
             self.seat_room = max(64, 2 * self.seat_room)
             larger = <int64_t*> realloc(self.seats, self.seat_room * sizeof(int64_t))
@@ -259,10 +265,10 @@ cdef class Builder:
             self.seats = larger
         if need.point_count == 0:
             need.point = <int32_t> self.seat_count
-        self.seats[self.seat_count] = <int64_t> (point - segment.points)
+        self.seats[self.seat_count] = <int64_t> (point - self.segment.points)
         self.seat_count += 1
         need.point_count += 1
-        return True
+        return 0
 
     cdef int rehash(self, int64_t room) except -1:
         cdef Segment segment = self.segment
@@ -437,11 +443,7 @@ cdef class Builder:
             if point.kind == WORD:
                 longest = max(longest, <int> point.length)
                 self.texts_of.setdefault(point.table, []).append(index)
-        self.strange_text = b"x" * (longest + 1)
-        self.strange.type = STRING
-        self.strange.encoding = LATIN1
-        self.strange.length = longest + 1
-        self.strange.payload.text = <const char*> <bytes> self.strange_text
+        self.name_strange(longest)
         for index in range(self.need_count):
             need = &self.needs[index]
             asked[need.table * cells + (need.entry >> 6)] |= <uint64_t> 1 << (need.entry & 63)
@@ -456,11 +458,12 @@ cdef class Builder:
                     for other in range(8):
                         row[other] |= ~asked[number * cells + line * 8 + other]
                         any_bit |= row[other]
-                        passing += pyengine_ones(row[other])
+                        passing += count_bits(row[other])
                     if any_bit:
                         table.lively[bucket * segment.words + (line >> 6)] |= <uint64_t> 1 << (line & 63)
             table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
         free(asked)
+        self.keep_intervals()
         # The most refusing first. Points know their table by its number.
         order = sorted(range(segment.table_count), key=lambda place: (segment.tables[<int> place].passing, place))
         cdef Table* sorted_tables = <Table*> zeros((segment.table_count + 1) * sizeof(Table))
@@ -476,6 +479,44 @@ cdef class Builder:
                 segment.points[index].table = place_of[segment.points[index].table]
         return self.rehash(segment.point_room)          # points hash by their table too
 
+    cdef int name_strange(self, int longest) except -1:
+        self.strange_text = b"x" * (longest + 1)
+        self.strange.type = STRING
+        self.strange.encoding = LATIN1
+        self.strange.length = longest + 1
+        self.strange.payload.text = <const char*> <bytes> self.strange_text
+        return 0
+
+    cdef int keep_intervals(self) except -1:
+        """What the open stretches leave to be asked; the needs lie by table and entry."""
+        cdef Segment segment = self.segment
+        cdef Table* table
+        cdef const Need* need
+        cdef int64_t index, word, words = <int64_t> segment.lines * 8
+        cdef int64_t[::1] counts = numpy.zeros(segment.table_count + 1, numpy.int64)
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            if (need.leaf.kind != NUMBER or not one_interval(need.leaf)
+                    or rejects(need.leaf, need.stop, TRUE) or not rejects(need.leaf, need.stop, FALSE)):
+                continue
+            table = &segment.tables[need.table]
+            if table.intervals == NULL:
+                table.bounded = <uint64_t*> zeros(words * sizeof(uint64_t))
+                table.earlier = <int32_t*> zeros(words * sizeof(int32_t))
+                table.intervals = <Interval*> zeros((self.need_count - index) * sizeof(Interval))
+            table.bounded[need.entry >> 6] |= <uint64_t> 1 << (need.entry & 63)
+            table.intervals[counts[need.table]].low = need.leaf.real_low
+            table.intervals[counts[need.table]].high = need.leaf.real_high
+            counts[need.table] += 1
+        for index in range(segment.table_count):
+            table = &segment.tables[index]
+            if table.intervals == NULL:
+                continue
+            for word in range(1, words):
+                table.earlier[word] = table.earlier[word - 1] + count_bits(table.bounded[word - 1])
+            table.intervals = <Interval*> realloc(table.intervals, counts[index] * sizeof(Interval))
+        return 0
+
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
         """The same verdict in ``count`` buckets; they are REFUSED until marked."""
         cdef Table* table = &self.segment.tables[need.table]
@@ -483,6 +524,7 @@ cdef class Builder:
         cdef Segment segment = self.segment
         cdef int64_t at
         cdef uint64_t bit = <uint64_t> 1 << (need.entry & 63)
+        assert bucket + count <= table.buckets
         if verdict == REFUSED and count > 1:
             return 0
         for at in range(bucket, bucket + count):
@@ -560,7 +602,7 @@ cdef class Builder:
                     need, FIRST_TEXT + point.code, 1,
                     MAY_BE_TRUE if point.length >= length
                     and not memcmp(point.bytes, leaf.constant.payload.text, length) else MAY_BE_FALSE)
-        for bucket in range(table.text_bound_count + 1):
+        for bucket in range(table.text_bound_count + 1 if table.text_bound_count else 0):
             low = table.text_bounds[bucket - 1] if bucket else INT64_MIN
             high = table.text_bounds[bucket] - 1 if bucket < table.text_bound_count else INT64_MAX
             self.mark(

@@ -7,7 +7,8 @@ from pyengine._engine.arithmetic cimport HEIGHT, Vector, compute_vectors
 from pyengine._engine.arrow cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT_VIEWS, Column, read_cell, width_of,
 )
-from pyengine._engine.kernels cimport kernel_float_of_half, kernel_load_bits, kernel_low_bytes, kernel_lowest_bit
+from pyengine._engine.bits cimport lowest_bit
+from pyengine._engine.kernels cimport kernel_float_of_half, kernel_load_bits, kernel_low_bytes
 from pyengine._engine.lookup_tables cimport Table
 from pyengine._engine.plan cimport (
     BEGIN_BOTH, BEGIN_EITHER, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS,
@@ -251,7 +252,7 @@ cdef void keep_tails(
         words[w] &= live[w]
         rest = words[w]
         while rest:
-            row = 64 * w + kernel_lowest_bit(rest)
+            row = 64 * w + lowest_bit(rest)
             rest &= rest - 1
             read_cell(column, run.row + row, &value)
             if value.type == NULL_VALUE or memcmp(
@@ -327,7 +328,7 @@ cdef void run_by_row(Run* run, Plan plan, const Step* step, const Test* test) no
             bit = rest & (~rest + 1)
             truth = cell_truth(
                 plan.program, test.node, run.values, &scratch, first, count, slots, run,
-                run.row + 64 * w + kernel_lowest_bit(rest),
+                run.row + 64 * w + lowest_bit(rest),
             )
             if scratch.blocks != NULL or scratch.objects != NULL or scratch.error != NULL:
                 free_scratch(&scratch)

@@ -9,9 +9,10 @@ from libc.string cimport memset
 
 from pyengine._engine.arithmetic cimport VECTOR_BYTES
 from pyengine._engine.arrow cimport NO_VALUES, Column, Columns, read_cell
+from pyengine._engine.bits cimport lowest_bit
 from pyengine._engine.chunk cimport Prefixes, Run, register_at, run_steps
 from pyengine._engine.header cimport NO_HEADER, header_code
-from pyengine._engine.kernels cimport best_kernels, kernel_lowest_bit
+from pyengine._engine.kernels cimport best_kernels
 from pyengine._engine.lookup_tables cimport LookupTables, Table, same_dictionary
 from pyengine._engine.layout cimport lay_out
 from pyengine._engine.plan cimport (
@@ -247,7 +248,7 @@ cdef class Evaluation:
         if raised != NULL and self.first_raised < 0:
             for i in range(CHUNK_WORDS):
                 if raised[i] & live[i]:
-                    self.first_raised = row + 64 * i + kernel_lowest_bit(raised[i] & live[i])
+                    self.first_raised = row + 64 * i + lowest_bit(raised[i] & live[i])
                     break
         if shape == BYTES:
             run.kernels.expand(on, run.count, out + row)

@@ -107,16 +107,6 @@ KERNEL_INLINE uint64_t kernel_low_bytes(uint64_t length) {
 #endif
 }
 
-KERNEL_INLINE int kernel_lowest_bit(uint64_t word) { /* word != 0 */
-#if defined(__GNUC__)
-    return __builtin_ctzll(word);
-#else
-    int place = 0;
-    while (!(word & 1)) word >>= 1, place++;
-    return place;
-#endif
-}
-
 /* n bits of a bitmap from bit `start` on, as words; the last word is padded with 0; no byte beyond the last bit is read. */
 KERNEL_INLINE void kernel_load_bits(const uint8_t *bitmap, int64_t start, int64_t n, uint64_t *words) {
     const uint8_t *p = bitmap + (start >> 3);

@@ -47,7 +47,6 @@ cdef extern from "kernels.h" nogil:
     float kernel_float_of_half(uint16_t half) noexcept
     uint64_t kernel_load64(const uint8_t* p) noexcept
     uint64_t kernel_low_bytes(uint64_t length) noexcept
-    int kernel_lowest_bit(uint64_t word) noexcept
     void kernel_load_bits(const uint8_t* bitmap, int64_t start, int64_t n, uint64_t* words) noexcept
 
 

@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.arrow cimport Columns, read_cell
+from pyengine._engine.bits cimport highest_bit
 from pyengine._engine.event cimport Event
 from pyengine._engine.plan cimport as_property
 from pyengine._engine.program cimport raised_error
@@ -13,6 +14,11 @@ from pyengine._engine.segment cimport Found, Segment, Subscription, ask
 from pyengine._engine.value cimport NULL_VALUE, RAISED
 
 from pyengine.errors import SelectorEvaluationError
+
+
+cdef enum:
+    FEW = 24                 # numbers that are sorted by insertion
+    WIDEST_DIGIT = 11        # bits
 
 
 cdef class Living:
@@ -56,12 +62,12 @@ cdef class Snapshot:
 
 
 cdef void sort_found(Found* found, Found* spare) noexcept nogil:
-    """By number: by insertion if there are few, else a byte at a time."""
+    """By number: by insertion if there are few, else by digits of which there are about as many as numbers."""
     cdef int64_t size = found.size, index, at, number, digit, total, most = 0
-    cdef int shift = 0
-    cdef int64_t[256] counts
+    cdef int shift = 0, width = 0
+    cdef int32_t[1 << WIDEST_DIGIT] counts
     cdef PyObject* held
-    if size <= 48:
+    if size <= FEW:
         for index in range(1, size):
             number = found.numbers[index]
             held = found.keys[index]
@@ -85,23 +91,24 @@ cdef void sort_found(Found* found, Found* spare) noexcept nogil:
             return
     for index in range(size):
         most |= found.numbers[index]
+    width = min(highest_bit(size) + 1, WIDEST_DIGIT)
     while most >> shift:
-        memset(counts, 0, sizeof(counts))
+        memset(counts, 0, sizeof(int32_t) << width)
         for index in range(size):
-            counts[found.numbers[index] >> shift & 255] += 1
+            counts[found.numbers[index] >> shift & ((1 << width) - 1)] += 1
         total = 0
-        for index in range(256):
+        for index in range(1 << width):
             at = counts[index]
-            counts[index] = total
+            counts[index] = <int32_t> total
             total += at
         for index in range(size):
-            digit = found.numbers[index] >> shift & 255
+            digit = found.numbers[index] >> shift & ((1 << width) - 1)
             spare.numbers[counts[digit]] = found.numbers[index]
             spare.keys[counts[digit]] = found.keys[index]
             counts[digit] += 1
         memcpy(found.numbers, spare.numbers, size * sizeof(int64_t))
         memcpy(found.keys, spare.keys, size * sizeof(PyObject*))
-        shift += 8
+        shift += width
 
 
 cdef void drop_repeated(Found* found) noexcept nogil:

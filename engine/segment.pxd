@@ -7,7 +7,7 @@ the programs understand, an unknown text (or stretches of the order of unknown t
 begins), texts, and stretches of the number line. A bucket has for each entry a bit
 ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit ``open``: whether it is met
 depends on where in the bucket the value lies. An entry that passed everywhere, is open nowhere, and has requirements
-only (``whole``) matches; of one that is open the program is asked.
+only (``whole``) matches; of one that is open its interval is asked, or else the program.
 
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit l of a bucket: line l has a bit
 passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
@@ -51,6 +51,11 @@ cdef struct Found:               # what matched, in no order
     bint no_memory
 
 
+cdef struct Interval:            # of keys
+    int64_t low
+    int64_t high
+
+
 cdef struct Table:               # one slot
     int slot
     int texts                    # buckets of texts: a power of two, or 0
@@ -66,6 +71,9 @@ cdef struct Table:               # one slot
     uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
+    uint64_t* bounded            # [line][8]: whether a number meets the requirement is whether an interval has its key
+    int32_t* earlier             # [line][8]: how many are bounded in all lines and words before
+    Interval* intervals          # of the bounded, by entry; NULL: there are none
     double passing               # part of the bits that are set
 
 
@@ -79,6 +87,24 @@ cdef struct Point:
     int32_t first                # entries whose access point it is
     int32_t last
     int32_t users                # while it is built
+
+
+cdef enum:
+    MOST_ROWS = 128              # slots whose bits are looked at
+
+ctypedef const uint64_t* Row
+ctypedef const Table* Slot
+
+cdef struct Look:                # of one message: the bits of the buckets that its values fall into
+    int count
+    Row[MOST_ROWS] passed
+    Row[MOST_ROWS] lively
+    int open_count
+    Row[MOST_ROWS] open          # of slots whose openness only the programs end
+    int bounded_count
+    Row[MOST_ROWS] between       # of slots whose value is a number and which have intervals
+    Slot[MOST_ROWS] bounded
+    int64_t[MOST_ROWS] key
 
 
 cdef class Segment:
@@ -109,7 +135,8 @@ cdef class Segment:
 
     # Adds what matches. alive: a bit an entry. buckets: room for 2 table_count ints. Without the GIL unless needs_gil.
     cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil
-    cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
+    cdef void look(self, Event event, const int* buckets, Look* look) noexcept nogil
+    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, int first, int last,
                    Found* found) noexcept nogil
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 

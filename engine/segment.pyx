@@ -6,14 +6,13 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp
 
+from pyengine._engine.bits cimport count_bits, lowest_bit
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
+from pyengine._engine.requirements cimport OPEN, PASSED, REFUSED
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 cdef enum:
     FEW = 1                  # entries of one access point that are asked one by one
-    MOST_ROWS = 128          # slots whose bits are looked at
-
-ctypedef const uint64_t* Row
 
 
 cdef extern from *:
@@ -39,14 +38,18 @@ cdef extern from *:
         }
         return left != 0;
     }
-    #ifdef __GNUC__
-    #define pyengine_lowest(word) __builtin_ctzll(word)
-    #else
-    static int pyengine_lowest(uint64_t word) { int n = 0; while (!(word & 1)) { word >>= 1; n++; } return n; }
-    #endif
+    /* line |= every row's line */
+    PYENGINE_CLONES
+    static void pyengine_widen(uint64_t *line, const uint64_t *const *rows, int count, int64_t at) {
+        int i, k;
+        for (i = 0; i < count; i++) {
+            const uint64_t *row = rows[i] + at;
+            for (k = 0; k < 8; k++) line[k] |= row[k];
+        }
+    }
     """
-    bint pyengine_narrow(uint64_t* line, const uint64_t** rows, int count, int64_t at) noexcept nogil
-    int pyengine_lowest(uint64_t word) noexcept nogil
+    bint pyengine_narrow(uint64_t* line, const Row* rows, int count, int64_t at) noexcept nogil
+    void pyengine_widen(uint64_t* line, const Row* rows, int count, int64_t at) noexcept nogil
 
 
 cdef class Subscription:
@@ -114,6 +117,22 @@ cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* fou
             add(found, (<Subscription> subscription).number, subscription, True)
 
 
+cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint64_t bit) noexcept nogil:
+    """What the intervals say of an entry that is open there: ``at`` is its word in ``between``, ``word`` in ``bounded``."""
+    cdef int number
+    cdef const Table* table
+    cdef const Interval* interval
+    for number in range(look.bounded_count):
+        if look.between[number][at] & bit:
+            table = look.bounded[number]
+            if not table.bounded[word] & bit:
+                return OPEN
+            interval = &table.intervals[table.earlier[word] + count_bits(table.bounded[word] & (bit - 1))]
+            if not interval.low <= look.key[number] <= interval.high:
+                return REFUSED
+    return PASSED
+
+
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
 
@@ -127,6 +146,9 @@ cdef class Segment:
                 free(self.tables[number].passed)
                 free(self.tables[number].open)
             free(self.tables[number].lively)
+            free(self.tables[number].bounded)
+            free(self.tables[number].earlier)
+            free(self.tables[number].intervals)
         free(self.tables)
         if not self.shares:
             free(self.points)
@@ -156,6 +178,7 @@ cdef class Segment:
         cdef const Table* table
         cdef const Reading* reading
         cdef const Point* point
+        cdef Look look
         cdef bint ordinary = not event.has_objects
         for number in range(self.table_count):
             table = &self.tables[number]
@@ -191,37 +214,53 @@ cdef class Segment:
                 if alive[place >> 6] >> (place & 63) & 1:
                     ask(event, self.subscriptions[place], self.errors_count, found)
             return
+        self.look(event, buckets, &look)
         if self.loose < self.size:
-            self.scan(event, alive, buckets, self.loose, self.size, found)
+            self.scan(event, alive, &look, self.loose, self.size, found)
         if self.loose == 0:
             return                   # no entry has an access point
         for number in range(self.table_count):
             if seats[number] >= 0:
                 point = &self.points[seats[number]]
                 if point.last:
-                    self.scan(event, alive, buckets, point.first, point.last, found)
+                    self.scan(event, alive, &look, point.first, point.last, found)
 
-    cdef void scan(self, Event event, const uint64_t* alive, const int* buckets, int first, int last,
+    cdef void look(self, Event event, const int* buckets, Look* look) noexcept nogil:
+        cdef int number
+        cdef int64_t at
+        cdef const Table* table
+        look.count = min(self.with_buckets, MOST_ROWS)   # the most refusing; what the others would say the program says
+        look.open_count = look.bounded_count = 0
+        for number in range(look.count):
+            table = &self.tables[number]
+            at = buckets[number] * self.bucket_step
+            look.passed[number] = table.passed + at
+            look.lively[number] = table.lively + buckets[number] * self.words
+            if table.intervals != NULL and event.at[table.slot].kind == NUMERAL:
+                look.between[look.bounded_count] = table.open + at
+                look.bounded[look.bounded_count] = table
+                look.key[look.bounded_count] = event.at[table.slot].key
+                look.bounded_count += 1
+            else:
+                look.open[look.open_count] = table.open + at
+                look.open_count += 1
+
+    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, int first, int last,
                    Found* found) noexcept nogil:
-        cdef int place, word, line, k, number, count = self.with_buckets
-        cdef uint64_t lines, left, opened, bit
-        cdef uint64_t[8] bits
-        cdef Row[MOST_ROWS] rows
+        cdef int place, word, line, k, number, verdict
+        cdef uint64_t lines, left, bit
+        cdef uint64_t[8] bits, opened, between
         if last - first <= FEW:
             for place in range(first, last):
                 if alive[place >> 6] >> (place & 63) & 1:
                     ask(event, self.subscriptions[place], self.errors_count, found)
             return
-        if count > MOST_ROWS:
-            count = MOST_ROWS       # the most refusing; what the others would say the program says
-        for number in range(count):
-            rows[number] = self.tables[number].passed + buckets[number] * self.bucket_step
         for word in range((first >> 9) >> 6, (((last - 1) >> 9) >> 6) + 1):
             lines = ~(<uint64_t> 0)
-            for number in range(count):
-                lines &= self.tables[number].lively[buckets[number] * self.words + word]
+            for number in range(look.count):
+                lines &= look.lively[number][word]
             while lines:
-                line = (word << 6) + pyengine_lowest(lines)
+                line = (word << 6) + lowest_bit(lines)
                 lines &= lines - 1
                 if line < first >> 9:
                     continue
@@ -234,32 +273,35 @@ cdef class Segment:
                         bits[k] = bits[k] & (~(<uint64_t> 0) << (first - place)) if first - place < 64 else 0
                     if place + 64 > last:
                         bits[k] = bits[k] & (~(<uint64_t> 0) >> (place + 64 - last)) if place < last else 0
-                if not pyengine_narrow(bits, rows, count, line * self.line_step):
+                if not pyengine_narrow(bits, look.passed, look.count, line * self.line_step):
                     continue
                 for k in range(8):
+                    opened[k] = ~self.whole[line * 8 + k] if look.count == self.with_buckets else ~(<uint64_t> 0)
+                    between[k] = 0
+                pyengine_widen(opened, look.open, look.open_count, line * self.line_step)
+                pyengine_widen(between, look.between, look.bounded_count, line * self.line_step)
+                for k in range(8):
                     left = bits[k]
-                    if not left:
-                        continue
-                    opened = ~self.whole[line * 8 + k]
-                    if self.with_buckets > count:
-                        opened = ~(<uint64_t> 0)
-                    for number in range(count):
-                        opened |= self.tables[number].open[
-                            buckets[number] * self.bucket_step + line * self.line_step + k]
-                    place = line * LINE + 64 * k
                     while left:
                         bit = left & (0 - left)
-                        number = place + pyengine_lowest(left)
+                        place = line * LINE + 64 * k + lowest_bit(left)
                         left ^= bit
-                        if opened & bit:
-                            ask(event, self.subscriptions[number], self.errors_count, found)
+                        if opened[k] & bit:
+                            verdict = OPEN
+                        elif between[k] & bit:
+                            verdict = verdict_between(look, line * self.line_step + k, line * 8 + k, bit)
                         else:
-                            add(found, self.numbers[number], self.keys[number], False)
+                            verdict = PASSED
+                        if verdict == PASSED:
+                            add(found, self.numbers[place], self.keys[place], False)
+                        elif verdict == OPEN:
+                            ask(event, self.subscriptions[place], self.errors_count, found)
 
     def _check(self):
         """Assert the invariants of segment.pxd."""
         cdef int64_t index
         cdef int number, bucket, line, k
+        cdef int64_t bounded
         cdef Table* table
         cdef uint64_t any_bit
         cdef Subscription it
@@ -283,6 +325,12 @@ cdef class Segment:
         for number in range(self.table_count):
             table = &self.tables[number]
             assert (table.buckets > 0) == (number < self.with_buckets)
+            bounded = 0
+            for index in range(self.lines * 8 if table.intervals != NULL else 0):
+                assert table.earlier[index] == bounded
+                bounded += count_bits(table.bounded[index])
+            for index in range(bounded):
+                assert table.intervals[index].low <= table.intervals[index].high
             for bucket in range(table.buckets):
                 for line in range(self.lines):
                     any_bit = 0

@@ -36,6 +36,10 @@ cdef inline int covered(int64_t least, int64_t most, int64_t low, int64_t high) 
     return MAY_BE_TRUE if least <= low and high <= most else MAY_BE_FALSE | MAY_BE_TRUE
 
 
+# Whether a NUMBER leaf is TRUE on these numbers exactly where their key lies in [real_low, real_high].
+cdef bint one_interval(const Leaf* leaf) noexcept nogil
+
+
 cdef inline int interval_truths(const Leaf* leaf, int64_t low, int64_t high) noexcept nogil:
     """The same of a NUMBER leaf, on doubles, and integers up to EXACT, with these keys."""
     cdef int truths = covered(leaf.real_low, leaf.real_high, low, high)

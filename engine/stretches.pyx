@@ -21,6 +21,14 @@ cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogi
     return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
 
 
+cdef bint one_interval(const Leaf* leaf) noexcept nogil:
+    cdef int64_t low = max(leaf.low, -EXACT), high = min(leaf.high, EXACT)
+    return low <= high and (
+        leaf.real_low <= order_key(<double> low) and order_key(<double> high) <= leaf.real_high
+        and (low == -EXACT or order_key(<double> (low - 1)) < leaf.real_low)
+        and (high == EXACT or leaf.real_high < order_key(<double> (high + 1))))
+
+
 cdef int64_t* bounds_of(list ends, int* count, int* steps) except NULL:
     cdef int64_t* bounds
     cdef int index

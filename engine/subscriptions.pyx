@@ -9,10 +9,10 @@ from libc.string cimport memcpy
 
 from pyengine._engine.annex cimport annex_of
 from pyengine._engine.arrow cimport Columns, columns_of
+from pyengine._engine.bits cimport lowest_bit
 from pyengine._engine.building cimport segment_of
 from pyengine._engine.event cimport Event, reader_of
 from pyengine._engine.header cimport header_code
-from pyengine._engine.kernels cimport kernel_lowest_bit
 from pyengine._engine.search cimport Living, Rows, Search, Snapshot, alive_of
 from pyengine._engine.segment cimport Subscription
 from pyengine._engine.selector cimport Selector
@@ -178,6 +178,10 @@ cdef class Subscriptions:
         if not self.living:
             return False
         if self.annex is None or not self.annex.take(it):
+            self.living = [one for one in self.living if (<Living> one).count]
+            if not self.living:
+                self.annex = None
+                return False
             one = self.living[0]
             self.annex = annex_of(one.segment, max(SMALLEST_ANNEX, <int> len(self.by_key) // ANNEX_PART))
             self.living.append(Living(self.annex.segment))
@@ -428,7 +432,7 @@ cdef class Subscriptions:
             for at in range(len(words)):
                 word = words[at]
                 while word:
-                    offset[64 * at + kernel_lowest_bit(word) + 1] += 1
+                    offset[64 * at + lowest_bit(word) + 1] += 1
                     word &= word - 1
         numpy.cumsum(offsets, out=offsets)
         found = numpy.empty(offsets[size], numpy.int64)
@@ -439,7 +443,7 @@ cdef class Subscriptions:
             for at in range(len(words)):
                 word = words[at]
                 while word:
-                    row = 64 * at + kernel_lowest_bit(word)
+                    row = 64 * at + lowest_bit(word)
                     into[next_of[row]] = it.number
                     next_of[row] += 1
                     word &= word - 1
@@ -453,6 +457,10 @@ cdef class Subscriptions:
             numbers = numpy.array([(<Subscription> it).number for it in self.by_key.values()], numpy.int64)
             self.ordered = (numbers, keys)
         return self.ordered
+
+    def _sizes(self):
+        """How many are in each segment."""
+        return [(<Living> one).count for one in self.living]
 
     def _check(self):
         """Assert the invariants of subscriptions.pxd."""

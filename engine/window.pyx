@@ -9,22 +9,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
-cdef extern from *:
-    """
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    static inline int pyengine_lowest_bit(unsigned long long word)
-    { unsigned long i; _BitScanForward64(&i, word); return (int)i; }
-    static inline int pyengine_highest_bit(unsigned long long word)
-    { unsigned long i; _BitScanReverse64(&i, word); return (int)i; }
-    #else
-    static inline int pyengine_lowest_bit(unsigned long long word) { return __builtin_ctzll(word); }
-    static inline int pyengine_highest_bit(unsigned long long word) { return 63 - __builtin_clzll(word); }
-    #endif
-    """
-    int lowest_bit "pyengine_lowest_bit"(uint64_t word) noexcept nogil
-    int highest_bit "pyengine_highest_bit"(uint64_t word) noexcept nogil
-
+from pyengine._engine.bits cimport highest_bit, lowest_bit
 
 cdef int64_t BASE = ~<int64_t>63
 # Empty chunks that the array may hold for each one in use when it is extended; twice as many before they are swept.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 from collections.abc import Mapping
 from random import Random
@@ -92,7 +93,7 @@ def asked(subscriptions: Subscriptions[str], message: Any) -> list[str] | tuple[
         return error.text, error.problem
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seeds,
     st.sampled_from([1, 20, 70, 300, 700]),
@@ -120,7 +121,7 @@ def test_many_selectors_answer_as_the_loop(
         assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == rows
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batches(PROPERTY_NAMES), seeds, st.sampled_from([3, 40, 200]), dialects, st.sampled_from(["raise", "reject"]))
 def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, dialect: Dialect, on_error: Any) -> None:
     texts = texts_of(seed, count, dialect, 3)
@@ -284,6 +285,70 @@ def test_branches_and_beginnings() -> None:
             subscriptions.remove(key)
         subscriptions._check()
         assert subscriptions.match(message) == [int(key) for key in expected if int(key) in subscriptions]
+
+
+def test_intervals_of_more_ends_than_there_are_stretches() -> None:
+    """At their ends, beside them, and between; of integers, doubles, and those that doubles cannot tell apart."""
+    draw = Random(7)
+    ends = [-(2.0**53), -7.5, -0.0, 0.0, 0.5, 7.0, 7.5, 2.0**53, 1e300, *(draw.uniform(-99, 99) for _ in range(150))]
+
+    def constant() -> str:
+        end = draw.choice(ends)
+        return draw.choice((repr(end), str(int(end) + draw.randrange(-1, 2)), str(2**53 + draw.randrange(3))))
+
+    def interval() -> str:
+        kind = draw.randrange(8)
+        if kind == 0:
+            return f"NOT (n BETWEEN {constant()} AND {constant()})"
+        if kind == 1:
+            low = draw.choice(ends)
+            return f"n BETWEEN {low!r} AND {low + 0.3!r}"
+        return f"n {draw.choice(('<', '<=', '>', '>=', '=', '<>'))} {constant()}"
+
+    def text() -> str:
+        other = draw.choice(("c = 'a'", "c = 'b'", f"m < {draw.uniform(0, 50)!r}", interval()))
+        return draw.choice((" AND ", " AND ", " OR ")).join((interval(), other))
+
+    texts = {number: text() for number in range(1200)}
+    subscriptions: Subscriptions[int] = Subscriptions(texts)
+    subscriptions.optimize()
+    subscriptions._check()
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    values: list[Any] = [2**53, 2**53 + 1, 2**60, -(2**53), math.nan, math.inf, -math.inf, "7", None, True]
+    for end in draw.sample(ends, 40) + ends[:9]:
+        values += [
+            end,
+            math.nextafter(end, math.inf),
+            math.nextafter(end, -math.inf),
+            int(max(-(2.0**60), min(end, 2.0**60))),
+        ]
+    for value in values:
+        message = {"n": value, "c": draw.choice("ab"), "m": draw.choice((1, 25.0, 2**54, None))}
+        assert subscriptions.match(message) == [key for key, selector in selectors.items() if selector.matches(message)]
+
+
+def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
+    """More beginnings of texts than the annex has room for, of a name that the first segment compares with numbers."""
+    texts = {number: f"u = {number}" for number in range(300)}
+    subscriptions: Subscriptions[int] = Subscriptions(texts)
+    subscriptions._many = 0  # type: ignore[attr-defined]
+    for number in range(300, 4700):
+        subscriptions.add(number, f"u LIKE 'w{number % 50}%'")
+    subscriptions._check()
+    assert subscriptions.match({"u": "w7"}) == list(range(307, 4700, 50))
+    assert subscriptions.match({"u": 7}) == [7]
+
+
+def test_those_that_come_and_go_leave_nothing() -> None:
+    subscriptions: Subscriptions[int] = Subscriptions({number: f"u = {number}" for number in range(300)})
+    subscriptions._many = 0  # type: ignore[attr-defined]
+    sizes = []
+    for number in range(300, 20_000):
+        subscriptions.add(number, f"u = {number % 7}")
+        subscriptions.remove(number)
+        sizes.append(len(subscriptions._sizes()))  # type: ignore[attr-defined]
+    assert max(sizes) == 2
+    assert subscriptions.match({"u": 3}) == [3]
 
 
 def test_an_annex_that_fills() -> None:

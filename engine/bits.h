@@ -1,0 +1,18 @@
+/* bits: which bits of a word are set. */
+#ifndef PYENGINE_BITS_H
+#define PYENGINE_BITS_H
+
+#include <stdint.h>
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+static __forceinline int lowest_bit(uint64_t word) { unsigned long place; _BitScanForward64(&place, word); return (int)place; }
+static __forceinline int highest_bit(uint64_t word) { unsigned long place; _BitScanReverse64(&place, word); return (int)place; }
+static __forceinline int count_bits(uint64_t word) { return (int)__popcnt64(word); }
+#else
+static inline __attribute__((always_inline, unused)) int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
+static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t word) { return 63 - __builtin_clzll(word); }
+static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) { return __builtin_popcountll(word); }
+#endif
+
+#endif

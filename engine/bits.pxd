@@ -1,0 +1,9 @@
+"""bits: which bits of a word are set; see bits.h."""
+
+from libc.stdint cimport uint64_t
+
+
+cdef extern from "bits.h" nogil:
+    int lowest_bit(uint64_t word) noexcept       # of a word that is not 0
+    int highest_bit(uint64_t word) noexcept      # the same
+    int count_bits(uint64_t word) noexcept
