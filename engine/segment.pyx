@@ -118,7 +118,7 @@ cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* fou
 
 
 cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint64_t bit) noexcept nogil:
-    """What the intervals say of an entry that is open there; ``at``: its word in ``between``, ``word``: in ``bounded``."""
+    """What the intervals say of an open entry; ``at``: its word in ``between``, ``word``: its word in ``bounded``."""
     cdef int number
     cdef const Table* table
     cdef const Interval* interval
