@@ -124,8 +124,8 @@ cdef class FixedCountRecovery(Recovery):
 cdef class FixedSizedRecovery(Recovery):
     """fixedSizedSubscriptionRecoveryPolicy: the newest messages of at most ``maximum_size`` (65536) bytes in all.
 
-    A message counts with its size, at least 1024 bytes. use_shared_buffer (True) makes no difference here: every topic
-    has a buffer of its own.
+    A message counts with its size (see TopicRegion.send). use_shared_buffer (True) makes no difference here: every
+    topic has a buffer of its own.
     """
 
     def __cinit__(self, maximum_size=65536, bint use_shared_buffer=True):

@@ -396,9 +396,10 @@ cdef class TopicRegion(Region):
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
         is read once, here, from a Message or from a mapping's JMSPriority (4), JMSExpiration (ms, 0: never),
         JMSTimestamp (ms, 0), JMSDeliveryMode (PERSISTENT) and JMSMessageID (``producer:number``, for audits). size:
-        bytes, for fixedSized recovery (a Message knows its own, else 1024). connection: the producer's, for noLocal.
-        target: name of the only subscription that may have it. discarding: the subscription whose discard this message
-        tells about; it does not get it. handle: the message's, from ``next_handle`` on (-1: that). now: ms.
+        bytes, for fixedSized recovery (a Message knows its own, else the topic's minimum_message_size). connection: the
+        producer's, for noLocal. target: name of the only subscription that may have it. discarding: the subscription
+        whose discard this message tells about; it does not get it. handle: the message's, from ``next_handle`` on (-1:
+        that). now: ms.
         """
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)

@@ -110,7 +110,7 @@ cdef class Region(FanOut):
         priority = header("JMSPriority", priority, 4, 0, 9)
         expiration = header("JMSExpiration", expiration, 0, 0, 2**63 - 1)
         timestamp = header("JMSTimestamp", timestamp, 0, -(2**63), 2**63 - 1)
-        size = header("size", size, 1024, 0, 2**63 - 1)
+        size = header("size", size, to.minimum_message_size, 0, 2**63 - 1)
         slot = self.add(message, handle)
         self.at[slot].topic = to.number
         self.at[slot].priority = priority

@@ -361,6 +361,15 @@ def test_recovery_policies() -> None:
         region._check()
 
 
+def test_every_message_counts_with_the_minimum_of_its_topic() -> None:
+    for sent in (5, {"n": 5}, Message({"n": 5})):
+        region = TopicRegion()
+        topic = region.add_topic("t", recovery=FixedSizedRecovery(300), minimum_message_size=100)
+        for _ in range(4):
+            region.send(topic, sent)
+        assert retroactive(region, topic) == [sent] * 3
+
+
 def test_timed_recovery_ages_with_the_ticks() -> None:
     region = TopicRegion()
     topic = region.add_topic("t", recovery=TimedRecovery(1000), now=500)
