@@ -8,6 +8,10 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.value cimport Value
 
 
+cpdef enum:
+    SMALLEST_SIZE = 1024         # minimumMessageSize where nothing else is said: bytes of a message besides its body
+
+
 cdef class Envelope:
     cdef bint _persistent
     cdef bint _group_first_for_consumer

@@ -2,6 +2,8 @@ from collections.abc import Sequence
 
 from typing_extensions import disjoint_base
 
+SMALLEST_SIZE: int
+
 @disjoint_base
 class Envelope:
     body: str | bytes | None

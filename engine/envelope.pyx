@@ -78,9 +78,6 @@ cdef dict ATTRIBUTES = {
 }
 
 
-cdef int SMALLEST_SIZE = 1024
-
-
 cdef str header_attribute(int code):
     return ATTRIBUTES[code]
 

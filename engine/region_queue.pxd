@@ -22,7 +22,7 @@ cdef class RegionQueue(Queue):
     cdef set purged
     cdef public bint noting                      # first deliveries are remembered in ``noted``
     cdef list noted
-    cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body; 1024
+    cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
     cdef readonly int64_t bytes
 
     cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1

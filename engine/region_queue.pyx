@@ -2,6 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
+from pyengine._engine.envelope cimport SMALLEST_SIZE
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
 from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
@@ -28,7 +29,7 @@ cdef class RegionQueue(Queue):
         self.at_slot = []
         self.purged = set()
         self.noted = []
-        self.minimum_message_size = 1024
+        self.minimum_message_size = SMALLEST_SIZE
 
     def __reduce__(self):
         raise TypeError("a queue of a broker cannot be pickled")

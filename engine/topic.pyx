@@ -6,7 +6,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.audit cimport Audit
 from pyengine._engine.durable_subscription cimport DurableSubscription
-from pyengine._engine.envelope cimport Envelope
+from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic
 from pyengine._engine.queue cimport STANDARD, AckKind
@@ -55,7 +55,7 @@ cdef class TopicRegion(Region):
 
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
                   str selector_errors not None="no_match", str client_id_property not None="PTP_CLIENTID",
-                  str suffix not None=".PTP", int64_t minimum_message_size=1024, int64_t now=0):
+                  str suffix not None=".PTP", int64_t minimum_message_size=SMALLEST_SIZE, int64_t now=0):
         """Add a topic; return its number (0, 1, ... never used again).
 
         dispatch_policy: "simple", "round_robin", "strict_order", "priority", "priority_network" or

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
+from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
 
@@ -259,7 +260,7 @@ class Policy:
     max_expire_page_size: int = 400
     max_producers_to_audit: int = 64
     message_eviction_strategy: MessageEvictionStrategy = OldestMessageEvictionStrategy()
-    minimum_message_size: int = 1024
+    minimum_message_size: int = SMALLEST_SIZE
     pending_message_limit_strategy: PendingMessageLimitStrategy | None = None
     pending_queue_policy: Literal["store", "vm", "file"] = "store"
     persist_jms_redelivered: bool = False
