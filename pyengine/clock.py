@@ -210,7 +210,7 @@ class ManualClock(Clock):
         self.settle()
         while (following := self._next()) is not None and following <= end:
             self._step()
-        self._now = end
+        self._now = max(self._now, end)  # an action may itself have moved the time
 
     def settle(self) -> None:
         """Run what was submitted to workers, and what that submits, until nothing is left; no time passes."""

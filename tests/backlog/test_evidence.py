@@ -132,6 +132,27 @@ def test_a_running_info_is_read_whole() -> None:
     assert comma.clients[0].rates == client.rates
 
 
+def test_consumer_status_of_a_group_says_what_the_tool_says() -> None:
+    mixed, stuck = read_files([DATA / "clients-mixed.txt"]), read_files([DATA / "clients-stuck.txt"])
+    (check,) = mixed.checks
+    assert (check.clients, check.time) == (["192.0.2.2@mixed-1", "192.0.2.2@mixed-2"], 1795291656272)
+    assert check.different.startswith("WARN: Different subscription")
+    (check,) = stuck.checks
+    assert [(each.client_id, each.label) for each in check.problems][::3] == [
+        ("192.0.2.2@stuck-1", "Bills/broker-a/0"), ("192.0.2.2@stuck-2", "Bills/broker-a/3"),
+    ]  # fmt: skip
+    assert not mixed.remarks + stuck.remarks
+    text = (DATA / "clients-billing.txt").read_text()
+    (check,) = read_text(f"$ mqadmin consumerStatus -g billing -n localhost:9876\n{text}", "status.txt").checks
+    assert (check.group, len(check.clients), check.different, check.problems) == ("billing", 2, "", [])
+    (remark,) = read_text(f"{text}\nanother word\n", "status.txt").remarks
+    assert (remark.text, remark.why) == ("another word", "does not fit the table above it")
+    # The running infos themselves say more: the tool's words are not told twice.
+    both = read_files([DATA / "clients-billing.txt", DATA / "billing-1.txt"])
+    assert not both.remarks
+    assert diagnose(both) == []
+
+
 def test_thread_dumps_of_both_tools() -> None:
     evidence = read_files([DATA / "jstack-1.txt", DATA / "py-spy-1.txt"])
     java, python = evidence.dumps
@@ -191,6 +212,7 @@ KINDS = {
     "log": LOG,
     "jolokia": (DATA / "jolokia-1.json").read_text(),
     "status": (DATA / "consumer-status.txt").read_text(),
+    "clients": (DATA / "clients-stuck.txt").read_text(),
     "jstack": (DATA / "jstack-1.txt").read_text(),
     "py-spy": (DATA / "py-spy-1.txt").read_text(),
     "spark": json.dumps(SPARK),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable
 
 import pytest
 
@@ -20,6 +18,7 @@ from pyengine.topology.policy import (
     Policy,
     PolicyMap,
 )
+from tests.backlog.live_groups import HurriedClock, until
 
 FIRST = rocketmq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
@@ -31,13 +30,6 @@ def codes(*sights: Evidence) -> set[str]:
     return {finding.code for finding in diagnose(together)}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "nothing happened in 20 s"
-        time.sleep(0.01)
-
-
 def queue_of(consumer: rocketmq.DefaultMQPushConsumer) -> ProcessQueueState:
     """Its one process queue of the topic; the other one is the retry topic's."""
     (queue,) = (each for each in live.of_consumer(consumer).clients[0].queues if each.topic == "orders")
@@ -47,7 +39,8 @@ def queue_of(consumer: rocketmq.DefaultMQPushConsumer) -> ProcessQueueState:
 def test_the_http_call_without_a_timeout_pins_the_offset() -> None:
     """Real threads: one listener waits for an answer that does not come, the others go on; the commit stays behind."""
     done: list[int] = []
-    with socket.create_server(("127.0.0.1", 0)) as silent, rocketmq.Broker() as broker:
+    clock = HurriedClock()
+    with socket.create_server(("127.0.0.1", 0)) as silent, rocketmq.Broker(clock=clock) as broker:
 
         def call_tax_service() -> None:
             with socket.create_connection(silent.getsockname()) as connection:
@@ -68,6 +61,9 @@ def test_the_http_call_without_a_timeout_pins_the_offset() -> None:
         consumer.subscribe("orders")
         consumer.register_message_listener(listen)
         with consumer:
+            clock.hurry(1_500)
+            until(lambda: bool(consumer.consumer_running_info().mq_table))
+            clock.hurry(1_000)
             until(lambda: len(done) == 49)
             queue = queue_of(consumer)
             assert (queue.commit_offset, queue.min_offset, queue.max_offset, queue.count) == (3, 3, 3, 1)

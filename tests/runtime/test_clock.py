@@ -27,6 +27,13 @@ def test_timers_fire_at_their_own_moment_and_in_the_order_given() -> None:
         clock.advance(-1)
 
 
+def test_an_action_that_moves_the_time_is_work_that_takes_it() -> None:
+    clock = ManualClock(0)
+    clock.call_at(10, lambda: clock.advance(500))
+    clock.advance(20)
+    assert clock.now() == 510
+
+
 def test_waiting_moves_a_manual_clock_no_further_than_needed() -> None:
     clock = ManualClock(0)
     arrived: list[int] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyengine.activemq.broker import Broker as ActiveMQBroker
 from pyengine.activemq.views import QueueView, SubscriptionView
 from pyengine.backlog.evidence.model import (
@@ -13,17 +15,20 @@ from pyengine.backlog.evidence.model import (
     ProcessQueueState,
     SubscriptionState,
 )
+from pyengine.errors import MQBrokerError
 from pyengine.rocketmq.broker import Broker as RocketMQBroker
 from pyengine.rocketmq.consume_stats import consume_stats
 from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
+from pyengine.rocketmq.remoting import SYSTEM_ERROR
+from pyengine.topology import BrokerConfiguration
 
 HERE = "this process"
 
 
 def of_activemq(broker: ActiveMQBroker) -> Evidence:
-    """The destinations and subscriptions of a broker as they are now."""
+    """The destinations and subscriptions of a broker as they are now, and its policies."""
     now = broker.clock.now()
-    found = Evidence()
+    found = Evidence(brokers=[BrokerConfiguration(broker.name, policies=broker.policies, file=HERE)])
     for destination in broker.destinations():
         view = broker.view(destination)
         queue = view if isinstance(view, QueueView) else None
@@ -79,10 +84,19 @@ def _subscription(broker: str, now: int, view: SubscriptionView) -> Subscription
     )
 
 
-def of_rocketmq(broker: RocketMQBroker, group: str, topic: str) -> Evidence:
-    """How far a group has got in a topic: what consumerProgress shows of a cluster."""
+def of_rocketmq(
+    broker: RocketMQBroker, group: str, topic: str, consumers: Iterable[DefaultMQPushConsumer] = ()
+) -> Evidence:
+    """How far a group has got in a topic: what consumerProgress shows of a cluster.
+
+    consumers: all of the group, where they run in this process: they say which of them has a queue. Raises
+    MQBrokerError for a topic that does not exist.
+    """
     committed = broker.consumer_offsets(group, topic)
-    clients = broker.get_consumer_id_list(topic, group)
+    infos = [each.consumer_running_info() for each in consumers]
+    owners = {queue: info.client_id for info in infos for queue in info.mq_table}
+    known = {info.client_id for info in infos}
+    nobody = "" if known.issuperset(_members(broker, group, topic)) else None
     found = Evidence()
     for queue, wrapper in consume_stats(broker, group, topic).offset_table.items():
         found.offsets.append(
@@ -95,13 +109,22 @@ def of_rocketmq(broker: RocketMQBroker, group: str, topic: str) -> Evidence:
                 queue.broker_name,
                 queue.queue_id,
                 wrapper.broker_offset,
-                committed.get(queue),
-                min_offset=broker.min_offset(queue),
+                wrapper.consumer_offset,
+                min_offset=broker.min_offset(queue) if queue in committed else None,
                 last_time=wrapper.last_timestamp,
-                client=None if clients else "",
+                client=owners.get(queue, nobody),
             )
         )
     return found
+
+
+def _members(broker: RocketMQBroker, group: str, topic: str) -> list[str]:
+    try:
+        return broker.get_consumer_id_list(topic, group)
+    except MQBrokerError as error:
+        if error.code != SYSTEM_ERROR:  # the broker's answer where a group has nobody
+            raise
+        return []
 
 
 def of_consumer(consumer: DefaultMQPushConsumer) -> Evidence:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from pyengine._engine.consume_lag import delay
+from pyengine._engine.consume_rates import Stuck
 from pyengine.topology import BrokerConfiguration
 
 
@@ -203,6 +204,28 @@ class ClientState:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueProblem:
+    """What consumerStatus says of a client's queue. label: topic/broker/queue. words: the tool's own."""
+
+    client_id: str
+    label: str
+    cause: Stuck
+    words: str
+
+
+@dataclass(slots=True)
+class GroupCheck:
+    """What consumerStatus says of a group's clients. different: its words if they want different things, or empty."""
+
+    file: str
+    time: int | None
+    group: str
+    clients: list[str] = field(default_factory=list)
+    different: str = ""
+    problems: list[QueueProblem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class FlowControlState:
     """A "so do flow control" line of rocketmq_client.log; the client writes one in a thousand."""
 
@@ -291,6 +314,7 @@ class Evidence:
     offsets: list[OffsetState] = field(default_factory=list)
     groups: list[GroupState] = field(default_factory=list)
     clients: list[ClientState] = field(default_factory=list)
+    checks: list[GroupCheck] = field(default_factory=list)
     flow_controls: list[FlowControlState] = field(default_factory=list)
     dumps: list[ThreadDump] = field(default_factory=list)
     streams: list[StreamProgress] = field(default_factory=list)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pyengine.backlog.evidence import (
     client_log,
     configuration,
+    consumer_status,
     jolokia,
     running_info,
     spark_progress,
@@ -36,6 +37,7 @@ class Reader(NamedTuple):
 READERS = (
     Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
     Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
+    Reader("mqadmin consumerStatus of a group", consumer_status.recognises, consumer_status.read),
     Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
     Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
     Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pyengine._engine.consume_rates import Stuck, stuck_by
 from pyengine._engine.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
-from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, ProcessQueueState
+from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, GroupCheck, ProcessQueueState
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
@@ -22,6 +22,28 @@ CAUSES = {
     ),
 }
 
+# What the tool says of clients too gets the same advice.
+WHAT_TO_DO = {
+    "blocked_listener": say(
+        "The listener does not return. `mqadmin consumerStatus -s`, taken several times and "
+        "given to `pyengine diagnose`, names the line it stands at."
+    ),
+    "lock_not_held": say(
+        "Another client holds the lock (a listener that does not return keeps it), or the broker "
+        "cannot be reached. Nothing is consumed from this queue until the lock is granted."
+    ),
+    "unlock_failed": say("The new owner waits for it. Find the listener that does not return."),
+    "different_subscriptions": say(
+        "The broker keeps one subscription for the group, the last heartbeat's: members lose "
+        "messages. Make them equal, or use one group for each."
+    ),
+}
+PROBLEMS = {
+    Stuck.NOT_CONSUMING: "blocked_listener",
+    Stuck.NOT_LOCKED: "lock_not_held",
+    Stuck.NOT_UNLOCKED: "unlock_failed",
+}
+
 
 def age(client: ClientState, moment: int) -> float | None:
     """Seconds from a moment to the sight of the client."""
@@ -35,14 +57,25 @@ def stuck(client: ClientState, queue: ProcessQueueState) -> int:
     return stuck_by(queue.info, client.time, orderly=client.orderly)
 
 
-def blocked(client: ClientState) -> Iterator[Finding]:
-    """blocked_listener: messages are cached and none was consumed for a minute (concurrent consumers)."""
+def came_since(client: ClientState, before: ClientState | None, queue: ProcessQueueState) -> bool:
+    """What is cached was not the oldest in the sight before: it came to a queue at rest, or others were done since."""
+    if before is None or seconds(before, client) <= 0:
+        return False
+    then = next((each for each in before.queues if each.label == queue.label), None)
+    return then is None or not then.count or then.min_offset != queue.min_offset
+
+
+def blocked(client: ClientState, before: ClientState | None) -> Iterator[Finding]:
+    """blocked_listener: messages are cached and none was consumed for a minute (concurrent consumers).
+
+    In one sight a message that has just come to a queue long at rest looks the same: two sights tell.
+    """
     for queue in client.queues:
         idle = age(client, queue.last_consume)
-        if idle is not None and stuck(client, queue) == Stuck.NOT_CONSUMING:
+        if idle is not None and stuck(client, queue) == Stuck.NOT_CONSUMING and not came_since(client, before, queue):
             yield Finding(
                 "blocked_listener",
-                Severity.ERROR,
+                Severity.WARNING if before is None else Severity.ERROR,
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
                 (
                     say(
@@ -52,10 +85,7 @@ def blocked(client: ClientState) -> Iterator[Finding]:
                         span=span(idle),
                     ),
                 ),
-                say(
-                    "The listener does not return. `mqadmin consumerStatus -s`, taken several times and "
-                    "given to `pyengine diagnose`, names the line it stands at."
-                ),
+                WHAT_TO_DO["blocked_listener"],
             )
 
 
@@ -76,10 +106,7 @@ def lock_not_held(client: ClientState) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
                 (held, say("{count} messages cached", count=queue.count)),
-                say(
-                    "Another client holds the lock (a listener that does not return keeps it), or the broker "
-                    "cannot be reached. Nothing is consumed from this queue until the lock is granted."
-                ),
+                WHAT_TO_DO["lock_not_held"],
             )
 
 
@@ -92,7 +119,7 @@ def unlock_failed(client: ClientState) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
                 (say("dropped, tryUnlockTimes {try_unlock_times}", try_unlock_times=queue.try_unlock_times),),
-                say("The new owner waits for it. Find the listener that does not return."),
+                WHAT_TO_DO["unlock_failed"],
             )
 
 
@@ -206,12 +233,12 @@ def failing(client: ClientState) -> Iterator[Finding]:
             )
 
 
-def timeout_cleaning(client: ClientState) -> Iterator[Finding]:
+def timeout_cleaning(client: ClientState, before: ClientState | None) -> Iterator[Finding]:
     """timeout_cleaning: a blocked head waits for the timeout cleaner, which needs one to two times consumeTimeout."""
     minutes = int(client.get("consumeTimeout", "15"))
     for queue in () if client.orderly else client.queues:
         idle = age(client, queue.last_consume)
-        if queue.count > 0 and idle is not None and idle > minutes * 60:
+        if queue.count > 0 and idle is not None and idle > minutes * 60 and not came_since(client, before, queue):
             yield Finding(
                 "timeout_cleaning",
                 Severity.WARNING,
@@ -258,7 +285,10 @@ def holds_offset(series: list[ClientState]) -> Iterator[Finding]:
 
 
 def _pinned(then: ProcessQueueState, now: ProcessQueueState) -> bool:
-    return now.min_offset == then.min_offset and now.max_offset > then.max_offset
+    """The oldest stayed while others came or were done: only what is done moves the time of the last one."""
+    return now.min_offset == then.min_offset and (
+        now.max_offset > then.max_offset or now.last_consume > then.last_consume
+    )
 
 
 def different_subscriptions(clients: list[ClientState]) -> Iterator[Finding]:
@@ -279,10 +309,7 @@ def different_subscriptions(clients: list[ClientState]) -> Iterator[Finding]:
                 )
                 for kind, ids in kinds.items()
             ),
-            say(
-                "The broker keeps one subscription for the group, the last heartbeat's: members lose "
-                "messages. Make them equal, or use one group for each."
-            ),
+            WHAT_TO_DO["different_subscriptions"],
         )
 
 
@@ -363,16 +390,36 @@ def _logged(lines: list[FlowControlState]) -> Finding:
     )
 
 
-CLIENT_RULES = (
-    blocked,
-    lock_not_held,
-    unlock_failed,
-    pull_stopped,
-    flow_control_now,
-    slow_listener,
-    failing,
-    timeout_cleaning,
-)
+def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
+    """What consumerStatus itself says of a group, as far as the running infos of its clients are not there to say it.
+
+    known: clients of which there is a running info.
+    """
+    if check.different and not known.issuperset(check.clients):
+        yield Finding(
+            "different_subscriptions",
+            Severity.ERROR,
+            say("group {group}", group=check.group or say("(not named)")),
+            (
+                say("consumerStatus: {words}", words=check.different),
+                say("clients: {clients}", clients=", ".join(check.clients[:5])),
+            ),
+            WHAT_TO_DO["different_subscriptions"],
+        )
+    for problem in check.problems:
+        if problem.client_id not in known:
+            code = PROBLEMS[problem.cause]
+            yield Finding(
+                code,
+                Severity.ERROR if problem.cause != Stuck.NOT_CONSUMING else Severity.WARNING,
+                say("client {client_id}, queue {label}", client_id=problem.client_id, label=problem.label),
+                (say("consumerStatus: {words}", words=problem.words),),
+                WHAT_TO_DO[code],
+            )
+
+
+CLIENT_RULES = (lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing)
+HEAD_RULES = (blocked, timeout_cleaning)
 GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
 
 
@@ -386,8 +433,13 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         groups.setdefault(last.group, []).append(last)
         for rule in CLIENT_RULES:
             yield from rule(last)
+        for head_rule in HEAD_RULES:
+            yield from head_rule(last, series[-2] if len(series) > 1 else None)
         yield from holds_offset(series)
     for clients in groups.values():
         for group_rule in GROUP_RULES:
             yield from group_rule(clients)
+    known = {client.client_id for client in evidence.clients}
+    for checks in by_time(evidence.checks, lambda check: tuple(sorted(check.clients))).values():
+        yield from from_check(checks[-1], known)
     yield from from_log(evidence)

@@ -88,7 +88,8 @@ class Group:
     @property
     def told_apart(self) -> bool:
         """Each name of ``clients`` is one client: mqadmin shows addresses, and a host may run several clients."""
-        return self.system == "kafka" or (self.clients is not None and len(self.clients) == self.connected)
+        named = self.clients or ()
+        return self.system == "kafka" or all("@" in name for name in named) or len(named) == self.connected
 
     @property
     def commits(self) -> bool:
@@ -272,7 +273,7 @@ def retention(group: Group) -> Iterator[Finding]:
                 next_offset=next_offset,
                 lost=oldest - next_offset,
             )
-        elif each.last.last_time == 0 and next_offset and each.lag > 0:
+        elif oldest is None and each.last.last_time == 0 and next_offset and each.lag > 0:
             seen = say(
                 "LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
                 next_offset=next_offset,
@@ -318,8 +319,9 @@ RULES = (stopped, unassigned_queue, stalled, trend, rewound, ahead_of_broker, re
 
 
 def disabled(evidence: Evidence) -> Iterator[Finding]:
-    """consume_disabled: the broker refuses pulls of a group that has offsets."""
+    """consume_disabled: the broker refuses pulls of a group that has offsets or clients."""
     used = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
+    used |= {each.group for each in evidence.clients} | {each.group for each in evidence.checks}
     for settings in evidence.group_settings:
         if not settings.consume_enable and settings.group in used:
             yield Finding(

@@ -1,0 +1,226 @@
+"""Live ActiveMQ brokers under a clock that is moved by hand: for each rule one that it speaks of and one close by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import pyengine
+from pyengine import activemq
+from pyengine.activemq import AcknowledgeMode
+from pyengine.backlog.evidence import Evidence, live
+from pyengine.clock import ManualClock
+from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy
+
+AUTO, CLIENT, TRANSACTED = (
+    AcknowledgeMode.AUTO_ACKNOWLEDGE, AcknowledgeMode.CLIENT_ACKNOWLEDGE, AcknowledgeMode.SESSION_TRANSACTED,
+)  # fmt: skip
+
+
+@dataclass
+class Site:
+    """A broker with what was seen of it. connect() gives a session of a client of its own."""
+
+    clock: ManualClock
+    broker: activemq.Broker
+    stack: ExitStack
+    seen: Evidence = field(default_factory=Evidence)
+
+    def connect(self, client_id: str, mode: AcknowledgeMode = AUTO) -> activemq.Session:
+        factory = activemq.ConnectionFactory("vm://localhost", broker=self.broker)
+        return self.stack.enter_context(factory.create_connection(client_id)).create_session(mode)
+
+    def send(self, destination: str, count: int, ttl: float = 0, **properties: object) -> None:
+        with activemq.ConnectionFactory("vm://localhost", broker=self.broker).create_connection() as connection:
+            producer = connection.create_session().create_producer()
+            producer.time_to_live = ttl
+            for _ in range(count):
+                producer.send(pyengine.Message(properties), destination=destination)
+
+    def send_group(self, destination: str, count: int, group: str) -> None:
+        with activemq.ConnectionFactory("vm://localhost", broker=self.broker).create_connection() as connection:
+            producer = connection.create_session().create_producer(destination)
+            for _ in range(count):
+                producer.send(pyengine.Message(group_id=group))
+
+    def look(self, after: int = 0) -> Evidence:
+        """All that was seen, the broker as it is after so many seconds too."""
+        self.clock.advance(after * 1000)
+        self.seen.add(live.of_activemq(self.broker))
+        return self.seen
+
+
+@contextmanager
+def site(*policies: Policy) -> Iterator[Site]:
+    clock = ManualClock()
+    with activemq.Broker(clock=clock, policies=policies) as broker, ExitStack() as stack:
+        yield Site(clock, broker, stack)
+
+
+def take(consumer: activemq.MessageConsumer, count: int) -> None:
+    for _ in range(count):
+        assert consumer.receive_no_wait() is not None
+
+
+def waiting(consumers: int) -> Evidence:
+    with site() as here:
+        here.send("orders", 3)
+        for number in range(consumers):
+            here.connect(f"c{number}").create_consumer("orders")
+        return here.look()
+
+
+def first_dispatch(needed: int) -> Evidence:
+    policy = Policy("orders", consumers_before_dispatch_starts=needed, time_before_dispatch_starts=600_000)
+    with site(policy) as here:
+        for number in range(2):
+            here.connect(f"c{number}").create_consumer("orders")
+        here.send("orders", 3)
+        return here.look(60)
+
+
+def rolled_back(times: int) -> Evidence:
+    """A message is dead after seven deliveries; another one died before."""
+    with site() as here:
+        session = here.connect("c", TRANSACTED)
+        consumer = session.create_consumer("orders")
+        for turn in (7, times):
+            here.send("orders", 1)
+            for _ in range(turn):
+                assert consumer.receive(60) is not None
+                session.rollback()
+            here.look(60)
+        return here.seen
+
+
+def paused(*, resumed: bool) -> Evidence:
+    with site() as here:
+        here.connect("c").create_consumer("orders")
+        here.broker.pause("orders")
+        here.send("orders", 3)
+        if resumed:
+            here.broker.resume("orders")
+        return here.look()
+
+
+def exclusive(other: str) -> Evidence:
+    """An exclusive consumer of EU, one that stands by, and messages of both regions."""
+    with site() as here:
+        owner = here.connect("eu").create_consumer("orders?consumer.exclusive=true", "region = 'EU'")
+        for region in ("EU", "US"):
+            here.send("orders", 3, region=region)
+        take(owner, 3)
+        here.connect("other").create_consumer("orders", other)
+        return here.look()
+
+
+def selected(selector: str) -> Evidence:
+    with site() as here:
+        here.connect("eu").create_consumer("orders", "region = 'EU'")
+        here.connect("asia").create_consumer("orders", selector)
+        for region in ("EU", "ASIA", "US"):
+            here.send("orders", 3, region=region)
+        return here.look()
+
+
+def behind(others: int) -> Evidence:
+    """Messages that nobody takes, in front of one that the consumer wants."""
+    with site(Policy("orders", max_page_size=20)) as here:
+        here.connect("eu").create_consumer("orders", "region = 'EU'")
+        here.send("orders", others, region="US")
+        here.send("orders", 1, region="EU")
+        here.look()
+        return here.look(60)
+
+
+def owned(acknowledged: int) -> Evidence:
+    """A consumer that has a message group, and full hands."""
+    with site(Policy("orders", queue_prefetch=2)) as here:
+        owner = here.connect("owner").create_consumer("orders")
+        here.send_group("orders", 10, "customer 7")
+        here.look()
+        take(owner, acknowledged)
+        return here.look(60)
+
+
+def holding(acknowledged: int) -> Evidence:
+    with site() as here:
+        consumer = here.connect("c").create_consumer("orders")
+        here.send("orders", 10)
+        here.look()
+        take(consumer, acknowledged)
+        return here.look(60)
+
+
+def joined(prefetch: int) -> Evidence:
+    """A second consumer comes when the first has all it may have."""
+    with site(Policy("orders", queue_prefetch=prefetch)) as here:
+        here.connect("first").create_consumer("orders")
+        here.send("orders", 100)
+        here.connect("second").create_consumer("orders")
+        return here.look()
+
+
+def paced(backlog: int, sent: int, consumed: int) -> Evidence:
+    """What was sent and consumed in a minute."""
+    with site() as here:
+        here.send("orders", backlog)
+        consumer = here.connect("c").create_consumer("orders")
+        here.look()
+        here.send("orders", sent)
+        take(consumer, consumed)
+        return here.look(60)
+
+
+def with_life(seconds: int) -> Evidence:
+    with site() as here:
+        here.send("orders", 3, ttl=seconds)
+        here.look()
+        return here.look(60)
+
+
+def topic(read: int, *policies: Policy) -> Evidence:
+    """Twenty prices to one that keeps up and one that reads so many of them as they come."""
+    with site(*policies) as here:
+        fast, other = (
+            here.connect(name).create_consumer("topic://prices?consumer.prefetchSize=2") for name in ("fast", "other")
+        )
+        here.look()
+        for number in range(20):
+            here.send("topic://prices", 1)
+            take(fast, 1)
+            take(other, int(number < read))
+        return here.look(60)
+
+
+def durable(*, connected: bool) -> Evidence:
+    with site() as here:
+        session = here.connect("desk")
+        subscriber = session.create_durable_subscriber(session.create_topic("prices"), "all prices")
+        if not connected:
+            subscriber.close()
+        here.send("topic://prices", 3)
+        return here.look()
+
+
+LIMITED = Policy("topic://prices", pending_message_limit_strategy=ConstantPendingMessageLimitStrategy(5))
+# rule (where two modules have it: module.rule) -> a broker in which it speaks, and one close by in which it does not
+QUEUES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
+    "no_consumer": (lambda: waiting(0), lambda: waiting(1)),
+    "start_delayed": (lambda: first_dispatch(3), lambda: first_dispatch(2)),
+    "dead_letters": (lambda: rolled_back(7), lambda: rolled_back(6)),
+    "paused": (lambda: paused(resumed=False), lambda: paused(resumed=True)),
+    "exclusive_disjoint": (lambda: exclusive("region = 'US'"), lambda: exclusive("region = 'EU'")),
+    "selector_matches_nothing": (lambda: selected("Region = 'ASIA'"), lambda: selected("region = 'ASIA'")),
+    "page_starved": (lambda: behind(20), lambda: behind(19)),
+    "group_owner_stopped": (lambda: owned(0), lambda: owned(1)),
+    "consumer_stopped": (lambda: holding(0), lambda: holding(1)),
+    "prefetch_hoarding": (lambda: joined(100), lambda: joined(10)),
+    "destinations.slow": (lambda: paced(50, 100, 60), lambda: paced(50, 100, 100)),
+    "destinations.draining": (lambda: paced(500, 0, 60), lambda: paced(100, 0, 60)),
+    "expiring": (lambda: with_life(30), lambda: with_life(120)),
+    "slow_subscriber": (lambda: topic(0), lambda: topic(20)),
+    "slow_subscriber, prices that are dropped": (lambda: topic(0, LIMITED), lambda: topic(18, LIMITED)),
+    "durable_offline": (lambda: durable(connected=False), lambda: durable(connected=True)),
+}
