@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import time
 from collections.abc import Iterator, Mapping
 
 import pyengine
@@ -15,6 +16,7 @@ ACTIVEMQ = "ActiveMQ's loop, warm JVM"
 LOOP = "loop over our selectors"
 MESSAGES = 200
 CARDINALITIES = (5, 20, 100, 1_000, 10_000, 3)
+LIVE, NEWCOMERS = 100_000, 2_000
 JVM_MOST = 10_000  # selectors the JVM is given; beyond that its loop takes no less a selector
 
 
@@ -123,6 +125,25 @@ def activemq(workload: str, count: int) -> Side:
     return jvm.loop_side(texts(workload, count), messages(workload))
 
 
+def changed(removed: bool) -> Side:
+    """Newcomers added to many that are live, and removed again; the time of the one or of the other."""
+    subscriptions = pyengine.Subscriptions(enumerate(texts("W1", LIVE)))
+    draw = random.Random(20227)
+    newcomers = {-number: pyengine.Selector(w1(draw)) for number in range(1, NEWCOMERS + 1)}
+
+    def clock() -> float:
+        start = time.process_time()
+        for key, selector in newcomers.items():
+            subscriptions.add(key, selector)
+        middle = time.process_time()
+        for key in newcomers:
+            subscriptions.remove(key)
+        end = time.process_time()
+        return (end - middle if removed else middle - start) / NEWCOMERS
+
+    return Side(call=clock, answer=lambda: len(subscriptions), units=NEWCOMERS, clock=clock)
+
+
 def contests() -> Iterator[Contest]:
     goals: Mapping[str, dict[int, float]] = {
         # performance.md: microseconds of the core alone; from Python in the same rows ratios to ActiveMQ's loop.
@@ -139,6 +160,14 @@ def contests() -> Iterator[Contest]:
             unit="message",
             sides=sides,
             goals={ACTIVEMQ: goals[workload][count]} if count in goals[workload] else {},
+        )
+    for verb, most in (("added to", 5e-6), ("removed from", 1e-6)):
+        yield Contest(
+            question=f"W1: a subscription {verb} {LIVE:,} live ones, its selector parsed",
+            unit="subscription",
+            sides={"pyengine": functools.partial(changed, verb == "removed from")},
+            goals={},
+            at_most=most,
         )
 
 

@@ -17,8 +17,10 @@ cdef class Living:               # which entries of a segment are alive
     cdef uint64_t* bits
     cdef int64_t count               # Subscriptions
     cdef Segment segment
-    cdef Living without(self, Subscription gone)
-    cdef Living with_one(self, Subscription new)                 # that its segment, an annex, has taken
+    cdef bint seen                   # by a snapshot: it changes no more
+    cdef Living own(self)            # itself, or if it is seen its copy
+    cdef Living without(self, Subscription gone)                 # in itself, or if it is seen in a copy
+    cdef Living with_one(self, Subscription new)                 # that its segment, an annex, has taken; the same
 
 
 cdef class Snapshot:

@@ -35,23 +35,30 @@ cdef class Living:
     def __dealloc__(self):
         free(self.bits)
 
+    cdef Living own(self):
+        cdef Living copy
+        if not self.seen:
+            return self
+        copy = Living.__new__(Living, self.segment)
+        memcpy(copy.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        copy.count = self.count
+        return copy
+
     cdef Living without(self, Subscription gone):
         cdef int32_t place
-        cdef Living fewer = Living.__new__(Living, self.segment)
-        memcpy(fewer.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        cdef Living it = self.own()
         for place in gone.places[:gone.place_count]:
-            fewer.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
-        fewer.count = self.count - 1
-        return fewer
+            it.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+        it.count -= 1
+        return it
 
     cdef Living with_one(self, Subscription new):
         cdef int32_t place
-        cdef Living more = Living.__new__(Living, self.segment)
-        memcpy(more.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        cdef Living it = self.own()
         for place in new.places[:new.place_count]:
-            more.bits[place >> 6] |= <uint64_t> 1 << (place & 63)
-        more.count = self.count + 1
-        return more
+            it.bits[place >> 6] |= <uint64_t> 1 << (place & 63)
+        it.count += 1
+        return it
 
 
 cdef class Snapshot:

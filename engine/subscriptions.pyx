@@ -270,6 +270,7 @@ cdef class Subscriptions:
             raise MemoryError()
         for index in range(snapshot.segment_count):
             one = snapshot.living[index]
+            one.seen = True
             snapshot.segments[index] = <PyObject*> one.segment
             snapshot.alive[index] = one.bits
             snapshot.most_tables = max(snapshot.most_tables, one.segment.table_count)
