@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import tempfile
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -20,20 +21,20 @@ def main() -> int:
     chosen = parser.parse_args()
     logging.getLogger("pyengine.rocketmq").setLevel(logging.CRITICAL)
     found = 0
-    for script in range(-(-chosen.operations // 1000)):
+    for script, played in enumerate(range(0, chosen.operations, 1000)):
+        count = min(1000, chosen.operations - played)
         with tempfile.TemporaryDirectory(prefix="pyengine-rocketmq-") as name:
             home = Path(name)
             with rocketmq.Broker(home / "ours") as broker:
                 for topic, queues in TOPICS.items():
                     broker.create_topic(topic, queues)
             (home / "ours" / "broker-a").rename(home / "store")
-            real = Real(home)
-            start(real, home, home / "store")
-            patiently(lambda: real.ask("topics", topic="One"))  # noqa: B023
-            for text in islice(differences(real, 1000, chosen.seed * 1_000_000 + script), 3):
-                found += 1
-                print(text)
-            real.close()
+            with closing(Real(home)) as real:
+                start(real, home, home / "store")
+                patiently(lambda: real.ask("topics", topic="One"))
+                for text in islice(differences(real, count, chosen.seed * 1_000_000 + script), 3):
+                    found += 1
+                    print(text)
     print(f"{chosen.operations} operations, {found} differences")
     return 1 if found else 0
 
