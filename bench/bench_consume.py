@@ -2,8 +2,7 @@
 
 Every message is handled by the same listener, and the committed offset is the same in all. pyrallel-consumer and
 faststream-concurrent-aiokafka are measured by what tracks their commits; their polling and their threads or tasks are
-not. Neither is in the extra ``bench``: ``pip install faststream-concurrent-aiokafka``; pyrallel-consumer wants
-Python 3.12.
+not. pyrallel-consumer wants Python 3.12.
 """
 
 from __future__ import annotations
