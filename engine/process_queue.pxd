@@ -8,7 +8,9 @@ Invariants: message_count counts new puts less removals and commits, so an offse
 counts twice, as in the real class; message_size follows the real class's arithmetic and may be negative.
 """
 
-from libc.stdint cimport int64_t
+from cython cimport final
+
+from libc.stdint cimport int64_t, uint64_t
 
 from pyengine._engine.window cimport Window
 
@@ -30,6 +32,11 @@ cdef int holding(int64_t count, int64_t mebibytes, int64_t span, const PullLimit
 cdef bint overdue(int64_t now, int64_t started, int64_t consume_timeout) noexcept
 
 
+cdef inline int64_t wrapped_next(int64_t offset) noexcept:
+    """offset + 1 as Java's long computes it."""
+    return <int64_t>(<uint64_t>offset + 1)
+
+
 cdef class ProcessQueue:
     cdef Window cached                      # not yet consumed ("tree")
     cdef Window taken                       # taken in order, not committed ("consumingTree")
@@ -45,13 +52,36 @@ cdef class ProcessQueue:
     cdef public int64_t last_lock_timestamp      # ms
     cdef public int64_t try_unlock_times
 
-    cdef bint put_one(self, int64_t offset, object message, int64_t size) except -1   # True: the offset is new
     cdef bint put_offset(self, int64_t offset, int64_t size) except -1                # the same without its message
     cdef int hold(self, const PullLimits* limits, bint orderly) noexcept              # a FlowControl
     cdef int64_t mebibytes(self) noexcept
     cdef int64_t span(self) noexcept
     cdef bint finishing(self, int64_t now) noexcept                                   # before take_out: any cached?
     cdef object finish_one(self, object message, int64_t now)
-    cdef bint take_out(self, int64_t offset, int64_t size) except -1                  # True: it was there
-    cdef int64_t safe(self) noexcept                                                  # of a queue not empty before
     cdef object held(self, Window window, int64_t offset)
+
+    @final
+    cdef inline bint put_one(self, int64_t offset, object message, int64_t size) except -1:
+        """Cache one message of this size; True: the offset is new. See put_messages."""
+        if not self.cached.put(offset, message):
+            return False
+        self.message_count += 1
+        self.queue_offset_max = offset
+        self.message_size += size
+        return True
+
+    @final
+    cdef inline bint take_out(self, int64_t offset, int64_t size) except -1:
+        """Let go of one message of this size; True: it was cached. See remove_messages."""
+        if not self.cached.drop(offset):
+            return False
+        self.message_count -= 1
+        self.message_size -= size
+        return True
+
+    @final
+    cdef inline int64_t safe(self) noexcept:
+        """What is safe to commit after something was let go from a queue that was not empty."""
+        if self.message_count == 0:
+            self.message_size = 0
+        return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)

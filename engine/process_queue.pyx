@@ -89,11 +89,6 @@ cdef int64_t parsed_long(str name, object value) except? -1:
     raise ValueError(f"{name} = {text!r} is no signed 64-bit integer")
 
 
-cdef int64_t wrapped_next(int64_t offset) noexcept:
-    """offset + 1 as Java's long computes it."""
-    return <int64_t>(<uint64_t>offset + 1)
-
-
 def lock_expired(int64_t now, int64_t locked_at):
     """Whether a lock of the broker that was granted at ``locked_at`` (ms) counts no longer (spec 1.10)."""
     return now - locked_at > 30000
@@ -234,15 +229,6 @@ cdef class ProcessQueue:
             self.message_size -= body_size(message)
         return self.safe()
 
-    cdef bint put_one(self, int64_t offset, object message, int64_t size) except -1:
-        """Cache one message of this size; see put_messages."""
-        if not self.cached.put(offset, message):
-            return False
-        self.message_count += 1
-        self.queue_offset_max = offset
-        self.message_size += size
-        return True
-
     cdef bint put_offset(self, int64_t offset, int64_t size) except -1:
         """Cache one message that somebody else holds."""
         return self.put_one(offset, BARE, size)
@@ -251,20 +237,6 @@ cdef class ProcessQueue:
         """Messages are about to be let go; False: nothing is cached, and nothing is safe to commit."""
         self.last_consume_timestamp = now
         return self.cached.count > 0
-
-    cdef bint take_out(self, int64_t offset, int64_t size) except -1:
-        """Let go of one message of this size, if it is cached; see remove_messages."""
-        if not self.cached.drop(offset):
-            return False
-        self.message_count -= 1
-        self.message_size -= size
-        return True
-
-    cdef inline int64_t safe(self) noexcept:
-        """What is safe to commit after something was let go."""
-        if self.message_count == 0:
-            self.message_size = 0
-        return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)
 
     cdef object held(self, Window window, int64_t offset):
         """The message at an offset as it was put; None where absent."""

@@ -11,14 +11,8 @@ from libc.string cimport memcpy, memmove
 
 from pyengine._engine.bits cimport highest_bit, lowest_bit
 
-cdef int64_t BASE = ~<int64_t>63
 # Empty chunks that the array may hold for each one in use when it is extended; twice as many before they are swept.
 cdef int64_t SPARE = 16
-
-
-cdef inline uint64_t steps(int64_t before, int64_t behind) noexcept nogil:
-    """How many chunks lie from one base to a larger one."""
-    return (<uint64_t>behind - <uint64_t>before) >> 6
 
 
 @final
@@ -61,54 +55,14 @@ cdef class Window:
                 high = middle
         return low
 
-    cdef inline Chunk* find(self, int64_t base) noexcept nogil:
-        """The chunk with this base, NULL for none."""
-        cdef uint64_t step
-        cdef Chunk* chunk
-        if self.head == self.tail:
-            return NULL
-        chunk = self.chunks + self.head
-        step = steps(chunk.base, base)
-        chunk += step
-        if step < <uint64_t>(self.tail - self.head) and chunk.base == base:
-            return chunk
-        return NULL if self.gaps == 0 else self.search(base)
-
     cdef Chunk* search(self, int64_t base) noexcept nogil:
         """What find finds, where gaps lie before it."""
         cdef int64_t index = self.place(base)
         return self.chunks + index if index < self.tail and self.chunks[index].base == base else NULL
 
-    cdef inline Chunk* slots(self, int64_t base) except NULL:
-        """The chunk with this base, with slots; the caller sets a bit of one that is new or was empty."""
-        cdef Chunk* chunk = self.find(base)
-        if chunk == NULL:
-            return self.make(base)
-        if chunk.messages == NULL:
-            chunk.messages = <PyObject**>malloc(64 * sizeof(PyObject*))
-            if chunk.messages == NULL:
-                raise MemoryError
-            self.filled += 1
-        return chunk
-
-    cdef inline bint put(self, int64_t offset, object message) except -1:
-        cdef Chunk* chunk = self.slots(offset & BASE)
-        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
-        cdef PyObject* before
-        Py_INCREF(message)
-        if chunk.present & bit:
-            before = chunk.messages[offset & 63]
-            chunk.messages[offset & 63] = <PyObject*>message
-            Py_DECREF(<object>before)
-            return False
-        chunk.messages[offset & 63] = <PyObject*>message
-        chunk.present |= bit
-        self.count += 1
-        return True
-
     cdef bint put_run(self, int64_t first, int64_t length, object message) except -1:
         """Put one message at ``length`` (1 to 64) offsets of one chunk; where one of them is known, do nothing."""
-        cdef Chunk* chunk = self.slots(first & BASE)
+        cdef Chunk* chunk = self.slots(first & ~<int64_t>PLACE)
         cdef int64_t place = first & 63, i
         cdef uint64_t bits = (~<uint64_t>0 >> (64 - length)) << place
         if chunk.present & bits:
@@ -178,16 +132,16 @@ cdef class Window:
         return index
 
     cdef bint has(self, int64_t offset) noexcept nogil:
-        cdef Chunk* chunk = self.find(offset & BASE)
+        cdef Chunk* chunk = self.find(offset & ~<int64_t>PLACE)
         return chunk != NULL and (chunk.present >> (offset & 63)) & 1
 
     cdef object get(self, int64_t offset):
         if not self.has(offset):
             return None
-        return <object>self.find(offset & BASE).messages[offset & 63]
+        return <object>self.find(offset & ~<int64_t>PLACE).messages[offset & 63]
 
     cdef inline object pop(self, int64_t offset):
-        cdef Chunk* chunk = self.find(offset & BASE)
+        cdef Chunk* chunk = self.find(offset & ~<int64_t>PLACE)
         cdef uint64_t bit = <uint64_t>1 << (offset & 63)
         if chunk == NULL or not chunk.present & bit:
             return None
@@ -198,20 +152,6 @@ cdef class Window:
         if not chunk.present:
             self.leave(chunk)
         return message
-
-    cdef bint drop(self, int64_t offset) except -1:
-        cdef Chunk* chunk = self.find(offset & BASE)
-        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
-        cdef PyObject* message
-        if chunk == NULL or not chunk.present & bit:
-            return False
-        message = chunk.messages[offset & 63]
-        chunk.present ^= bit
-        self.count -= 1
-        if not chunk.present:
-            self.leave(chunk)
-        Py_DECREF(<object>message)
-        return True
 
     cdef int leave(self, Chunk* chunk) noexcept:
         """The chunk is empty now."""
@@ -238,9 +178,6 @@ cdef class Window:
                     kept += 1
             self.tail = kept
         return 0
-
-    cdef int64_t smallest(self) noexcept nogil:
-        return self.chunks[self.head].base + lowest_bit(self.chunks[self.head].present)
 
     cdef int64_t largest(self) noexcept nogil:
         return self.chunks[self.tail - 1].base + highest_bit(self.chunks[self.tail - 1].present)

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).with_name("loops.pyx")
 ROOT = SOURCE.parents[2]
 BUILD = ROOT / "build" / "native"
 CONTRACTS = ROOT / "build" / "cimport"  # where setup.py lays the rooms' .pxd files
+ENGINE = ROOT / "engine"  # where their headers are
 
 
 @functools.cache
@@ -38,7 +39,8 @@ def _compile(target: Path) -> None:
         from setuptools.command.build_ext import build_ext
     except ImportError as missing:
         raise RivalMissingError(f"bench/native is not compiled: {missing}") from missing
-    extension = Extension("loops", [str(SOURCE)], extra_compile_args=["-O3", "-g0", "-fno-strict-aliasing"])
+    options = ["-O3", "-g0", "-fno-strict-aliasing"]
+    extension = Extension("loops", [str(SOURCE)], include_dirs=[str(ENGINE)], extra_compile_args=options)
     try:
         made = cythonize(
             [extension],
