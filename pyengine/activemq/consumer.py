@@ -80,6 +80,11 @@ class MessageConsumer:
         """True once it has left the broker."""
         return self._state.closed
 
+    @property
+    def listening_thread(self) -> int | None:
+        """The ident of the thread that is in a listener of its session now (one at a time); None: none is."""
+        return self._session.listening_thread
+
     # Receiving
 
     def receive(self, timeout: float | None = None) -> Message | None:

@@ -106,6 +106,11 @@ class Session:
         """Its open consumers, in the order of creation."""
         return tuple(self._consumers.values())
 
+    @property
+    def listening_thread(self) -> int | None:
+        """The ident of the thread that is in one of its listeners now; None: none is."""
+        return self._deliverer
+
     # Destinations
 
     def create_queue(self, name: str) -> Destination:

@@ -9,10 +9,22 @@ from pyengine.backlog.evidence import Remark
 from pyengine.backlog.findings import Finding, Language, Severity
 
 
-def render(title: str, findings: Sequence[Finding], remarks: Sequence[Remark] = (), language: Language = "en") -> str:
-    """The page as text. title: English words of the pages ("Diagnosis"). Raises MissingExtraError without jinja2.
+def render(
+    title: str,
+    findings: Sequence[Finding],
+    remarks: Sequence[Remark] = (),
+    language: Language = "en",
+    files: Sequence[str] = (),
+) -> str:
+    """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, where there are
+    several and the finding itself does not say. Raises MissingExtraError without jinja2.
 
     In Chinese everything is, but what the files themselves say: names, parameters, lines of logs and stacks.
     """
     counts = {severity.name.lower(): sum(each.severity == severity for each in findings) for severity in Severity}
-    return pages.render("findings.html", language, title=title, findings=findings, remarks=remarks, counts=counts)
+    several = len(set(files)) > 1
+    placed = [
+        (each, files[number] if several and not each.where.startswith(files[number]) else "")
+        for number, each in enumerate(findings)
+    ]
+    return pages.render("findings.html", language, title=title, findings=placed, remarks=remarks, counts=counts)

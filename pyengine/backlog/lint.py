@@ -20,11 +20,17 @@ from pyengine.topology import BrokerConfiguration, Policy, Topology
 PROOF_SECONDS = 60.0
 
 
-def lint(topology: Topology) -> list[Finding]:
-    """Every trap in a topology, the worst first. Raises InvalidSelectorError for a selector the broker refuses."""
-    found = [*queues.findings(topology), *_proven(lambda: queues.proofs(topology)), *queues.policies(topology)]
-    for policy in topology.policies:
-        found += brokers.in_entry(policy)
+def lint(topology: Topology, broker: BrokerConfiguration | None = None) -> list[Finding]:
+    """Every trap in a topology, the worst first. Raises InvalidSelectorError for a selector the broker refuses.
+
+    broker: one whose policies replace the topology's; what is wrong with them by themselves is :func:`lint_broker`'s.
+    """
+    joined = topology if broker is None else _under_policies(topology, broker)
+    found = [*queues.findings(joined), *_proven(lambda: queues.proofs(joined))]
+    if broker is None:
+        found += queues.policies(topology)
+        for policy in topology.policies:
+            found += brokers.in_entry(policy)
     return _worst_first(found)
 
 
@@ -42,7 +48,7 @@ def lint_consumer(parameters: Mapping[str, Any], queues_of_topic: int = 0, membe
     return _worst_first(push_consumer.findings(parameters, queues_of_topic, members))
 
 
-def under_policies(topology: Topology, broker: BrokerConfiguration) -> Topology:
+def _under_policies(topology: Topology, broker: BrokerConfiguration) -> Topology:
     """The same consumers under the policies of a broker, which replace those of the topology."""
     return replace(
         topology, policies=broker.policies.entries, default_policy=broker.policies.default or Policy("")

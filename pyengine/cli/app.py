@@ -239,7 +239,9 @@ def lint(
     with plain_errors():
         found = linting.ask(files, encoding, policing.properties_of(define or []))
         if report is not None:
-            page = findings_page.render("Traps in the configuration", [each for _, each in found], (), lang.value)
+            worst_first = sorted(found, key=lambda each: -each[1].severity)
+            names, traps = [name for name, _ in worst_first], [trap for _, trap in worst_first]
+            page = findings_page.render("Traps in the configuration", traps, (), lang.value, names)
             pages.write(page, report)
         if as_json:
             print(json.dumps(linting.as_dict(found), ensure_ascii=False, indent=2))

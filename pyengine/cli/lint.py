@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
-from pyengine.backlog.lint import lint, lint_broker, lint_consumer, under_policies
+from pyengine.backlog.lint import lint, lint_broker, lint_consumer
 from pyengine.backlog.traps import push_consumer
 from pyengine.cli.findings import show_finding
 from pyengine.errors import InvalidSourceError
@@ -42,8 +42,7 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
             brokers[1].file, "is a second broker", "give topologies together with one broker's file"
         )
     for name, topology in topologies:
-        joined = under_policies(topology, brokers[0]) if brokers else topology
-        found += [(name, finding) for finding in lint(joined)]
+        found += [(name, finding) for finding in lint(topology, brokers[0] if brokers else None)]
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pyengine import Message, activemq
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import (
     ClientState,
@@ -30,6 +31,7 @@ from pyengine.backlog.evidence import (
 from pyengine.backlog.findings import Finding, Severity
 from pyengine.backlog.watch import Watch, watch
 from pyengine.clock import ManualClock
+from tests.backlog.live_groups import until
 
 DATA = Path(__file__).parent / "data"
 T = 1_700_000_000_000
@@ -286,12 +288,43 @@ def test_watch_finds_the_threads_of_a_consumer_by_its_group() -> None:
 
     with watch(Consumer(), clock=ManualClock()) as watching:
         assert watching.sample() == []
-    with pytest.raises(TypeError, match="no consumer_group"):
+    with pytest.raises(TypeError, match="no consumer_group and no listening_thread"):
         watch(3)
     with pytest.raises(ValueError, match="three at least"):
         Watch(samples=2)
     with pytest.raises(ValueError, match="every = 0"):
         Watch(every=0)
+
+
+def test_watch_finds_the_thread_that_is_in_an_activemq_listener() -> None:
+    """Whatever its name: a session's thread, or the sender's own; and none between two messages."""
+    clock = ManualClock()
+    told: list[Finding] = []
+    gate, begun = threading.Event(), threading.Event()
+
+    def wait_for_stock(message: object) -> None:
+        begun.set()
+        gate.wait(20)
+
+    with activemq.Broker() as broker:
+        factory = activemq.ConnectionFactory("vm://localhost", broker=broker)
+        with factory.create_connection() as connection:
+            session = connection.create_session()
+            consumer = session.create_consumer("orders", listener=wait_for_stock)
+            with watch(consumer, samples=3, every=1000, report=told.append, clock=clock) as watching:
+                clock.advance(5000)
+                connection.create_session().create_producer("orders").send(Message({}))
+                assert begun.wait(20)
+                clock.advance(2000)
+                assert told == []
+                clock.advance(5000)
+                (finding,) = told
+                assert "wait_for_stock" in finding.evidence[0]
+                assert finding.evidence[1].startswith("cause: lock (wait (threading.py:")
+                assert session.listening_thread is not None
+                gate.set()
+                until(lambda: session.listening_thread is None)
+                assert watching.sample() == []
 
 
 def test_the_worst_comes_first() -> None:

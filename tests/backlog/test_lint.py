@@ -7,77 +7,101 @@ from pathlib import Path
 import pytest
 
 from pyengine import Selector
-from pyengine.backlog.findings import Finding
 from pyengine.backlog.lint import lint, lint_consumer
 from pyengine.topology import Topology
+from tests.backlog.rule_codes import without_a_case
+from tests.backlog.test_traps import CASES as BROKERS
+from tests.backlog.test_traps import CONSUMERS as PUSH_CONSUMERS
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
 HEAD = '[source]\npath = "x.jsonl"\ndestination = "q"\n'
 
 
-def consumers(*tables: str, head: str = HEAD) -> list[Finding]:
-    text = "".join(f'[[consumer]]\ndestination = "q"\nprefetch = 10\n{table}\n' for table in tables)
-    return lint(Topology.from_text(head + text))
+def topology(*tables: str, head: str = HEAD) -> Topology:
+    text = "".join(f'[[consumer]]\ndestination = "q"\n{table}\n' for table in tables)
+    return Topology.from_text(head + text)
 
 
-def consumer(name: str, selector: str = "", more: str = "") -> str:
+def consumer(name: str, selector: str = "", more: str = "prefetch = 10\n") -> str:
     return f'name = "{name}"\n' + (f'selector = "{selector}"\n' if selector else "") + more
 
 
-CASES = {
-    "always_false": (
-        [consumer("a", "NOT x = 1"), consumer("b")],
-        [consumer("a", "NOT (x = 1)"), consumer("b")],
+def policy(settings: str, destination: str = ">") -> str:
+    return HEAD + f'[[policy]]\ndestination = "{destination}"\n{settings}\n'
+
+
+A, B = consumer("a"), consumer("b")
+LOCAL = 'prefetch = 10\nno_local = true\nconnection = "c"\n'
+GROUPED = HEAD + 'group = "customer"\n'
+EVERYBODY = policy("all_consumers_exclusive_by_default = true")
+# Rules that two rooms have are named with this one's.
+CASES: dict[str, tuple[Topology, Topology]] = {
+    "queues.always_false": (
+        topology(consumer("a", "NOT x = 1"), B),
+        topology(consumer("a", "NOT (x = 1)"), B),
     ),
-    "surprising_selector": (
-        [consumer("a", "NOT x = 1"), consumer("b")],
-        [consumer("a", "x = 1"), consumer("b")],
+    "queues.surprising_selector": (
+        topology(consumer("a", "NOT x = 1"), B),
+        topology(consumer("a", "x = 1"), B),
     ),
     "not_covered": (
-        [consumer("a", "x > 1"), consumer("b", "x < 1")],
-        [consumer("a", "x > 1"), consumer("b", "x <= 1"), consumer("c", "x IS NULL")],
+        topology(consumer("a", "x > 1"), consumer("b", "x < 1")),
+        topology(consumer("a", "x > 1"), consumer("b", "x <= 1"), consumer("c", "x IS NULL")),
     ),
     "exclusive_disjoint": (
-        [consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 2")],
-        [consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 1 AND y = 2")],
+        topology(consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 2")),
+        topology(consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 1 AND y = 2")),
     ),
     "overlapping": (
-        [consumer("a", "x > 1"), consumer("b", "x < 3")],
-        [consumer("a", "x > 1"), consumer("b", "x < 1")],
+        topology(consumer("a", "x > 1"), consumer("b", "x < 3")),
+        topology(consumer("a", "x > 1"), consumer("b", "x < 1")),
     ),
     "local_only": (
-        [consumer("a", more='no_local = true\nconnection = "c"\n')],
-        [consumer("a", more='no_local = true\nconnection = "c"\n'), consumer("b")],
+        topology(consumer("a", more=LOCAL)),
+        topology(consumer("a", more=LOCAL), B),
+    ),
+    "no_consumer": (
+        topology(A, head=HEAD + '[[destination]]\nname = "alone"\n'),
+        topology(A, head=HEAD + '[[destination]]\nname = "q"\n'),
+    ),
+    "never_starts": (
+        topology(A, B, head=policy("consumers_before_dispatch_starts = 3")),
+        topology(A, B, head=policy("consumers_before_dispatch_starts = 2")),
+    ),
+    "everybody_exclusive": (topology(A, B, head=EVERYBODY), topology(A, head=EVERYBODY)),
+    "groups_and_selectors": (
+        topology(A, consumer("b", "x = 1"), head=GROUPED),
+        topology(consumer("a", "x = 1"), consumer("b", "x = 1"), head=GROUPED),
+    ),
+    "groups_and_selectors, without groups": (
+        topology(A, consumer("b", "x = 1"), head=GROUPED),
+        topology(A, consumer("b", "x = 1")),
+    ),
+    "default_prefetch": (
+        topology(consumer("a", more=""), consumer("b", more="")),
+        topology(consumer("a", more=""), B),
+    ),
+    "unused_policy": (
+        topology(A, head=policy("", "elsewhere")),
+        topology(A, head=policy("", "q")),
     ),
 }
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_a_trap_is_found_and_its_neighbour_is_not(code: str) -> None:
-    trap, clean = CASES[code]
-    found = [finding for finding in consumers(*trap) if finding.code == code]
+@pytest.mark.parametrize("case", CASES)
+def test_a_trap_is_found_and_its_neighbour_is_not(case: str) -> None:
+    code = case.partition(",")[0].rpartition(".")[2]
+    trap, clean = CASES[case]
+    found = [finding for finding in lint(trap) if finding.code == code]
     assert found
     assert all(finding.evidence and finding.advice for finding in found)
-    assert code not in {finding.code for finding in consumers(*clean)}
+    assert code not in {finding.code for finding in lint(clean)}
 
 
-def policies(policy: str, *tables: str) -> set[str]:
-    head = HEAD + f'[[policy]]\ndestination = ">"\n{policy}\n'
-    return {finding.code for finding in consumers(*tables, head=head)}
-
-
-def test_traps_of_policies() -> None:
-    two = (consumer("a"), consumer("b"))
-    assert "never_starts" in policies("consumers_before_dispatch_starts = 3", *two)
-    assert "never_starts" not in policies("consumers_before_dispatch_starts = 2", *two)
-    assert "everybody_exclusive" in policies("all_consumers_exclusive_by_default = true", *two)
-    assert "everybody_exclusive" not in policies("all_consumers_exclusive_by_default = true", consumer("a"))
-    unused = HEAD + '[[policy]]\ndestination = "elsewhere"\n'
-    assert "unused_policy" in {finding.code for finding in consumers(*two, head=unused)}
-    wide = "".join(f'[[consumer]]\ndestination = "q"\nname = "{name}"\n' for name in "ab")
-    assert {finding.code for finding in lint(Topology.from_text(HEAD + wide))} == {"default_prefetch"}
-    lonely = HEAD + '[[destination]]\nname = "alone"\n'
-    assert "no_consumer" in {finding.code for finding in consumers(*two, head=lonely)}
+def test_every_trap_has_its_two_cases() -> None:
+    of_files = {f"broker.{code}" if code in ("always_false", "surprising_selector") else code for code in BROKERS}
+    rooms = [f"traps/{name}.py" for name in ("broker", "entries", "topic_entries", "queues", "push_consumer")]
+    assert without_a_case(rooms, [*of_files, *PUSH_CONSUMERS, *(case.partition(",")[0] for case in CASES)]) == set()
 
 
 def test_the_example_s_own_trap_is_proven_with_a_message() -> None:

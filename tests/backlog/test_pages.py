@@ -22,16 +22,26 @@ DATA = Path(__file__).parent / "data"
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_findings_are_on_the_page(language: Language) -> None:
     found = diagnose(read_files(sorted(DATA.glob("jolokia-*.json"))))
-    odd = Finding("slow", Severity.INFO, "<b>queue</b>", ("1 < 2",), "a & b")
+    odd = Finding("slow", Severity.INFO, "<b>queue</b>", ("1 < 2",), "a & b, `<i> c`")
     page = findings_page.render("Diagnosis", [*found, odd], [Remark("f", 3, "<i>", "odd")], language)
     shape = outline(page)
     assert not {"script", "img", "link"} & shape.tags
     assert "&lt;b&gt;queue&lt;/b&gt;" in page
+    assert "a &amp; b, <code>&lt;i&gt; c</code>" in page
+    assert "<code>pyengine match SELECTOR messages.jsonl</code>" in page
+    assert "`" not in page
     owns = {"en": "owns 2 message groups: g0, g2", "zh": "持有 2 个消息组\uff1ag0, g2"}
     assert [each for each in LANGUAGES if owns[each] in page] == [language]
     assert ("诊断" in page) == (language == "zh")
     assert "Nothing found." in findings_page.render("Diagnosis", [])
     assert len(page) < 100_000
+
+
+def test_a_page_of_several_files_says_which() -> None:
+    traps = [Finding("no_consumer", Severity.INFO, where, (), "") for where in ("queue q", "a.xml:3: policyEntry", "x")]
+    page = findings_page.render("Traps in the configuration", traps, files=("q.toml", "a.xml", "x.toml"))
+    assert [page.count(f'<span class="soft">{name}</span>') for name in ("q.toml", "a.xml", "x.toml")] == [1, 0, 1]
+    assert "q.toml" not in findings_page.render("Traps in the configuration", traps[:1], files=("q.toml",))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,11 @@ def environment(language: Language = "en") -> jinja2.Environment:
     def said(template: str, /, **fields: object) -> str:
         return Said(template, fields).in_language(language)
 
+    def code(text: str) -> str:
+        """What stands between backticks, as code."""
+        return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
+
+    made.filters["code"] = code
     made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
     made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made

@@ -84,15 +84,17 @@ class Standing:
         return "wait" if self.state == "idle" else "code"
 
 
-def is_consumer(thread: ThreadState, consumers: re.Pattern[str] = CONSUMERS) -> bool:
-    """A thread that gives messages to a listener and is at work."""
+def is_consumer(thread: ThreadState, consumers: re.Pattern[str] | None = CONSUMERS) -> bool:
+    """A thread that gives messages to a listener and is at work. consumers: names; None: the dump has no others."""
+    if consumers is None:
+        return True
     return bool(consumers.search(thread.name)) and not (
         any(IDLE.search(frame) for frame in thread.frames[:12])
         or any(IDLE_PYTHON.search(frame) for frame in thread.frames[:2])
     )
 
 
-def standing(dumps: list[ThreadDump], consumers: re.Pattern[str]) -> Iterator[Standing]:
+def standing(dumps: list[ThreadDump], consumers: re.Pattern[str] | None) -> Iterator[Standing]:
     """Consumer threads with one and the same stack in all of the dumps."""
     last = dumps[-1]
     for thread in last.threads:
@@ -132,7 +134,7 @@ CAUSES = {
 }
 
 
-def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] = CONSUMERS) -> Iterator[Finding]:
+def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS) -> Iterator[Finding]:
     """stuck_thread: a consumer thread at work stood at the same line in every dump (three at least)."""
     places: dict[tuple[str, ...], list[Standing]] = {}
     for each in standing(dumps, consumers):
