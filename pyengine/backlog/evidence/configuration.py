@@ -14,8 +14,8 @@ def recognises(text: str) -> bool:
     return text.lstrip().startswith("<") and re.search(r"<(?:[\w.-]+:)?broker[\s/>]", text) is not None
 
 
-def read(text: str, file: str, properties: Mapping[str, str] | None = None) -> Evidence:
-    """The configuration. properties: values of its ``${placeholders}``.
+def read(text: str, file: str, modified: int | None, properties: Mapping[str, str] | None = None) -> Evidence:
+    """The configuration, which speaks of no moment. properties: values of its ``${placeholders}``.
 
     What of the file pyengine does not model is of no matter here; `pyengine policies` lists it.
 

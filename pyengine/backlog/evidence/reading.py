@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from pyengine.backlog.evidence.model import Evidence, Remark
 from pyengine.backlog.evidence.opening import Opened, open_text
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
-from pyengine.errors import InvalidSourceError, InvalidTopologyError
+from pyengine.errors import InvalidSourceError
 
 
 class Reader(NamedTuple):
@@ -33,18 +34,25 @@ class Reader(NamedTuple):
     read: Callable[[str, str, int | None], Evidence]
 
 
-# Asked in this order: a running info may hold a stack listing, a log may hold Spark's JSON.
-READERS = (
-    Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
-    Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
-    Reader("mqadmin consumerStatus of a group", consumer_status.recognises, consumer_status.read),
-    Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
-    Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
-    Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
-    Reader("rocketmq_client.log", client_log.recognises, client_log.read),
-    Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
-)
-KINDS = "; ".join(("activemq.xml", *(reader.what for reader in READERS)))
+def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
+    """Asked in this order: a running info may hold a stack listing, a log may hold Spark's JSON.
+
+    properties: values of ``${placeholders}`` in a broker's configuration.
+    """
+    return (
+        Reader("activemq.xml", configuration.recognises, partial(configuration.read, properties=properties)),
+        Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
+        Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
+        Reader("mqadmin consumerStatus of a group", consumer_status.recognises, consumer_status.read),
+        Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
+        Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
+        Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
+        Reader("rocketmq_client.log", client_log.recognises, client_log.read),
+        Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
+    )
+
+
+KINDS = "; ".join(reader.what for reader in readers())
 
 
 def read_files(
@@ -67,7 +75,7 @@ def read_what_can_be(
     paths: Iterable[str | Path], encoding: str = "", properties: Mapping[str, str] | None = None
 ) -> tuple[Evidence, list[InvalidSourceError]]:
     """The same; files that ``read_files`` would refuse are left out, each with its reason."""
-    reading = _Reading(encoding, properties or {})
+    reading = _Reading(encoding, properties)
     refused: list[InvalidSourceError] = []
     for path in paths:
         try:
@@ -80,7 +88,7 @@ def read_what_can_be(
 @dataclass(slots=True)
 class _Reading:
     encoding: str
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] | None
     found: Evidence = field(default_factory=Evidence)
     seen: set[Path] = field(default_factory=set)
 
@@ -89,7 +97,8 @@ class _Reading:
         if str(path) != "-" and Path(path).is_dir():
             self.folder(Path(path))
         elif str(path) == "-" or self.is_new(Path(path)):
-            self.add(open_text(path, self.encoding))
+            opened = open_text(path, self.encoding)
+            self.add(opened, reader_of(opened.text, self.properties))
 
     def is_new(self, file: Path) -> bool:
         """A file named twice would be two sights of one moment."""
@@ -98,8 +107,8 @@ class _Reading:
         self.seen.add(place)
         return new
 
-    def add(self, opened: Opened) -> None:
-        self.found.add(read_text(opened.text, opened.name, opened.modified, self.properties))
+    def add(self, opened: Opened, reader: Reader | None) -> None:
+        self.found.add(_evidence(reader, opened.text, opened.name, opened.modified))
         self.found.remarks.extend(opened.remarks)
 
     def folder(self, folder: Path) -> None:
@@ -107,40 +116,39 @@ class _Reading:
         for file in sorted(each for each in folder.rglob("*") if each.is_file()):
             try:
                 opened = open_text(file, self.encoding)
-                if not is_known(opened.text):
+                reader = reader_of(opened.text, self.properties)
+                if reader is None:
                     why = say("holds nothing that is known here")
                     self.found.remarks.append(Remark(str(file), 0, file.name, why))
                     continue
                 known = True
                 if self.is_new(file):
-                    self.add(opened)
+                    self.add(opened, reader)
             except InvalidSourceError as error:
                 self.found.remarks.append(Remark(str(file), 0, file.name, heard(error.problem)))
         if not known:
             raise InvalidSourceError(str(folder), "holds no file that is known here", f"read are: {KINDS}")
 
 
-def is_known(text: str) -> bool:
-    """True if one of the readers takes it."""
-    return configuration.recognises(text) or any(reader.recognises(text) for reader in READERS)
+def reader_of(text: str, properties: Mapping[str, str] | None = None) -> Reader | None:
+    """The first reader that takes it."""
+    return next((reader for reader in readers(properties) if reader.recognises(text)), None)
 
 
 def read_text(
     text: str, file: str, modified: int | None = None, properties: Mapping[str, str] | None = None
 ) -> Evidence:
     """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
-    if configuration.recognises(text):
-        try:
-            return configuration.read(text, file, properties)
-        except InvalidTopologyError as error:
-            raise InvalidSourceError(file, f"looks like an activemq.xml but cannot be read: {error}") from error
-    for reader in READERS:
-        if reader.recognises(text):
-            try:
-                return reader.read(text, file, modified)
-            except InvalidSourceError:
-                raise
-            except ValueError as error:
-                raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
-    problem = "holds nothing that is known here" if text.strip() else "is empty"
-    raise InvalidSourceError(file, problem, f"read are: {KINDS}")
+    return _evidence(reader_of(text, properties), text, file, modified)
+
+
+def _evidence(reader: Reader | None, text: str, file: str, modified: int | None) -> Evidence:
+    if reader is None:
+        problem = "holds nothing that is known here" if text.strip() else "is empty"
+        raise InvalidSourceError(file, problem, f"read are: {KINDS}")
+    try:
+        return reader.read(text, file, modified)
+    except InvalidSourceError:
+        raise
+    except ValueError as error:
+        raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
