@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.findings import Language, Said, chinese
+from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError, MissingExtraError
 
@@ -38,10 +38,9 @@ def environment(language: Language = "en") -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    words = chinese() if language == "zh" else {}
 
     def t(text: str) -> str:
-        return text.in_language(language) if isinstance(text, Said) else words.get(text, text)
+        return text.in_language(language) if isinstance(text, Said) else word(text, language)
 
     def said(template: str, /, **fields: object) -> str:
         return Said(template, fields).in_language(language)
