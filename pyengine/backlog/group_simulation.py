@@ -15,6 +15,7 @@ import numpy as np
 
 from pyengine._engine.consume_lag import delay
 from pyengine._engine.pull_run import PullRun
+from pyengine.backlog.findings import Said, say
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload
 from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
 
@@ -68,6 +69,23 @@ class GroupSimulation(Simulation):
     queues: dict[str, tuple[int, int]] = field(default_factory=dict)
     dead_letters: tuple[int, ...] = ()
     rebalances: tuple[tuple[float, str, int], ...] = ()
+
+    def lines(self) -> list[Said]:
+        """Of each client the pulls that were held back and by which limit; what was delivered again or given up."""
+        told = [
+            say(
+                "flow control of {client}: pulls held back {count:,} times by count, {size:,} by size, "
+                "{span:,} by span",
+                client=client,
+                **holds,
+            )
+            for client, holds in self.flow_control.items()
+            if any(holds.values())
+        ]
+        if self.redelivered or self.dead_letters:
+            dead = len(self.dead_letters)
+            told.append(say("{again:,} deliveries again, {dead:,} dead letters", again=self.redelivered, dead=dead))
+        return told
 
     def summary(self) -> dict[str, Any]:
         """As of a queue, and flow control, the Delay of each queue at the end, dead letters and rebalances."""

@@ -18,6 +18,7 @@ from pyengine import Selector
 from pyengine._engine.queue import Queue
 from pyengine._engine.simulation import QueueRun, RowMask
 from pyengine.activemq.queues import queue_settings
+from pyengine.backlog.findings import Said
 from pyengine.topology import Policy
 
 NS = 1_000_000_000
@@ -163,6 +164,11 @@ class Simulation:
         busy = np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")
         return int(busy.max()) if len(busy) else 0
 
+    @property
+    def redelivered(self) -> int:
+        """Deliveries of messages that had been delivered before."""
+        return int(np.maximum(self.deliveries - 1, 0).sum())
+
     def load(self, times: ArrayLike) -> NDArray[np.int64]:
         """Messages being worked on at each time (seconds): the load on whatever the listeners call."""
         moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
@@ -172,6 +178,10 @@ class Simulation:
             np.searchsorted(begun, moments, side="right") - np.searchsorted(ended, moments, side="right"),
             dtype=np.int64,
         )
+
+    def lines(self) -> list[Said]:
+        """Sentences about what the numbers do not show; of a queue none."""
+        return []
 
     def last_consume_time(self, times: ArrayLike) -> NDArray[np.float64]:
         """Arrival (seconds) of the newest message of which it and all before are finished, nan where there is none."""
@@ -199,7 +209,7 @@ class Simulation:
             "backlog_max": self.backlog_max,
             "backlog_end": int(len(self.workload) - (self.finished >= 0).sum() - self.expired),
             "load_max": self.load_max,
-            "redelivered": int(np.maximum(self.deliveries - 1, 0).sum()),
+            "redelivered": self.redelivered,
             "expired": self.expired,
             "held": self.held,
             "consumers": {

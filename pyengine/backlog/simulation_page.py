@@ -24,7 +24,8 @@ def render(title: str, played: Mapping[str, Simulation], language: Language = "e
             "backlog": _line(found.backlog(times), found.backlog_max),
             "load": _line(found.load(times), found.load_max),
         }
-    return pages.render("simulation.html", language, title=title, variants=variants, lines=lines)
+    told = {name: found.lines() for name, found in played.items()}
+    return pages.render("simulation.html", language, title=title, variants=variants, lines=lines, told=told)
 
 
 def _line(values: NDArray[np.int64], most: int) -> dict[str, object]:

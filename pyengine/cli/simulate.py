@@ -14,8 +14,7 @@ from rich.text import Text
 
 from pyengine.backlog import scenario
 from pyengine.backlog.evidence.opening import open_whole
-from pyengine.backlog.findings import Language, Said, say, word
-from pyengine.backlog.group_simulation import GroupSimulation
+from pyengine.backlog.findings import Language, say, word
 from pyengine.backlog.scenario import Scenario
 from pyengine.backlog.simulate import Simulation
 
@@ -85,28 +84,12 @@ def show(asked: Scenario, played: dict[str, Simulation], console: Console, langu
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())
             held = say("{variant}: held at the end: {reasons}", variant=name, reasons=reasons)
             console.print(Text(held.in_language(language), "red"))
-        if isinstance(found, GroupSimulation):
-            for line in _group_lines(found):
-                console.print(Text(f"{name}: {line.in_language(language)}", "yellow"))
+        for line in found.lines():
+            console.print(Text(f"{name}: {line.in_language(language)}", "yellow"))
         idle = [each for each, (work, _) in found.work.items() if not work]
         if idle:
             line = say("{variant}: never worked: {names}", variant=name, names=", ".join(idle[:8]))
             console.print(Text(line.in_language(language), "yellow"))
-
-
-def _group_lines(found: GroupSimulation) -> Iterator[Said]:
-    """Pulls that were held back and by which limit; what was delivered again or given up."""
-    for client, holds in found.flow_control.items():
-        if any(holds.values()):
-            yield say(
-                "flow control of {client}: pulls held back {count:,} times by count, {size:,} by size, "
-                "{span:,} by span",
-                client=client,
-                **holds,
-            )
-    again = int(np.maximum(found.deliveries - 1, 0).sum())
-    if again or found.dead_letters:
-        yield say("{again:,} deliveries again, {dead:,} dead letters", again=again, dead=len(found.dead_letters))
 
 
 def _seconds(value: float | None) -> str:

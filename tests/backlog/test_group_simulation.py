@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from pyengine._engine.pull_run import PullRun
-from pyengine.backlog import scenario
+from pyengine.backlog import scenario, simulation_page
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
+from pyengine.backlog.pages import LANGUAGES
 from pyengine.backlog.simulate import NS, Workload, compare
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 from pyengine.rocketmq.allocation import MessageQueue
@@ -111,6 +112,10 @@ def test_failures_come_back_after_their_levels_and_end_as_dead_letters() -> None
     assert (found.finished[0] - found.workload.arrivals[0]) / NS == pytest.approx(10 + 30, abs=0.1)
     assert found.summary()["dead_letters"] == 1
     assert found.held == {}
+    assert found.lines() == ["5 deliveries again, 1 dead letters"]
+    (line,) = found.lines()
+    for language in LANGUAGES:
+        assert f"<p>{line.in_language(language)}</p>" in simulation_page.render("", {"c": found}, language)
 
 
 def test_size_and_topic_thresholds_hold_pulls_back() -> None:
@@ -119,6 +124,9 @@ def test_size_and_topic_thresholds_hold_pulls_back() -> None:
     found = simulate_group(workload, (client,), queues=1, until=2.0)
     assert found.flow_control["c"]["size"] > 0
     assert found.flow_control["c"]["count"] == 0
+    times = found.flow_control["c"]["size"]
+    held = f"flow control of c: pulls held back 0 times by count, {times:,} by size, 0 by span"
+    assert found.lines() == [held]
     shared = simulate_group(
         workload, (SimulatedClient("c", threads=2, pull_threshold_for_topic=20),), queues=1, until=2
     )
