@@ -91,6 +91,26 @@ def segment_files(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(path.name), path) for path in folder.iterdir() if path.name.isdecimal() and len(path.name) == 20)
 
 
+def scanned(path: Path, data: bytes, start: int) -> tuple[list[Frame], int]:
+    """The whole frames in a piece of a log's file, which begins at position ``start``, and where they end.
+
+    Behind them may be a frame that is not written to its end. Raises InvalidSourceError if a whole one follows.
+    """
+    frames, end = record.scan(data, start)
+    if end < start + len(data) and record.frame_follows(data, end - start):
+        raise damaged(path, end)
+    return frames, end
+
+
+def damaged(path: Path, position: int) -> InvalidSourceError:
+    """What is raised for a log's file in which ``position`` begins no whole frame, though frames follow."""
+    return InvalidSourceError(
+        str(path),
+        f"damaged at byte {position - int(path.name)}, before its end",
+        "restore the file from a copy, or move the folder away and start anew",
+    )
+
+
 @dataclass(slots=True)
 class _Segment:
     """One file of the log. start: position of its first byte."""
@@ -133,14 +153,12 @@ class FileLog:
         """Every frame that is left, in order. Called once, before anything is appended."""
         for number, segment in enumerate(self._segments):
             data = segment.path.read_bytes()
-            found, end = record.scan(data, segment.start)
+            found, end = scanned(segment.path, data, segment.start)
             last = number + 1 == len(self._segments)
             whole = end == segment.start + len(data)
             if not last and not (whole and end == self._segments[number + 1].start):
-                raise self._damaged(segment, end)
+                raise damaged(segment.path, end)
             if not whole:
-                if record.frame_follows(data, end - segment.start):
-                    raise self._damaged(segment, end)
                 self.cut = segment.start + len(data) - end
                 os.ftruncate(segment.descriptor, end - segment.start)
                 os.fsync(segment.descriptor)
@@ -228,13 +246,6 @@ class FileLog:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
         sync_folder(self.folder)
         return _Segment(start, path, descriptor)
-
-    def _damaged(self, segment: _Segment, end: int) -> InvalidSourceError:
-        return InvalidSourceError(
-            str(segment.path),
-            f"damaged at byte {end - segment.start}, before its end",
-            "restore the file from a copy, or move the folder away and start anew",
-        )
 
 
 _BINARY = getattr(os, "O_BINARY", 0)

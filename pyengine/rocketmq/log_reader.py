@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyengine._engine import record
 from pyengine.errors import InvalidSourceError
-from pyengine.rocketmq.commit_log import Frame, segment_files
+from pyengine.rocketmq.commit_log import Frame, damaged, scanned, segment_files
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.stored_message import message_of
 
@@ -39,24 +39,14 @@ class LogReader:
 
     def parts(self, start: int, end: int) -> list[tuple[int, int]]:
         """``start`` to ``end``, cut where the log's files are. Raises InvalidSourceError if ``start`` is gone."""
-        if start >= end:
-            return []
-        files = segment_files(self.folder)
-        if not files or start < files[0][0]:
-            raise InvalidSourceError(
-                str(self.folder), f"position {start} was deleted, the log begins at {files[0][0] if files else 0}"
-            )
-        begins = [begin for begin, _ in files if start < begin < end]
-        return list(zip([start, *begins], [*begins, end], strict=True))
+        return [(low, high) for low, high, _ in self._pieces(start, end)]
 
     def frames(self, start: int, end: int) -> Iterator[tuple[Frame, bytes]]:
         """Every frame from ``start`` to ``end`` and its bytes, file by file."""
-        files = segment_files(self.folder)
-        for low, high in self.parts(start, end):
-            file = max(each for each in files if each[0] <= low)
+        for low, high, file in self._pieces(start, end):
             data, found, reached = self._read(file, low, high)
             if reached < high:
-                raise InvalidSourceError(str(file[1]), f"damaged at byte {reached - file[0]}")
+                raise damaged(file[1], reached)
             for frame in found:
                 place = frame[1] - low
                 yield frame, data[place : place + frame[2]]
@@ -75,15 +65,29 @@ class LogReader:
                 found[frame[3], frame[4]] = max(frame[5], found.get((frame[3], frame[4]), 0))
         return found
 
+    def _pieces(self, start: int, end: int) -> list[tuple[int, int, tuple[int, Path]]]:
+        """From, to, and the file with its first position."""
+        if start >= end:
+            return []
+        files = segment_files(self.folder)
+        if not files or start < files[0][0]:
+            raise InvalidSourceError(
+                str(self.folder), f"position {start} was deleted, the log begins at {files[0][0] if files else 0}"
+            )
+        ends = [*(begin for begin, _ in files[1:]), end]
+        return [
+            (max(file[0], start), min(upto, end), file)
+            for file, upto in zip(files, ends, strict=True)
+            if upto > start and file[0] < end
+        ]
+
     def _read(self, file: tuple[int, Path], start: int, end: int | None) -> tuple[bytes, list[Frame], int]:
         """A piece of a file, its frames, and where the last whole one ends."""
         begin, path = file
         with path.open("rb") as log:
             log.seek(start - begin)
             data = log.read(-1 if end is None else end - start)
-        frames, reached = record.scan(data, start)
-        if reached < start + len(data) and record.frame_follows(data, reached - start):
-            raise InvalidSourceError(str(path), f"damaged at byte {reached - begin}, before its end")
+        frames, reached = scanned(path, data, start)
         return data, frames, reached
 
 

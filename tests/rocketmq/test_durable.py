@@ -15,6 +15,7 @@ from pyengine._engine import record
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq import MessageQueue
+from pyengine.rocketmq.log_reader import LogReader
 from pyengine.rocketmq.offset_files import read_consumer_offsets
 
 ROOT = Path(__file__).parents[2]
@@ -132,6 +133,10 @@ def test_damage_before_the_end_is_refused_and_touches_nothing(tmp_path: Path) ->
         with pytest.raises(InvalidSourceError, match=f"damaged at byte {place}"):
             opened(tmp_path)
     assert log.read_bytes() == data
+    reader = LogReader(tmp_path, "broker-a")
+    for read in (reader.end, lambda: list(reader.frames(0, len(data))), lambda: list(reader.frames(0, place + 1))):
+        with pytest.raises(InvalidSourceError, match=f"{0:020}: damaged at byte {place}, before its end; restore"):
+            read()
 
 
 def test_one_folder_has_one_broker(tmp_path: Path) -> None:
