@@ -293,8 +293,7 @@ class BrokerNode:
             now = self.clock.now()
             if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
                 group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
-                if topic not in self.topics:
-                    self.create_topic(topic, RETRY_QUEUES)
+                self._retry_topic(group)
                 reconsume_times = int(properties.get(names.PROPERTY_RECONSUME_TIME, "0"))
                 most = int(properties.get(names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES))
                 if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
@@ -321,8 +320,7 @@ class BrokerNode:
                 topic, queue_id = self._dead_letter_queue(group)
                 level = 0
             else:
-                topic, queue_id = names.retry_topic(group), self._random.randrange(RETRY_QUEUES)
-                self.create_topic(topic, max(RETRY_QUEUES, self.topics.get(topic, 0)))
+                topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
             properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
@@ -335,6 +333,12 @@ class BrokerNode:
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
         return offset_msg_id(self._host, position)
+
+    def _retry_topic(self, group: str) -> str:
+        topic = names.retry_topic(group)
+        if topic not in self.topics:
+            self.create_topic(topic, RETRY_QUEUES)
+        return topic
 
     def _dead_letter_queue(self, group: str) -> tuple[str, int]:
         topic = names.dlq_topic(group)
@@ -534,9 +538,7 @@ class BrokerNode:
                 wanted = error
             subscriptions.append((subscription.topic, subscription.sub_version, wanted))
         with self.lock:
-            retry = names.retry_topic(heartbeat.group)
-            if retry not in self.topics:
-                self.create_topic(retry, RETRY_QUEUES)
+            self._retry_topic(heartbeat.group)
             return self.groups.heartbeat(heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now())
 
     def leave(self, client_id: str, group: str) -> list[str]:
