@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Literal
 
 from pyengine.backlog.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
@@ -79,9 +80,14 @@ def _bean(keys: dict[str, str], values: dict[str, Any], file: str, time: int | N
         found.destinations.append(_destination(broker, keys, values, file, time))
 
 
+def _number(values: dict[str, Any], name: str) -> int | None:
+    return whole_or_none(name, values.get(name))
+
+
 def _destination(
     broker: str, keys: dict[str, str], values: dict[str, Any], file: str, time: int | None
 ) -> DestinationState:
+    number = partial(_number, values)
     kind: Literal["queue", "topic"] = "topic" if "topic" in keys.get("destinationType", "").lower() else "queue"
     groups = values.get("MessageGroups")
     return DestinationState(
@@ -92,15 +98,15 @@ def _destination(
         kind,
         whole("QueueSize", values["QueueSize"]),
         whole("ConsumerCount", values.get("ConsumerCount", 0)),
-        producer_count=whole_or_none("ProducerCount", values.get("ProducerCount")),
-        enqueue_count=whole_or_none("EnqueueCount", values.get("EnqueueCount")),
-        dequeue_count=whole_or_none("DequeueCount", values.get("DequeueCount")),
-        dispatch_count=whole_or_none("DispatchCount", values.get("DispatchCount")),
-        expired_count=whole_or_none("ExpiredCount", values.get("ExpiredCount")),
-        in_flight_count=whole_or_none("InFlightCount", values.get("InFlightCount")),
-        blocked_sends=whole_or_none("BlockedSends", values.get("BlockedSends")),
-        memory_percent=whole_or_none("MemoryPercentUsage", values.get("MemoryPercentUsage")),
-        max_page_size=whole_or_none("MaxPageSize", values.get("MaxPageSize")),
+        producer_count=number("ProducerCount"),
+        enqueue_count=number("EnqueueCount"),
+        dequeue_count=number("DequeueCount"),
+        dispatch_count=number("DispatchCount"),
+        expired_count=number("ExpiredCount"),
+        in_flight_count=number("InFlightCount"),
+        blocked_sends=number("BlockedSends"),
+        memory_percent=number("MemoryPercentUsage"),
+        max_page_size=number("MaxPageSize"),
         paused=bool(values.get("Paused", False)),
         dlq=bool(values.get("DLQ", False)),
         message_groups=tuple(sorted((str(k), str(v)) for k, v in groups.items())) if isinstance(groups, dict) else (),
@@ -108,6 +114,7 @@ def _destination(
 
 
 def _subscription(broker: str, values: dict[str, Any], file: str, time: int | None) -> SubscriptionState:
+    number = partial(_number, values)
     connection, session = values.get("ConnectionId"), values.get("SessionId")
     consumer = f"{connection}:{session}:{values.get('SubscriptionId', '')}" if connection else ""
     return SubscriptionState(
@@ -127,10 +134,10 @@ def _subscription(broker: str, values: dict[str, Any], file: str, time: int | No
         subscription_name=str(values.get("SubscriptionName") or ""),
         priority=whole("Priority", values.get("Priority", 0)),
         no_local=bool(values.get("NoLocal", False)),
-        awaiting=whole_or_none("MessageCountAwaitingAcknowledge", values.get("MessageCountAwaitingAcknowledge")),
-        pending=whole_or_none("PendingQueueSize", values.get("PendingQueueSize")),
-        enqueue_counter=whole_or_none("EnqueueCounter", values.get("EnqueueCounter")),
-        dequeue_counter=whole_or_none("DequeueCounter", values.get("DequeueCounter")),
-        dispatched_counter=whole_or_none("DispatchedCounter", values.get("DispatchedCounter")),
+        awaiting=number("MessageCountAwaitingAcknowledge"),
+        pending=number("PendingQueueSize"),
+        enqueue_counter=number("EnqueueCounter"),
+        dequeue_counter=number("DequeueCounter"),
+        dispatched_counter=number("DispatchedCounter"),
         discarded=whole_or_none("DiscardedCount", values.get("DiscardedCount", values.get("Discarded"))),
     )
