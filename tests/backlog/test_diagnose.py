@@ -159,6 +159,23 @@ def test_a_rule_fires_in_its_case_and_not_close_by(case: str) -> None:
     assert code not in codes(silent)
 
 
+@pytest.mark.parametrize(
+    ("ok_tps", "failed_tps", "failed", "severity"),
+    [
+        (70, 0.1, 3, Severity.WARNING),
+        (70, 0.0, 3, Severity.INFO),
+        (1, 0.0, 36, Severity.INFO),
+        (1, 0.0, 37, Severity.WARNING),
+    ],
+)
+def test_a_listener_that_failed_now_and_then_is_no_warning(
+    ok_tps: float, failed_tps: float, failed: int, severity: Severity
+) -> None:
+    rates = (ConsumeRates("Orders", 3, 70, 1, ok_tps, failed_tps, failed),)
+    (found,) = [each for each in diagnose(clients(replace(CLIENT, rates=rates))) if each.code == "failing_listener"]
+    assert found.severity is severity
+
+
 def healthy(seed: int) -> Evidence:
     """A system at work: backlog that comes and goes, idle queues, consumers of several speeds, two sights."""
     rng = random.Random(seed)
