@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -197,28 +197,30 @@ def write_shard(folder: Path, runs: Sequence[Run], shard: int, topology: Topolog
     def write(path: Path) -> None:
         nonlocal total
         writer = None
-        waiting: list[pa.RecordBatch] = []
-
-        def flush() -> None:
-            nonlocal writer
-            table = pa.Table.from_batches([_plain(batch) for batch in waiting])
+        for table in _gathered(map(_plain, _every_column(folder, runs, shard, topology))):
             if writer is None:
                 writer = pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=_dictionaries(table))
             writer.write_table(table.combine_chunks(), row_group_size=GROUP)
-            waiting.clear()
-
-        for batch in _every_column(folder, runs, shard, topology):
-            waiting.append(batch)
-            total += batch.num_rows
-            if sum(each.num_rows for each in waiting) >= GROUP:
-                flush()
-        if waiting:
-            flush()
+            total += table.num_rows
         if writer is not None:
             writer.close()
 
     replace_file(into, write)
     return total
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches together as tables of GROUP rows or a few more, the last one of what is left."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= GROUP:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _every_column(folder: Path, runs: Sequence[Run], shard: int, topology: Topology) -> Iterator[pa.RecordBatch]:
@@ -274,19 +276,14 @@ def shard_batches(path: Path, topology: Topology, told: Sequence[str] | None = N
 def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     """Assignments as one Parquet file, with its rows as they come; return how many."""
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    waiting: list[pa.RecordBatch] = []
     total = 0
 
     def write(partial: Path) -> None:
         nonlocal total
         with pq.ParquetWriter(partial, schema, use_dictionary=texts) as writer:
-            for batch in batches:
-                waiting.append(batch)
-                total += batch.num_rows
-                if sum(each.num_rows for each in waiting) >= GROUP:
-                    writer.write_table(pa.Table.from_batches(waiting, schema), row_group_size=2 * GROUP)
-                    waiting.clear()
-            writer.write_table(pa.Table.from_batches(waiting, schema))
+            for table in _gathered(batches):
+                writer.write_table(table, row_group_size=2 * GROUP)
+                total += table.num_rows
 
     replace_file(path, write)
     return total
