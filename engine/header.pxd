@@ -4,6 +4,8 @@ Source: filter.PropertyExpression and command.ActiveMQMessage (spec activemq 1.7
 NULL_VALUE is never null. A reserved name that a property setter turns into a header is ``settable``.
 """
 
+from libc.stdint cimport int64_t
+
 from pyengine._engine.value cimport Value
 
 
@@ -34,4 +36,12 @@ cdef enum Header:
 cpdef int header_code(object name) except -1          # Header of a name; NO_HEADER if it is not one
 cdef int settable_code(object name) except -1         # the same, for names a property setter turns into the header
 cdef bint is_persistent(object mode) except -1          # a JMSDeliveryMode, None for the default
+cdef object ABSENT                                    # what a keyword is when it is not given
+# The number of a header, ``default`` if it is absent or None. Raises InvalidMessageError.
+cdef int64_t header_number(str field, object value, int64_t default, int64_t low, int64_t high) except? -1
 cdef void fresh_header(int code, Value* into) noexcept nogil    # value on a freshly made message; static text
+
+
+cdef inline object header_in(object mapping, str name):
+    """What a mapping has under the name of a header, None if nothing."""
+    return (<dict> mapping).get(name) if type(mapping) is dict else mapping.get(name)

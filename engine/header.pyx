@@ -1,7 +1,12 @@
 # cython: freethreading_compatible=True
+from cpython.number cimport PyIndex_Check, PyNumber_Index
 from libc.stdint cimport int64_t
 
 from pyengine._engine.value cimport BOOLEAN, INT, LATIN1, LONG, NULL_VALUE, STRING, Value, python_value
+
+from pyengine.errors import InvalidMessageError
+
+ABSENT = object()
 
 cdef dict CODES = {
     "JMSDestination": DESTINATION,
@@ -47,6 +52,14 @@ cdef int settable_code(object name) except -1:
 
 cdef bint is_persistent(object mode) except -1:
     return mode is None or mode not in ("NON_PERSISTENT", 1)
+
+
+cdef int64_t header_number(str field, object value, int64_t default, int64_t low, int64_t high) except? -1:
+    if value is ABSENT or value is None:
+        return default
+    if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
+        raise InvalidMessageError(field, value, f"must be a whole number from {low} to {high}")
+    return PyNumber_Index(value)
 
 
 cdef inline void set_integer(Value* into, int type, int64_t integer) noexcept nogil:

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 
 cimport cython
-from cpython.number cimport PyIndex_Check, PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
 from pyengine._engine.batches cimport offer
 from pyengine._engine.envelope cimport Envelope
-from pyengine._engine.header cimport is_persistent
+from pyengine._engine.header cimport ABSENT, header_in, header_number, is_persistent
 from pyengine._engine.inspection cimport Inspection
 from pyengine._engine.message_slots cimport IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message
 from pyengine._engine.rounds cimport Handout
@@ -22,17 +21,6 @@ from pyengine._engine.varint cimport SharedValues
 from pyengine._engine.queue_state import whole_number
 from pyengine._engine.snapshot import settings_of
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError
-
-cdef object ABSENT = object()
-
-
-cdef int64_t header(str field, object value, int64_t default, int64_t low, int64_t high) except? -1:
-    # The number of a header, its default if it is absent, or InvalidMessageError naming it.
-    if value is ABSENT or value is None:
-        return default
-    if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
-        raise InvalidMessageError(field, value, f"must be a whole number from {low} to {high}")
-    return PyNumber_Index(value)
 
 
 @cython.freelist(256)
@@ -196,26 +184,20 @@ cdef class Queue(Inspection):
             persistent = envelope._persistent if persistent is ABSENT else persistent
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target
-        elif type(message) is dict:
-            group = (<dict> message).get("JMSXGroupID") if group is ABSENT else group
-            group_sequence = (<dict> message).get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
-            priority = (<dict> message).get("JMSPriority") if priority is ABSENT else priority
-            expiration = (<dict> message).get("JMSExpiration") if expiration is ABSENT else expiration
+        elif isinstance(message, (dict, Mapping)):
+            group = header_in(message, "JMSXGroupID") if group is ABSENT else group
+            group_sequence = header_in(message, "JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
+            priority = header_in(message, "JMSPriority") if priority is ABSENT else priority
+            expiration = header_in(message, "JMSExpiration") if expiration is ABSENT else expiration
             if persistent is ABSENT:
-                persistent = is_persistent((<dict> message).get("JMSDeliveryMode"))
-        elif isinstance(message, Mapping):
-            group = message.get("JMSXGroupID") if group is ABSENT else group
-            group_sequence = message.get("JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
-            priority = message.get("JMSPriority") if priority is ABSENT else priority
-            expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
-            if persistent is ABSENT:
-                persistent = is_persistent(message.get("JMSDeliveryMode"))
+                persistent = is_persistent(header_in(message, "JMSDeliveryMode"))
         group = None if group is ABSENT else group
         if group is not None and not isinstance(group, str):
             raise InvalidMessageError("JMSXGroupID", group, "must be a string")
         number = self.enter(
-            message, group, header("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
-            header("JMSPriority", priority, 4, 0, 9), header("JMSExpiration", expiration, 0, 0, INT64_MAX),
+            message, group, header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
+            header_number("JMSPriority", priority, 4, 0, 9),
+            header_number("JMSExpiration", expiration, 0, 0, INT64_MAX),
             persistent is ABSENT or <bint> persistent, connection, target, redeliveries)
         if not wake:
             self.rounds_due -= 1

@@ -9,11 +9,12 @@ from pyengine._engine.durable_subscription cimport DurableSubscription
 from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic
+from pyengine._engine.header cimport ABSENT, header_in
 from pyengine._engine.queue cimport STANDARD, AckKind
 from pyengine._engine.question cimport check_question
 from pyengine._engine.recovery cimport Recovery
 from pyengine._engine.topic_ledger cimport EventKind, TopicDelivery
-from pyengine._engine.topic_region cimport ABSENT, Region
+from pyengine._engine.topic_region cimport Region
 from pyengine._engine.topic_subscription cimport Subscription
 
 from pyengine._engine.queue_state import whole_number
@@ -410,7 +411,7 @@ cdef class TopicRegion(Region):
             target = (<Envelope> message)._target_consumer_id if target is None else target
             message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
         elif isinstance(message, (dict, Mapping)):
-            message_id = message.get("JMSMessageID") if message_id is ABSENT else message_id
+            message_id = header_in(message, "JMSMessageID") if message_id is ABSENT else message_id
         if -1 != handle < self.next_handle:
             raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
         producer, number = origin(None if message_id is ABSENT else message_id)

@@ -10,9 +10,6 @@ from pyengine._engine.fan_out cimport FanOut, Topic
 from pyengine._engine.topic_subscription cimport Subscription
 
 
-cdef object ABSENT                       # what a keyword is when it is not given
-
-
 cdef class Region(FanOut):
     cdef readonly bint keep_durable_subscriptions_active
     cdef int64_t next_id

@@ -2,30 +2,16 @@
 
 from collections.abc import Mapping
 
-from cpython.number cimport PyIndex_Check, PyNumber_Index
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 
 from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.fan_out cimport FanOut, Topic
-from pyengine._engine.header cimport is_persistent
+from pyengine._engine.header cimport ABSENT, header_in, header_number, is_persistent
 from pyengine._engine.topic_subscription cimport Subscription
 
 from pyengine._engine.queue_state import whole_number
-from pyengine.errors import IllegalStateError, InvalidMessageError
-
-cdef object ABSENT = object()      # what a keyword is when it is not given
-
-
-cdef object header(str field, object value, object default, object low, object high):
-    # The int of a header, its default if it is absent, or InvalidMessageError naming it.
-    if value is ABSENT or value is None:
-        return default
-    if type(value) is int and low <= value <= high:
-        return value
-    if isinstance(value, bool) or not PyIndex_Check(value) or not low <= PyNumber_Index(value) <= high:
-        raise InvalidMessageError(field, value, f"must be a whole number from {low} to {high}")
-    return PyNumber_Index(value)
+from pyengine.errors import IllegalStateError
 
 
 cdef class Region(FanOut):
@@ -95,6 +81,8 @@ cdef class Region(FanOut):
     cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
                         object timestamp, object persistent, object size, object connection) except -1:
         cdef int32_t slot
+        cdef int urgency
+        cdef int64_t until, at, bytes
         cdef bint lasting = True
         if isinstance(message, Envelope):
             priority = (<Envelope> message)._priority if priority is ABSENT else priority
@@ -103,21 +91,21 @@ cdef class Region(FanOut):
             size = (<Envelope> message).size_in_bytes(to.minimum_message_size) if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
         elif isinstance(message, (dict, Mapping)):
-            priority = message.get("JMSPriority") if priority is ABSENT else priority
-            expiration = message.get("JMSExpiration") if expiration is ABSENT else expiration
-            timestamp = message.get("JMSTimestamp") if timestamp is ABSENT else timestamp
-            lasting = is_persistent(message.get("JMSDeliveryMode"))
-        priority = header("JMSPriority", priority, 4, 0, 9)
-        expiration = header("JMSExpiration", expiration, 0, 0, 2**63 - 1)
-        timestamp = header("JMSTimestamp", timestamp, 0, -(2**63), 2**63 - 1)
-        size = header("size", size, to.minimum_message_size, 0, 2**63 - 1)
+            priority = header_in(message, "JMSPriority") if priority is ABSENT else priority
+            expiration = header_in(message, "JMSExpiration") if expiration is ABSENT else expiration
+            timestamp = header_in(message, "JMSTimestamp") if timestamp is ABSENT else timestamp
+            lasting = is_persistent(header_in(message, "JMSDeliveryMode"))
+        urgency = <int> header_number("JMSPriority", priority, 4, 0, 9)
+        until = header_number("JMSExpiration", expiration, 0, 0, INT64_MAX)
+        at = header_number("JMSTimestamp", timestamp, 0, INT64_MIN, INT64_MAX)
+        bytes = header_number("size", size, to.minimum_message_size, 0, INT64_MAX)
         slot = self.add(message, handle)
         self.at[slot].topic = to.number
-        self.at[slot].priority = priority
-        self.at[slot].expiration = expiration
-        self.at[slot].timestamp = timestamp
+        self.at[slot].priority = urgency
+        self.at[slot].expiration = until
+        self.at[slot].timestamp = at
         self.at[slot].persistent = lasting if persistent is ABSENT else bool(persistent)
-        self.at[slot].size = size
+        self.at[slot].size = bytes
         self.at[slot].connection = self.connection_number(connection)
         return slot
 
