@@ -157,6 +157,7 @@ cdef Annex annex_of(Segment model, int room):
         table = &segment.tables[number]
         table.passed = table.open = table.lively = table.bounded = NULL
         table.earlier = NULL
+        table.opens = NULL
         table.intervals = NULL
         table.numbers_are_points = False
         table.buckets = first_text_stretch(table) + (table.text_bound_count + 1 if table.text_bound_count else 0)

@@ -2,7 +2,7 @@
 """See building.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
@@ -451,8 +451,11 @@ cdef class Builder:
         for number in range(segment.table_count):
             table = &segment.tables[number]
             passing = 0
+            table.opens = <uint8_t*> zeros(table.buckets)
             for bucket in range(table.buckets):
                 for line in range(segment.lines):
+                    for other in range(8):
+                        table.opens[bucket] |= table.open[bucket * cells + line * 8 + other] != 0
                     row = table.passed + bucket * cells + line * 8
                     any_bit = 0
                     for other in range(8):

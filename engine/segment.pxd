@@ -71,6 +71,7 @@ cdef struct Table:               # one slot
     uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
+    uint8_t* opens               # [bucket]: whether an entry is open there; of an annex NULL: maybe
     uint64_t* bounded            # [line][8]: whether a number meets the requirement is whether an interval has its key
     int32_t* earlier             # [line][8]: how many are bounded in all lines and words before
     Interval* intervals          # of the bounded, by entry; NULL: there are none

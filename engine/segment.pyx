@@ -27,15 +27,21 @@ cdef extern from *:
     static int pyengine_narrow(uint64_t *line, const uint64_t *const *rows, int count, int64_t at) {
         uint64_t left = 0;
         int i, k;
-        for (k = 0; k < 8; k++) left |= line[k];
-        for (i = 0; left && i < count; i++) {
-            const uint64_t *row = rows[i] + at;
+        for (i = 0; i + 4 <= count; i += 4) {  /* whether something is left is asked after every fourth row */
+            const uint64_t *a = rows[i] + at, *b = rows[i + 1] + at, *c = rows[i + 2] + at, *d = rows[i + 3] + at;
             left = 0;
             for (k = 0; k < 8; k++) {
-                line[k] &= row[k];
+                line[k] &= a[k] & b[k] & c[k] & d[k];
                 left |= line[k];
             }
+            if (!left) return 0;
         }
+        for (; i < count; i++) {
+            const uint64_t *row = rows[i] + at;
+            for (k = 0; k < 8; k++) line[k] &= row[k];
+        }
+        left = 0;
+        for (k = 0; k < 8; k++) left |= line[k];
         return left != 0;
     }
     /* line |= every row's line */
@@ -146,6 +152,7 @@ cdef class Segment:
                 free(self.tables[number].passed)
                 free(self.tables[number].open)
             free(self.tables[number].lively)
+            free(self.tables[number].opens)
             free(self.tables[number].bounded)
             free(self.tables[number].earlier)
             free(self.tables[number].intervals)
@@ -236,6 +243,8 @@ cdef class Segment:
             at = buckets[number] * self.bucket_step
             look.passed[number] = table.passed + at
             look.lively[number] = table.lively + buckets[number] * self.words
+            if table.opens != NULL and not table.opens[buckets[number]]:
+                continue
             if table.intervals != NULL and event.at[table.slot].kind == NUMERAL:
                 look.between[look.bounded_count] = table.open + at
                 look.bounded[look.bounded_count] = table
@@ -338,6 +347,7 @@ cdef class Segment:
                         index = bucket * self.bucket_step + line * self.line_step + k
                         any_bit |= table.passed[index]
                         assert not table.open[index] & ~table.passed[index]
+                        assert not table.open[index] or table.opens == NULL or table.opens[bucket]
                     index = table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1
                     assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
 
