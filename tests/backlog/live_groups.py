@@ -27,6 +27,7 @@ from pyengine.rocketmq import (
     ConsumeFromWhere,
     ConsumeOrderlyStatus,
     MessageListenerOrderly,
+    MessageModel,
     MessageQueue,
     MQClientError,
 )
@@ -85,7 +86,7 @@ class Cluster:
         """A consumer of the group at work."""
         consumer = rocketmq.DefaultMQPushConsumer(
             GROUP, broker=api or self.broker, instance_name=name, client_ip="10.0.0.1",
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, **options,
+            **{"consume_from_where": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET, **options},
         )  # fmt: skip
         consumer.subscribe(TOPIC, tags)
         consumer.register_message_listener(listener or (lambda messages, context: DONE))
@@ -451,4 +452,57 @@ GROUPS: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "different_subscriptions": (lambda: wanting("TagA", "TagB"), lambda: wanting("TagA", "TagA")),
     "duplicate_client_id": (lambda: named("one", "one"), lambda: named("one", "two")),
     "idle_clients": (lambda: named("one", "two", "three"), lambda: named("one", "two")),
+}
+
+
+def healthy(members: int, listener: Any = None, *, old: int = 0, rest: int = 0, **options: Any) -> Evidence:
+    """Members that consume what comes, on a topic that held messages before, seen three times in three minutes."""
+    with cluster(4) as here:
+        here.send(old)
+        for number in range(members):
+            here.join(f"c{number}", listener, **options)
+        for _ in range(3):
+            here.clock.advance(rest * 1000)
+            for _ in range(20):
+                here.send(4)
+                here.clock.advance(1_000)
+            here.look(10)
+        return here.seen
+
+
+def broadcasting() -> Evidence:
+    """Everybody gets everything, and keeps its offsets in a file of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return healthy(2, old=40, message_model=MessageModel.BROADCASTING, local_offset_store_dir=folder)
+
+
+def restart() -> Evidence:
+    """One of two members is replaced; the retry topic is there."""
+    with cluster(4) as here:
+        first = here.join("c0")
+        here.join("c1")
+        here.send(8)
+        here.look(30)
+        first.shutdown()
+        here.consumers.remove(first)
+        here.join("c2")
+        here.send(8)
+        here.look(60)
+        return here.look(60)
+
+
+IN_ORDER = MessageListenerOrderly(lambda messages, context: ConsumeOrderlyStatus.SUCCESS)
+LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+# Groups at work of which there is nothing to say.
+HEALTHY_GROUPS: dict[str, Callable[[], Evidence]] = {
+    "one member": lambda: healthy(1),
+    "two members": lambda: healthy(2),
+    "three members of four queues": lambda: healthy(3),
+    "in order": lambda: healthy(2, IN_ORDER),
+    "in order, after a rest": lambda: healthy(2, IN_ORDER, rest=120),
+    "after a rest": lambda: healthy(2, rest=120),
+    "a new group on an old topic": lambda: healthy(2, old=40, consume_from_where=LAST),
+    "everybody gets everything": broadcasting,
+    "in turn": lambda: healthy(2, allocate_message_queue_strategy=AllocateMessageQueueAveragelyByCircle()),
+    "a member that is replaced": restart,
 }

@@ -224,3 +224,62 @@ QUEUES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "slow_subscriber, prices that are dropped": (lambda: topic(0, LIMITED), lambda: topic(18, LIMITED)),
     "durable_offline": (lambda: durable(connected=False), lambda: durable(connected=True)),
 }
+
+
+def at_work(destination: str, *policies: Policy, group: str = "", **options: object) -> Evidence:
+    """Two consumers that take everything as it comes, seen three times in two minutes."""
+    with site(*policies) as here:
+        chosen = "&".join(f"consumer.{name}={value}" for name, value in options.items())
+        consumers = [here.connect(f"c{n}").create_consumer(f"{destination}?{chosen}") for n in range(2)]
+        for _ in range(3):
+            for _ in range(30):
+                if group:
+                    here.send_group(destination, 1, group)
+                else:
+                    here.send(destination, 2)
+                for consumer in consumers:
+                    while consumer.receive_no_wait() is not None:
+                        pass
+            here.look(60)
+        return here.seen
+
+
+def with_old_letters() -> Evidence:
+    """A message that failed long ago, and work that goes on."""
+    with site() as here:
+        session = here.connect("c", TRANSACTED)
+        consumer = session.create_consumer("orders")
+        here.send("orders", 1)
+        for _ in range(7):
+            assert consumer.receive(60) is not None
+            session.rollback()
+        for _ in range(2):
+            here.send("orders", 5)
+            take(consumer, 5)
+            session.commit()
+            here.look(60)
+        return here.seen
+
+
+def at_rest() -> Evidence:
+    with site() as here:
+        here.connect("c").create_consumer("orders", "region = 'EU'")
+        here.connect("d").create_consumer("topic://prices", "region = 'EU'")
+        here.look(3_600)
+        return here.look(3_600)
+
+
+# Systems at work of which there is nothing to say.
+HEALTHY_QUEUES: dict[str, Callable[[], Evidence]] = {
+    "a queue": lambda: at_work("orders"),
+    "a queue with a prefetch of 1": lambda: at_work("orders", prefetchSize=1),
+    "a queue of consumers that pull": lambda: at_work("orders", prefetchSize=0),
+    "an exclusive consumer": lambda: at_work("orders", exclusive="true"),
+    "exclusive by the policy": lambda: at_work("orders", Policy("orders", all_consumers_exclusive_by_default=True)),
+    "a message group": lambda: at_work("orders", group="customer 7"),
+    "a topic": lambda: at_work("topic://prices"),
+    "a topic with a limit": lambda: at_work("topic://prices", LIMITED),
+    "a start that waits for two": lambda: at_work("orders", Policy("orders", consumers_before_dispatch_starts=2)),
+    "dead letters of long ago": with_old_letters,
+    "nothing to do": at_rest,
+}

@@ -135,10 +135,6 @@ CASES: dict[str, tuple[Evidence, Evidence]] = {
         streams(*({"processed_per_second": 80.0},) * 3),
         streams({"processed_per_second": 80.0}, {}, {"processed_per_second": 80.0}),
     ),
-    "stream_stalled": (
-        streams(*({"input_rows": 0, "behind": 40},) * 3),
-        streams(*({"input_rows": 0, "behind": 0},) * 3),
-    ),
 }  # fmt: skip
 
 

@@ -102,12 +102,14 @@ class Group:
 
 
 def groups(evidence: Evidence) -> Iterator[Group]:
-    """Groups by topic, dead-letter topics apart (nobody need consume them)."""
+    """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
+    them gets everything: those commit to files of their own, never to the broker."""
+    apart = {each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"}
     series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
     found: dict[tuple[str, str, str], list[Progress]] = {}
     for states in series.values():
         last = states[-1]
-        if not last.topic.startswith(DEAD):
+        if not last.topic.startswith(DEAD) and last.group not in apart:
             found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
     for (system, name, topic), queues in found.items():
         yield Group(system, name, topic, tuple(queues), _connected(evidence, name))

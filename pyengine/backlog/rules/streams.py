@@ -60,7 +60,10 @@ def stopped(reports: list[StreamProgress]) -> Iterator[Finding]:
                     behind=tail[-1].behind,
                 ),
             ),
-            say("The source holds data that the query does not read: look at the driver's log for the last batch."),
+            say(
+                "The source holds data that the query does not read: look at the driver's log for the last batch, or "
+                "for a minimum that it waits for (minOffsetsPerTrigger)."
+            ),
         )
 
 
