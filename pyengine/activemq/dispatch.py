@@ -225,12 +225,16 @@ class QueueDispatcher:
         inside = self._shapes.numbers_of(between)
         opened = [*first, *last]
         numbers = np.array([queue.shape.number for queue in opened], np.int64)
-        which = np.concatenate([numbers[: len(first)], inside, numbers[len(first) :]])
-        shapes = self._shapes.every
+        # Of all shapes that there are, those of this batch; which: the place of each run's shape among them.
+        used, which = np.unique(
+            np.concatenate([numbers[: len(first)], inside, numbers[len(first) :]]), return_inverse=True
+        )
+        shapes = [self._shapes.every[number] for number in used.tolist()]
+        inside = which[len(first) : len(first) + len(between)]
         places = np.arange(len(opened))
         beyond = [*enumerate(first), *enumerate(last, len(first) + len(between))]
         matches, errors = matches_of(batch, shapes, which, bounds)
-        every = any(shapes[number].by_name for number in set(which.tolist()))
+        every = any(shape.by_name for shape in shapes)
         codes, groups = group_codes(batch, None if every else [(bounds[run], bounds[run + 1]) for run, _ in beyond])
         closes = np.zeros(len(which), np.uint8)
         closes[:closing] = 1
@@ -275,13 +279,14 @@ class QueueDispatcher:
                 queue.keep(kept, bounds[run], bounds[run + 1], told)
         if len(index):
             names = [[queue.name for queue in first], between, [queue.name for queue in last]]
-            yield self._assignments(parts, index, names, which, runs, consumers, deliveries, reasons)
+            yield self._assignments(parts, index, names, shapes, which, runs, consumers, deliveries, reasons)
 
     def _assignments(
         self,
         parts: list[pa.RecordBatch],
         index: np.ndarray[Any, Any],
         names: list[Any],
+        shapes: list[Shape],
         which: np.ndarray[Any, Any],
         runs: np.ndarray[Any, Any],
         consumers: np.ndarray[Any, Any],
@@ -307,7 +312,7 @@ class QueueDispatcher:
             words[failed] = len(REASON_WORDS) - 2
             made["reason"] = REASON_WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
-            found = self._named(which, runs, consumers)
+            found = self._named(shapes, which, runs, consumers)
             made["consumer"] = found if every else pc.if_else(pa.array(delivered), found, None)
             if not every:
                 made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
@@ -322,12 +327,15 @@ class QueueDispatcher:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _named(
-        self, which: np.ndarray[Any, Any], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]
+        self,
+        shapes: list[Shape],
+        which: np.ndarray[Any, Any],
+        runs: np.ndarray[Any, Any],
+        consumers: np.ndarray[Any, Any],
     ) -> pa.Array:
         """Names of consumers, given by their ids at the core of their run; null for -1. which: the run's shape."""
         if not len(self.names):
             return pa.nulls(len(runs), pa.string())
-        shapes = self._shapes.every
         places = np.array([place for shape in shapes for place in shape.consumers] or [0])
         if len(shapes) > 1:
             firsts = np.cumsum([0, *(len(shape.consumers) for shape in shapes)])
