@@ -205,11 +205,9 @@ class Topology:
     def positions_of(self, destination: str) -> tuple[int, ...]:
         """Where the consumers of a queue or topic stand in ``consumers``."""
         queue = _named(destination)
-        return tuple(
-            place
-            for place, patterns in enumerate(self._patterns)
-            if any(pattern.matches(queue) for pattern in patterns)
-        )
+        by_name, by_pattern = self._places
+        found = {place for pattern, places in by_pattern.items() if pattern.matches(queue) for place in places}
+        return tuple(sorted(found.union(by_name.get(queue, ()))))
 
     def prefetch_of(self, consumer: Consumer, destination: str) -> int:
         """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
@@ -281,6 +279,15 @@ class Topology:
     @cached_property
     def _patterns(self) -> tuple[tuple[Destination, ...], ...]:
         return tuple(parse_destination(consumer.destination) for consumer in self.consumers)
+
+    @cached_property
+    def _places(self) -> tuple[dict[Destination, list[int]], dict[Destination, list[int]]]:
+        """Where the consumers stand that name a destination as it is, and those with a pattern."""
+        found: tuple[dict[Destination, list[int]], dict[Destination, list[int]]] = {}, {}
+        for place, patterns in enumerate(self._patterns):
+            for pattern in patterns:
+                found[pattern.is_pattern].setdefault(pattern, []).append(place)
+        return found
 
     @cached_property
     def pattern_names(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import Consumer, Policy, Source, Steps, TimeColumn, Topology
 
@@ -201,3 +202,5 @@ def test_queues_covered_alike_have_the_same_policy_and_consumers(
     for name in names:
         both = topology.policy_of(name), topology.consumers_of(name)
         assert found.setdefault(topology.covering(name), both) == both
+        takers = [any(part.matches(Destination(name)) for part in parse_destination(each)) for each in consumers]
+        assert topology.positions_of(name) == tuple(place for place, takes in enumerate(takers) if takes)
