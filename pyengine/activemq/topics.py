@@ -143,8 +143,7 @@ class TopicDestination:
             self._scan.cancel()
         if self.watch is not None:
             self.watch.destinations.remove(self)
-        self.broker.topics.region.remove_topic(self.number)
-        del self.broker.topics.destinations[self.number]
+        self.broker.topics.remove_topic(self)
 
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer; it gets at once what it is retroactive for."""
@@ -211,6 +210,7 @@ class Topics:
             page=max(1, broker.cursor_limit),
         )
         self.destinations: dict[int, TopicDestination] = {}
+        self._tells_consumed: dict[str, TopicDestination] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
         self._tick: Timer | None = None
@@ -234,7 +234,15 @@ class Topics:
             now=self.broker.clock.now(),
         )
         self.destinations[number] = topic
+        if policy is not None and policy.advisory_for_consumed:
+            self._tells_consumed[str(topic.destination)] = topic
         return number
+
+    def remove_topic(self, topic: TopicDestination) -> None:
+        """A topic is no more."""
+        self.region.remove_topic(topic.number)
+        del self.destinations[topic.number]
+        self._tells_consumed.pop(str(topic.destination), None)
 
     # Consumers
 
@@ -498,12 +506,12 @@ class Topics:
         self.carry_out(self.region.rollback(step.key, now=self.broker.clock.now()))
 
     def _acknowledged(self, subscription: Subscription) -> None:
+        telling = self._tells_consumed if subscription.info.subscription_name else {}
         for handle, message in self.region.settled:
             subscription.release(message.message_id or "", self)
-            if subscription.info.subscription_name and message.destination is not None:
-                topic = self.broker.router.destinations.get(parse_destination(message.destination)[0])
-                if topic is not None and topic.policy is not None and topic.policy.advisory_for_consumed:
-                    self.broker.report(MessageConsumed(topic.destination, message))
+            topic = telling.get(message.destination or "")
+            if topic is not None:
+                self.broker.report(MessageConsumed(topic.destination, message))
             if handle > max(subscription.acknowledged.values(), default=-1):
                 subscription.acknowledged = {message.message_id or "": handle}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyengine.activemq import AckKind, Broker
+from pyengine.activemq.events import MessageConsumed
 from pyengine.errors import InvalidDestinationError, JMSError
 from pyengine.topology.policy import IndividualDeadLetterStrategy, Policy
-from tests.activemq.wire import Wire
+from tests.activemq.wire import Wire, destination
 
 
 @pytest.fixture(params=["memory", "store"])
@@ -145,3 +146,21 @@ def test_expired_messages_leave_a_subscription_whose_consumer_is_away(restart, c
     clock.advance(30_000)
     assert wire.broker.view("topic://T").queue_size == 0
     assert [letter.body for letter in wire.broker.browse("ActiveMQ.DLQ")] == ["short"]
+
+
+def test_what_a_durable_subscription_acknowledges_is_told_where_the_entry_of_the_topic_asks_for_it(make):
+    broker = make(policies=[Policy("topic://told.>", advisory_for_consumed=True)])
+    told, wire = [], Wire(broker, client_id="client")
+    broker.on(MessageConsumed, lambda event: told.append((str(event.destination), event.message.body)))
+    for consumer, name in (("plain", ""), ("durable", "sub")):
+        wire.react[consumer] = AckKind.STANDARD
+        wire.consume(consumer, "topic://*.*", subscription_name=name)
+    wire.send("topic://told.a,silent.a", 1)
+    wire.send("topic://told.b", 2)
+    broker.remove_consumer("plain")
+    broker.remove_consumer("durable")
+    broker.remove_subscription("client", "sub")
+    broker.remove_destination("wire", destination("topic://told.b"))
+    wire.consume("durable", "topic://*.*", subscription_name="sub")
+    wire.send("topic://told.b", 3)
+    assert told == [("topic://told.a", "1"), ("topic://told.b", "2"), ("topic://told.b", "3")]
