@@ -507,9 +507,12 @@ class Broker(Administration):
         """See Transport."""
         with self.outbox:
             for part in parts_of(destination):
-                user = next((each for each in self._subscriptions.values() if each.covers(part)), None)
+                users = {each.info.consumer_id: each for each in self._subscriptions.values()}
+                # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
+                users |= {":".join(key): durable.subscription for key, durable in self.topics.durables.items()}
+                user = next((name for name, each in users.items() if each.covers(part)), None)
                 if user is not None:
-                    raise JMSError(f"destination {part} still has an active subscription: {user.info.consumer_id}")
+                    raise JMSError(f"destination {part} still has an active subscription: {user}")
                 self._remove_destination(part)
 
     def _remove_destination(self, destination: Destination) -> None:

@@ -164,3 +164,15 @@ def test_what_a_durable_subscription_acknowledges_is_told_where_the_entry_of_the
     wire.consume("durable", "topic://*.*", subscription_name="sub")
     wire.send("topic://told.b", 3)
     assert told == [("topic://told.a", "1"), ("topic://told.b", "2"), ("topic://told.b", "3")]
+
+
+def test_a_topic_that_a_durable_subscription_covers_is_not_removed(restart):
+    subscriber(restart())
+    wire = Wire(restart())
+    with pytest.raises(JMSError, match=r"topic://T still has an active subscription: client:sub"):
+        wire.broker.remove_destination("wire", destination("topic://T"))
+    wire.send("topic://T", 1)
+    assert wire.broker.view("topic://T").queue_size == 1
+    wire.broker.remove_subscription("client", "sub")
+    wire.broker.remove_destination("wire", destination("topic://T"))
+    assert destination("topic://T") not in wire.broker.destinations()
