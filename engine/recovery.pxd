@@ -32,7 +32,6 @@ cdef class FixedCountRecovery(Recovery):
 
 cdef class FixedSizedRecovery(Recovery):
     cdef readonly int64_t maximum_size
-    cdef readonly bint use_shared_buffer
     cdef object buffer
     cdef int64_t size
 

@@ -16,8 +16,7 @@ class FixedCountRecovery(Recovery):
 @disjoint_base
 class FixedSizedRecovery(Recovery):
     maximum_size: int
-    use_shared_buffer: bool
-    def __new__(cls, maximum_size: int = 65536, use_shared_buffer: bool = True) -> Self: ...
+    def __new__(cls, maximum_size: int = 65536) -> Self: ...
 
 @disjoint_base
 class LastImageRecovery(Recovery): ...

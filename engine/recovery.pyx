@@ -124,17 +124,15 @@ cdef class FixedCountRecovery(Recovery):
 cdef class FixedSizedRecovery(Recovery):
     """fixedSizedSubscriptionRecoveryPolicy: the newest messages of at most ``maximum_size`` (65536) bytes in all.
 
-    A message counts with its size (see TopicRegion.send). use_shared_buffer (True) makes no difference here: every
-    topic has a buffer of its own.
+    A message counts with its size (see TopicRegion.send).
     """
 
-    def __cinit__(self, maximum_size=65536, bint use_shared_buffer=True):
+    def __cinit__(self, maximum_size=65536):
         self.maximum_size = whole("fixedSizedSubscriptionRecoveryPolicy.maximumSize", maximum_size, 0, 2**31 - 1)
-        self.use_shared_buffer = use_shared_buffer
         self.buffer = deque()
 
     def arguments(self):
-        return self.maximum_size, self.use_shared_buffer
+        return (self.maximum_size,)
 
     cdef int keep(self, int32_t message, int64_t now) except -1:
         cdef int32_t old
