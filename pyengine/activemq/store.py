@@ -15,7 +15,19 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pyengine._engine.message import Message
-from pyengine.activemq.record import decode_message, encode_message
+from pyengine.activemq.record import encode_message
+from pyengine.activemq.store_file import (
+    FIELDS,
+    FILE,
+    MESSAGES,
+    SCHEMA,
+    Stored,
+    check_format,
+    destination_numbers,
+    newest_sequence,
+    reading,
+    stored_messages,
+)
 from pyengine.errors import IllegalStateError, StoreError
 
 try:
@@ -23,38 +35,9 @@ try:
 except ImportError:  # no file locks on this system
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
-_FIELDS = "SELECT m.sequence, m.priority, m.redeliveries, m.headers, m.body"
-_MESSAGES = f"{_FIELDS} FROM message m"
 SyncStrategy = Literal["always", "periodic", "never"]
 _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS destination (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS message (
-    destination INTEGER NOT NULL, sequence INTEGER NOT NULL, priority INTEGER NOT NULL, redeliveries INTEGER NOT NULL,
-    headers TEXT NOT NULL, body, PRIMARY KEY (destination, sequence)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS subscription (
-    id INTEGER PRIMARY KEY, client_id TEXT NOT NULL, name TEXT NOT NULL, destination TEXT NOT NULL, selector TEXT,
-    no_local INTEGER NOT NULL, UNIQUE (client_id, name)
-);
-CREATE TABLE IF NOT EXISTS reference (
-    subscription INTEGER NOT NULL, sequence INTEGER NOT NULL, destination INTEGER NOT NULL,
-    PRIMARY KEY (subscription, sequence)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS referenced ON reference (sequence);
-CREATE TABLE IF NOT EXISTS mark (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
-"""
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
-
-
-class Stored(NamedTuple):
-    """A message as it lies in the store. redeliveries: its counter."""
-
-    sequence: int
-    priority: int
-    redeliveries: int
-    message: Message
 
 
 class StoredSubscription(NamedTuple):
@@ -81,7 +64,7 @@ class SqliteStore:
     def __init__(self, directory: str | Path, journal_disk_sync_strategy: SyncStrategy = "periodic") -> None:
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "broker.db"
+        self.path = folder / FILE
         self._lock_file = open(folder / "lock", "a+")  # noqa: SIM115 - held as long as the store is open
         if fcntl is not None:
             try:
@@ -91,7 +74,8 @@ class SqliteStore:
                 raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
         self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
-            self._prepare(journal_disk_sync_strategy)
+            with reading(self.path):
+                self._prepare(journal_disk_sync_strategy)
         except BaseException:
             self._db.close()
             self._lock_file.close()
@@ -104,26 +88,16 @@ class SqliteStore:
         self._pending = _Unit()
         self._sealed = 0
         self._written = 0
-        self._names: dict[str, int] = dict(self._db.execute("SELECT name, id FROM destination").fetchall())
-        self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination").fetchall())
-        newest = "SELECT max(sequence) FROM message WHERE destination = ?"
-        self._sequence: int = max(
-            (self._db.execute(newest, (number,)).fetchone()[0] or 0 for number in self._names.values()), default=0
-        )
-        self._sequence = max(self._sequence, self.mark("sequence", 0))
-        self._taken = self._sequence
-        self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
 
     def _prepare(self, sync: SyncStrategy) -> None:
-        try:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[sync]}")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, FORMAT):
-                raise StoreError(str(self.path), f"has format {version}, this release reads {FORMAT}")
-            self._db.executescript(f"{_SCHEMA} PRAGMA user_version = {FORMAT};")
-        except sqlite3.DatabaseError as error:
-            raise StoreError(str(self.path), f"cannot be read: {error}") from error
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[sync]}")
+        check_format(self._db, self.path, 0)  # a file that is new
+        self._db.executescript(SCHEMA)
+        self._names = destination_numbers(self._db)
+        self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination"))
+        self._sequence = self._taken = max(newest_sequence(self._db), self.mark("sequence", 0))
+        self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
 
     # What there is
 
@@ -166,9 +140,9 @@ class SqliteStore:
         """
         self._bring_in()
         if not by_priority:
-            query = f"{_MESSAGES} WHERE m.destination = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+            query = f"{MESSAGES} WHERE m.destination = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
             return self._rows(query, (destination, after[1], limit))
-        query = f"{_MESSAGES} WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+        query = f"{MESSAGES} WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
         return self._by_priority(query, (destination,), after, limit)
 
     def load_waiting(
@@ -178,13 +152,13 @@ class SqliteStore:
         self._bring_in()
         if not by_priority:
             query = (
-                f"{_FIELDS} FROM reference r CROSS JOIN message m "
+                f"{FIELDS} FROM reference r CROSS JOIN message m "
                 "ON m.destination = r.destination AND m.sequence = r.sequence "
                 "WHERE r.subscription = ? AND r.destination = ? AND r.sequence > ? ORDER BY r.sequence LIMIT ?"
             )
             return self._rows(query, (subscription, destination, after[1], limit))
         query = (
-            f"{_MESSAGES} CROSS JOIN reference r ON r.subscription = ? AND r.sequence = m.sequence "
+            f"{MESSAGES} CROSS JOIN reference r ON r.subscription = ? AND r.sequence = m.sequence "
             "WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
         )
         return self._by_priority(query, (subscription, destination), after, limit)
@@ -201,10 +175,8 @@ class SqliteStore:
         return found
 
     def _rows(self, query: str, arguments: tuple[int, ...]) -> list[Stored]:
-        return [
-            Stored(sequence, priority, redeliveries, decode_message(headers, body))
-            for sequence, priority, redeliveries, headers, body in self._db.execute(query, arguments)
-        ]
+        with reading(self.path):
+            return [*stored_messages(self._db, query, arguments)]
 
     def subscriptions(self) -> list[StoredSubscription]:
         """The durable subscriptions that were written, in the order in which they were made."""

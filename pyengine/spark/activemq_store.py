@@ -30,7 +30,7 @@ from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.message import Message
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.connection_factory import ConnectionFactory
-from pyengine.activemq.store import Stored
+from pyengine.activemq.store_file import Stored
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidMessageError
