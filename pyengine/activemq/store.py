@@ -83,7 +83,7 @@ class SqliteStore:
         self._changed = threading.Condition()
         self._writing = False
         self._open = False
-        self._broken: Exception | None = None
+        self._broken: sqlite3.Error | None = None
         self._current = _Unit()
         self._pending = _Unit()
         self._sealed = 0
@@ -273,8 +273,7 @@ class SqliteStore:
             return
         with self._changed:
             while self._written < unit:
-                if self._broken is not None:
-                    raise StoreError(str(self.path), f"cannot be written: {self._broken}") from self._broken
+                self._refuse()
                 if self._writing or self._open:
                     self._changed.wait()
                     continue
@@ -286,19 +285,17 @@ class SqliteStore:
         self._pending = _Unit()
         self._writing = True
         self._changed.release()
-        problem: Exception | None = None
+        written = False
         try:
             pending.apply(self._db)
             self._db.execute("COMMIT")
+            written = True
         except sqlite3.Error as error:
-            problem = error
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
+            self._give_up(error)
         finally:
             self._changed.acquire()
             self._writing = False
-            self._broken = problem
-            if problem is None:
+            if written:
                 self._written = upto
             self._changed.notify_all()
 
@@ -312,7 +309,24 @@ class SqliteStore:
                     self._changed.wait()
                 current, self._current = self._current, _Unit()
                 self._open = True
-                current.apply(self._db)
+                try:
+                    current.apply(self._db)
+                except sqlite3.Error as error:
+                    self._give_up(error)
+                    self._open = False
+                    self._sealed += 1  # the unit that nobody waits for with success
+                    self._changed.notify_all()
+                    self._refuse()
+
+    def _give_up(self, problem: sqlite3.Error) -> None:
+        """A unit cannot be written: nor is any after it."""
+        self._broken = problem
+        with suppress(sqlite3.Error):
+            self._db.execute("ROLLBACK")
+
+    def _refuse(self) -> None:
+        if self._broken is not None:
+            raise StoreError(str(self.path), f"cannot be written: {self._broken}") from self._broken
 
     def close(self) -> None:
         """Write what is left and let go of the directory."""

@@ -11,6 +11,7 @@ import pytest
 import pyengine
 from pyengine.activemq import AckKind, Broker
 from pyengine.activemq.record import decode_message, encode_message
+from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
@@ -245,6 +246,29 @@ def test_a_directory_has_one_broker_and_a_foreign_file_is_refused(start, tmp_pat
         Broker(tmp_path / "other", name="third", clock=ManualClock())
     with pytest.raises(StoreError, match=r"broker\.db.*cannot be read"):
         StoreReader(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "meet", [lambda store: store.wait(store.seal()), lambda store: store.load(1, (0, -1), 10, by_priority=False)]
+)
+def test_what_does_not_fit_on_the_disk_is_never_taken_for_written(tmp_path, meet):
+    store = SqliteStore(tmp_path)
+    number = store.destination("queue://q")
+    store.add(number, pyengine.Message(None, body="first"))
+    store.wait(store.seal())
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    store.remove(number, 1)
+    store.add(number, pyengine.Message(None, body="x" * 100_000))
+    with pytest.raises(StoreError, match="cannot be written"):
+        meet(store)
+    store._db.execute(f"PRAGMA max_page_count = {100 * pages}")
+    store.add(number, pyengine.Message(None, body="later"))
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.wait(store.seal())
+    with pytest.raises(StoreError, match="cannot be written"):
+        store.close()
+    assert [stored.message.body for stored in StoreReader(tmp_path).messages(number, 0, 100)] == ["first"]
 
 
 def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
