@@ -24,7 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyengine._engine.consumer_parameters import check_message
-from pyengine.errors import ConfigurationError, InvalidMessageError
+from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
@@ -237,7 +237,10 @@ def _target(directory: str, options: Mapping[str, str], schema: StructType) -> _
     check_columns(schema, _SENT, "topic", "body")
     names = tuple(name.strip() for name in options.get("brokers", "").split(",") if name.strip())
     if not names:
-        names = tuple(sorted(path.parent.name for path in Path(directory).glob("*/log"))) or ("broker-a",)
+        try:
+            names = tuple(brokers_of(Path(directory)))
+        except InvalidSourceError:  # nothing was ever stored there
+            names = ("broker-a",)
     return _Target(directory, names, options.get("group", "DEFAULT_PRODUCER"), new_folder(directory))
 
 
