@@ -276,22 +276,25 @@ class _Reader:
 
     def _dispatch_policy(self, element: Element, prop: Property) -> str | None:
         known = {keys.java_name(f"{name}_dispatch_policy"): name for name in keys.DISPATCH_POLICIES}
-        only = self._one(element, prop, *known, foreign=True)
-        if only is None or only.kind not in known:
-            return None
-        self.used.add(id(only))
-        for inner in self.context.properties(only).values():
-            self._leave(only, inner, schema.DISPATCH_PROPERTIES, known=["ptpClientId", "ptpSuffix"])
-        return known[only.kind]
+        return self._choice(element, prop, known, schema.DISPATCH_PROPERTIES)
 
     def _pending_queue_policy(self, element: Element, prop: Property) -> str | None:
         known = {written: name for name, written in keys.PENDING_QUEUE_POLICIES.items()}
+        return self._choice(element, prop, known, {})
+
+    def _choice(
+        self, element: Element, prop: Property, known: Mapping[str, str], properties: Mapping[str, tuple[str, bool]]
+    ) -> str | None:
+        """What the one element inside stands for, by its name; None for a class of the user's own.
+
+        properties: what it may have that changes nothing.
+        """
         only = self._one(element, prop, *known, foreign=True)
         if only is None or only.kind not in known:
             return None
         self.used.add(id(only))
         for inner in self.context.properties(only).values():
-            self._leave(only, inner, {})
+            self._leave(only, inner, properties, known=[*properties])
         return known[only.kind]
 
     def _group_map(self, element: Element, prop: Property) -> str:

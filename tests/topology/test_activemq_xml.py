@@ -477,6 +477,7 @@ def test_a_second_entry_of_one_name_counts_and_the_first_is_listed(tmp_path: Pat
          "uniquePropertyMessageEvictionStrategy", "has no propertyName"),
         (A("", inside("dispatchPolicy", "<randomDispatchPolicy/>")), 4, "randomDispatchPolicy",
          "does not belong into dispatchPolicy"),
+        (A("", inside("pendingQueuePolicy", '<storeCursor size="1"/>')), 4, "storeCursor, size", "remove it"),
         (A('messageGroupMapFactoryType="cash"'), 4, "queue, messageGroupMapFactoryType", "did you mean 'cached'?"),
         (A('messageGroupMapFactoryType="simple?x=1"'), 4, "queue, messageGroupMapFactoryType", "write simple alone"),
         (broker_xml("<destinationPolicies/>"), 3, "broker, destinationPolicies", "did you mean 'destinationPolicy'?"),
