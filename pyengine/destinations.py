@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 ANY_ELEMENT = "*"
 ANY_REST = ">"
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
+ADVISORY = "ActiveMQ.Advisory."  # before the names of the topics on which a broker tells of itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,12 @@ from pyengine.activemq.events import (
     NoConsumer,
     SlowConsumer,
 )
-from pyengine.destinations import Destination
+from pyengine.destinations import ADVISORY, Destination
 
 if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
     from pyengine.activemq.subscription import Subscription
 
-PREFIX = "ActiveMQ.Advisory."
 # The switch of a policy entry for each kind of event that has one.
 SWITCHES: dict[type[Event], str] = {
     SlowConsumer: "advisory_for_slow_consumers",
@@ -46,7 +45,8 @@ class Advisories:
     def join(self, subscription: Subscription) -> None:
         """A consumer came."""
         if any(
-            each.kind == "topic" and (each.is_pattern or each.name.startswith(PREFIX)) for each in subscription.patterns
+            each.kind == "topic" and (each.is_pattern or each.name.startswith(ADVISORY))
+            for each in subscription.patterns
         ):
             self._listeners.add(subscription)
 
@@ -57,7 +57,7 @@ class Advisories:
     def fire(self, event: Event) -> None:
         """Send the advisory message of an event if the policy entry of its destination asks for one."""
         switch = SWITCHES.get(type(event)) if self._listeners else None
-        if switch is None or event.destination.name.startswith(PREFIX):
+        if switch is None or event.destination.name.startswith(ADVISORY):
             return
         found = self._broker.router.destinations.get(event.destination)
         asked = found is not None and found.policy is not None and getattr(found.policy, switch)
@@ -89,7 +89,7 @@ class Advisories:
 
     def _send(self, event: Event, message: Message) -> None:
         kind = "Queue" if event.destination.kind.endswith("queue") else "Topic"
-        topic = Destination(f"{PREFIX}{type(event).__name__}.{kind}.{event.destination.name}", "topic")
+        topic = Destination(f"{ADVISORY}{type(event).__name__}.{kind}.{event.destination.name}", "topic")
         if any(each.covers(topic) for each in self._listeners):
             self._sent += 1
             self._broker.router.route(topic, message, self._broker.clock.now())

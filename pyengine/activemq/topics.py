@@ -45,7 +45,7 @@ from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import TopicAcknowledged, Transaction
 from pyengine.clock import Timer
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import ADVISORY, Destination, parse_destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import (
     ConstantPendingMessageLimitStrategy,
@@ -303,7 +303,7 @@ class Topics:
         info, policy = subscription.info, subscription.policy
         if any(pattern.kind.startswith("temp-") for pattern in subscription.patterns):
             raise JMSError("A durable subscription cannot be created for a temporary topic.")
-        if any(pattern.name.startswith("ActiveMQ.Advisory.") for pattern in subscription.patterns):
+        if any(pattern.name.startswith(ADVISORY) for pattern in subscription.patterns):
             raise JMSError("Cannot create a durable subscription for an advisory Topic")
         client_id = subscription.connection.client_id or info.connection_id
         key = (client_id, info.subscription_name)

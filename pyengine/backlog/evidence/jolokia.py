@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pyengine.backlog.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
 from pyengine.backlog.evidence.numbers import whole, whole_or_none
 from pyengine.backlog.findings import say
+from pyengine.destinations import ADVISORY
 
 DOMAIN = "org.apache.activemq"
-ADVISORY = "ActiveMQ.Advisory."
 
 
 def recognises(text: str) -> bool:

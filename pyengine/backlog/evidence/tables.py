@@ -13,8 +13,8 @@ from typing import Literal
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import say
+from pyengine.destinations import ADVISORY
 
-ADVISORY = "ActiveMQ.Advisory."
 ABSENT = ("-", "N/A", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
 PROGRESS = ("#Topic", "#Broker Offset", "#Consumer Offset")
