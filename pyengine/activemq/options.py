@@ -244,9 +244,6 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
 
 
 # What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.
-CONSUMER_WITHOUT_EFFECT = frozenset(
-    {"browser", "clientId", "optimizedAcknowledge", "noRangeAcks", "currentPrefetchSize"}
-)
 CONSUMER_OPTIONS: dict[str, type | int] = {
     "dispatchAsync": bool,
     "priority": BYTE,

@@ -20,6 +20,7 @@ from pyengine.errors import (
     InvalidSelectorError,
     JMSError,
 )
+from tests.activemq.wire import bodies
 
 
 @pytest.fixture
@@ -36,13 +37,6 @@ def connect(broker):
     yield connection
     for each in made:
         each.close()
-
-
-def bodies(consumer, timeout=0.1):
-    found = []
-    while (message := consumer.receive(timeout)) is not None:
-        found.append(message.body)
-    return found
 
 
 def test_the_snippet_of_the_front_page(broker):

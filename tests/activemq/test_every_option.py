@@ -3,6 +3,7 @@ those of the real factory (test_options.py) and do what it does (spec activemq s
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +12,14 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import AckKind, Broker, ConnectionFactory, ConnectionOptions, Session
-from pyengine.activemq.events import ConsumerAborted, MessageDiscarded
+from pyengine.activemq.events import ConsumerAborted, Event, MessageDiscarded
 from pyengine.activemq.options import (
     CONSUMER_OPTIONS,
-    CONSUMER_WITHOUT_EFFECT,
     KNOWN,
     WITHOUT_EFFECT,
     connection_options,
 )
-from pyengine.clock import ManualClock
+from pyengine.clock import ManualClock, Worker
 from pyengine.errors import ConfigurationError, InvalidMessageError, JMSError
 from pyengine.topology import Policy
 from pyengine.topology.policy import (
@@ -27,14 +27,26 @@ from pyengine.topology.policy import (
     ConstantPendingMessageLimitStrategy,
     FixedCountSubscriptionRecoveryPolicy,
 )
-from tests.activemq.wire import Wire
+from tests.activemq.wire import Wire, bodies
+
+
+class Clock(ManualClock):
+    """threads: the names of those that were made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[str] = []
+
+    def worker(self, name: str) -> Worker:
+        self.threads.append(name)
+        return super().worker(name)
 
 
 class Scene:
     """A started connection of a URL with the options given, and a second connection that sends. acks: all that the
     first says to the broker."""
 
-    def __init__(self, broker: Broker, clock: ManualClock, options: str) -> None:
+    def __init__(self, broker: Broker, clock: Clock, options: str) -> None:
         self.broker, self.clock = broker, clock
         self.acks: list[tuple[str, int]] = []
         self.wire = Wire(broker)
@@ -67,7 +79,7 @@ Observe = Callable[[Scene], object]
 
 
 def play(observe: Observe, options: str) -> Any:
-    clock = ManualClock()
+    clock = Clock()
     recovery = FixedCountSubscriptionRecoveryPolicy()
     policies = [
         Policy("topic://limited", pending_message_limit_strategy=ConstantPendingMessageLimitStrategy(5)),
@@ -81,13 +93,6 @@ def play(observe: Observe, options: str) -> Any:
         return seen
 
 
-def bodies(consumer: Any, timeout: float = 0.1) -> list[Any]:
-    found = []
-    while (message := consumer.receive(timeout)) is not None:
-        found.append(message.body)
-    return found
-
-
 # What is seen of a connection
 
 
@@ -97,6 +102,19 @@ def shows(name: str, to: str = "q") -> Observe:
     def observe(scene: Scene) -> object:
         scene.session().create_consumer(to)
         return getattr(scene.view(), name)
+
+    return observe
+
+
+def threads_of_five(name: str) -> Observe:
+    """How many threads whose names begin so five sessions make that listen to one topic."""
+
+    def observe(scene: Scene) -> object:
+        for _ in range(5):
+            scene.session().create_consumer("topic://t", listener=lambda message: None)
+        scene.wire.send("topic://t", 1)
+        scene.clock.settle()
+        return sum(each.startswith(name) for each in scene.clock.threads)
 
     return observe
 
@@ -117,15 +135,26 @@ def durable_prefetch(mode: Any) -> Observe:
     return observe
 
 
-def discarded(to: str) -> Observe:
+def happens(event: type[Event], to: str, topic: str) -> Observe:
+    """How often an event comes when a minute goes by after twelve messages for a consumer that takes none."""
+
     def observe(scene: Scene) -> object:
         found: list[object] = []
-        scene.broker.on(MessageDiscarded, found.append)
+        scene.broker.on(event, found.append)
         scene.session().create_consumer(to)
-        scene.wire.send("topic://limited", *range(12))
+        scene.wire.send(topic, *range(12))
+        scene.clock.advance(60_000)
         return len(found)
 
     return observe
+
+
+def discarded(to: str) -> Observe:
+    return happens(MessageDiscarded, to, "topic://limited")
+
+
+def aborted(to: str) -> Observe:
+    return happens(ConsumerAborted, to, "topic://slow")
 
 
 def acks_of_ten(wait: int) -> Observe:
@@ -286,6 +315,7 @@ def redelivered_at(chances: int = 8) -> Observe:
 
 def spread(scene: Scene) -> object:
     """Whether delays stray from 10 s by more than 15 %, by less, or not at all."""
+    random.seed(1)
     times = redelivered_at(6)(scene)
     assert isinstance(times, list)
     most = max(abs(each - 10_000) for each in times[1:])
@@ -311,8 +341,8 @@ URL: list[tuple[str, Observe, object, str, object, str]] = [
     ("connectionIDPrefix", lambda scene: scene.connection.connection_id[:3], "ID:", "my", "myv", ""),
     ("dispatchAsync", shows("dispatch_async"), True, "false", False, ""),
     ("alwaysSessionAsync", lambda scene: scene.session().state.asynchronous, True, "false", False, ""),
-    ("maxThreadPoolSize", lambda scene: scene.connection.tasks._size, 1000, "3", 3, ""),
-    ("useDedicatedTaskRunner", lambda scene: scene.connection.tasks._dedicated, False, "true", True, ""),
+    ("maxThreadPoolSize", threads_of_five("ActiveMQ Session Task-"), 5, "3", 3, ""),
+    ("useDedicatedTaskRunner", threads_of_five("ActiveMQ Session: "), 0, "true", 5, ""),
     ("optimizeAcknowledge", acks_of_ten(0), 6, "true", 0, ""),
     ("optimizeAcknowledgeTimeOut", acks_of_ten(200), 0, "100", 6, "jms.optimizeAcknowledge=true"),
     ("optimizedAckScheduledAckInterval", acknowledged_by_itself, 0, "100", 1, "jms.optimizeAcknowledge=true"),
@@ -409,18 +439,8 @@ def own_messages(to: str) -> Observe:
     return observe
 
 
-def aborted(to: str) -> Observe:
-    def observe(scene: Scene) -> object:
-        found: list[object] = []
-        scene.broker.on(ConsumerAborted, found.append)
-        scene.session().create_consumer(to)
-        scene.wire.send("topic://slow", *range(9))
-        scene.clock.advance(60_000)
-        return len(found)
-
-    return observe
-
-
+# They change nothing in the real broker either.
+CONSUMER_WITHOUT_EFFECT = {"browser", "clientId", "optimizedAcknowledge", "noRangeAcks", "currentPrefetchSize"}
 # Option, what is seen of a destination, by default, a value, with that; the destination.
 DESTINATION: list[tuple[str, Callable[[str], Observe], object, str, object, str]] = [
     ("dispatchAsync", lambda to: shows("dispatch_async", to), True, "false", False, "q"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyengine
-from pyengine.activemq import AckKind
+from pyengine.activemq import AckKind, MessageConsumer
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.commands import (
     ConnectionInfo,
@@ -84,3 +84,11 @@ class Wire:
 
     def pull(self, consumer: str, to: str, timeout: int = 0) -> None:
         self.broker.pull(MessagePull(consumer, destination(to), timeout))
+
+
+def bodies(consumer: MessageConsumer, timeout: float = 0.1) -> list[Any]:
+    """What a consumer receives until nothing comes for so many seconds."""
+    found = []
+    while (message := consumer.receive(timeout)) is not None:
+        found.append(message.body)
+    return found
