@@ -73,7 +73,7 @@ class Stream:
         return pa.concat_tables([*self.told, self.opened().held(range(SHARDS))])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(consumers=consumers, policy=policies, rows=rows, size=st.integers(1, 9))
 def test_cuts_do_not_show(consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]], size: int) -> None:
     topology = topology_of(consumers, policy)
@@ -155,7 +155,7 @@ def one_by_one(
     return told
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     consumers=consumers.filter(bool),
     policy=policies,
