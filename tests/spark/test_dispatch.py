@@ -56,6 +56,16 @@ def test_flights_are_the_same_on_any_number_of_partitions(
     assert_same(found, flight_answer)
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_flights_are_the_same_on_hardly_any_partitions(
+    flight_frame: Any, flights: Topology, flight_messages: pa.Table, partitions: int
+) -> None:
+    """Several queues in one task; some flights are enough for that."""
+    some = flight_messages.filter(pc.less(flight_messages.column("__row"), 40_000))
+    found = assign(flight_frame.where("__row < 40000"), flights, partitions).toArrow()
+    assert_same(found, by_row(dispatch_table(flights, some)))
+
+
 @pytest.mark.parametrize("batch_size", [1, 333, 10_000])
 def test_batches_do_not_show(flights: Topology, flight_messages: pa.Table, batch_size: int) -> None:
     some = flight_messages.slice(5_000, 1_000)
