@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
@@ -34,8 +32,8 @@ from pyengine.activemq.store_file import Stored
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidMessageError
-from pyengine.spark.log_source import LogSource, batches_of, check_columns
-from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
+from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
+from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _READ = pa.schema(
@@ -82,18 +80,14 @@ class ActiveMQStore(LogSource):
     def streamReader(self, schema: StructType) -> _StreamReader:  # noqa: N802
         return _StreamReader(Path(self.directory), self.destinations)
 
-    def writer(self, schema: StructType, overwrite: bool) -> _Writer:
-        if overwrite:
-            self.refuse_overwrite("mode", "overwrite")
-        return _Writer(_target(self.directory, schema))
+    def target(self, schema: StructType) -> _Target:
+        check_columns(schema, _SENT, "destination")
+        return _Target(self.directory, new_folder(self.directory))
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
-        if overwrite:
-            self.refuse_overwrite("outputMode", "complete")
-        name = self.options.get("stream", "")
+    def stream_writer(self, schema: StructType, name: str, checkpoint: str) -> _StreamWriter:
         if not name:
             raise ConfigurationError("stream", name, "needs a name", "the store knows by it what it already has")
-        return _StreamWriter(_target(self.directory, schema), name, self.options.get("checkpointLocation", ""))
+        return _StreamWriter(self.target(schema), name, checkpoint)
 
 
 # Reading
@@ -224,25 +218,15 @@ def _set(message: Message, name: str, text: str | None, kind: str) -> None:
 
 
 @dataclass(frozen=True)
-class _Target:
-    """A broker that is written to. folder: for the files of the tasks."""
-
-    directory: str
-    folder: str
-
-    def stage(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
-        return stage(self.folder, (self._checked(batch) for batch in batches))
-
-    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of messages that the broker will take; raises before the first one is stored."""
+class _Target(Target):
+    def check(self, batch: pa.RecordBatch) -> None:
         for row in batch.to_pylist():
             _message(row)
             if not row["destination"]:
                 raise InvalidMessageError("destination", row["destination"], "a message goes somewhere")
             parse_destination(row["destination"])
-        return batch
 
-    def send(self, paths: Iterable[str], stream: str = "", batch: int = -1, checkpoint: int = 0) -> None:
+    def send(self, paths: Sequence[str], stream: str = "", batch: int = -1, checkpoint: int = 0) -> None:
         """Everything in one transaction. stream: what is marked as done with it, if the store has not got it yet."""
         with Broker(self.directory, name=f"spark-{uuid.uuid4().hex}") as broker:
             store = broker.store
@@ -250,10 +234,7 @@ class _Target:
             if stream:
                 known = store.mark(f"spark {stream}", -1)
                 if known > batch or (known >= 0 and store.mark(f"spark {stream} checkpoint", 0) != checkpoint):
-                    raise ConfigurationError(
-                        "stream", stream, f"the store has it up to micro-batch {known} of another checkpoint",
-                        "a stream that begins anew needs a new name",
-                    )  # fmt: skip
+                    raise another_checkpoint(stream, "the store", known)
                 if known == batch:
                     return
             with ConnectionFactory(broker=broker).create_connection() as connection:
@@ -271,38 +252,11 @@ class _Target:
                         store.set_mark(f"spark {stream} checkpoint", checkpoint)
 
 
-def _target(directory: str, schema: StructType) -> _Target:
-    check_columns(schema, _SENT, "destination")
-    return _Target(directory, new_folder(directory))
-
-
 @dataclass(frozen=True)
-class _Writer(DataSourceArrowWriter):
-    """All messages when every task is done, or none."""
+class _StreamWriter(StreamWriter):
+    """The number of a micro-batch is part of the transaction that sends it."""
 
     target: _Target
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.target.stage(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.target.send(paths_of(messages))
-        forget(paths_of(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        forget(paths_of(messages))
-
-
-@dataclass(frozen=True)
-class _StreamWriter(DataSourceStreamArrowWriter):
-    """A micro-batch once, however often it is committed: its number is part of the transaction."""
-
-    target: _Target
-    name: str
-    checkpoint: str
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.target.stage(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self.target.send(paths_of(messages), self.name, batchId, zlib.crc32(self.checkpoint.encode()))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
+from pyengine.spark.staging import forget, paths_of, stage
 
 ROWS = 4096  # of an Arrow batch
 
@@ -32,8 +40,84 @@ class LogSource(DataSource):
             raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
         return path
 
-    def refuse_overwrite(self, key: str, mode: str) -> None:
-        raise ConfigurationError(key, mode, self.GROWS, '"append" is accepted')
+    def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
+        if overwrite:
+            raise ConfigurationError("mode", "overwrite", self.GROWS, '"append" is accepted')
+        return TableWriter(self.target(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        if overwrite:
+            raise ConfigurationError("outputMode", "complete", self.GROWS, '"append" is accepted')
+        return self.stream_writer(schema, self.options.get("stream", ""), self.options.get("checkpointLocation", ""))
+
+    @abstractmethod
+    def target(self, schema: StructType) -> Target:
+        """The broker as something to write such rows to."""
+
+    @abstractmethod
+    def stream_writer(self, schema: StructType, name: str, checkpoint: str) -> StreamWriter:
+        """Writes micro-batches. Raises ConfigurationError for a name that a stream cannot have."""
+
+
+@dataclass(frozen=True)
+class Target(ABC):
+    """A broker that is written to. directory: its own; folder: for the files of the tasks."""
+
+    directory: str
+    folder: str
+
+    @abstractmethod
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raises InvalidMessageError for rows that the broker will not take."""
+
+    @abstractmethod
+    def send(self, paths: Sequence[str]) -> None:
+        """Send the rows of these files."""
+
+    def stage(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
+        """Keep the rows of a task, all of which the broker will take: none is stored before that is known."""
+        return stage(self.folder, map(self._checked, batches))
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.check(batch)
+        return batch
+
+
+@dataclass(frozen=True)
+class TableWriter(DataSourceArrowWriter):
+    """All messages when every task is done, none before."""
+
+    target: Target
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.target.send(paths_of(messages))
+        forget(paths_of(messages))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        forget(paths_of(messages))
+
+
+@dataclass(frozen=True)
+class StreamWriter(DataSourceStreamArrowWriter):
+    """A micro-batch once, however often it is committed. checkpoint: where Spark writes down how far it came."""
+
+    target: Target
+    name: str
+    checkpoint: str
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return self.target.stage(iterator)
+
+
+def another_checkpoint(stream: str, there: str, batch: int) -> ConfigurationError:
+    """What a stream is told that begins anew under a name that is taken."""
+    return ConfigurationError(
+        "stream", stream, f"{there} has it up to micro-batch {batch} of another checkpoint",
+        "a stream that begins anew needs a new name",
+    )  # fmt: skip
 
 
 def batches_of(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -14,9 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
     DataSourceReader,
-    DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
@@ -31,8 +29,8 @@ from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
 from pyengine.rocketmq.log_reader import LogReader, brokers_of
 from pyengine.rocketmq.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message, MessageExt
 from pyengine.rocketmq.producer import MAX_MESSAGE_SIZE, Producer
-from pyengine.spark.log_source import LogSource, batches_of, check_columns
-from pyengine.spark.staging import forget, new_folder, paths_of, stage, staged_rows
+from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
+from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 from pyengine.spark.state_files import write_whole
 
 _READ = pa.schema(
@@ -73,22 +71,23 @@ class RocketMQLog(LogSource):
             raise ConfigurationError("startingOffsets", at, "unknown", "earliest or latest are accepted")
         return _StreamReader(Path(self.directory), self.topics, at == "latest")
 
-    def writer(self, schema: StructType, overwrite: bool) -> _Writer:
-        if overwrite:
-            self.refuse_overwrite("mode", "overwrite")
-        return _Writer(_target(self.directory, self.options, schema))
+    def target(self, schema: StructType) -> _Target:
+        check_columns(schema, _SENT, "topic", "body")
+        names = tuple(name.strip() for name in self.options.get("brokers", "").split(",") if name.strip())
+        if not names:
+            try:
+                names = tuple(brokers_of(Path(self.directory)))
+            except InvalidSourceError:  # nothing was ever stored there
+                names = ("broker-a",)
+        group = self.options.get("group", "DEFAULT_PRODUCER")
+        return _Target(self.directory, new_folder(self.directory), names, group)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> _StreamWriter:  # noqa: N802
-        if overwrite:
-            self.refuse_overwrite("outputMode", "complete")
-        name = self.options.get("stream", "")
+    def stream_writer(self, schema: StructType, name: str, checkpoint: str) -> _StreamWriter:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ConfigurationError(
                 "stream", name, "needs a name of letters, digits, - and _", "the log knows by it what it already has"
             )
-        return _StreamWriter(
-            _target(self.directory, self.options, schema), name, self.options.get("checkpointLocation", "")
-        )
+        return _StreamWriter(self.target(schema), name, checkpoint)
 
 
 # Reading
@@ -180,22 +179,22 @@ class _StreamReader(DataSourceStreamReader):
 
 
 @dataclass(frozen=True)
-class _Target:
-    """A cluster that is written to. folder: for the files of the tasks."""
-
-    directory: str
+class _Target(Target):
     brokers: tuple[str, ...]
     group: str
-    folder: str
 
     def open(self) -> Broker:
         return Broker(self.directory, names=self.brokers)
 
-    def stage(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
-        return stage(self.folder, (self._checked(batch) for batch in batches))
+    def send(self, paths: Sequence[str]) -> None:
+        with self.open() as broker:
+            _make_ready(broker, paths, self)
+            producer = Producer(broker, self.group)
+            for row in staged_rows(paths):
+                message, queue = self.message(row)
+                producer.send(message, queue=queue)
 
-    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of messages that the brokers will take; raises before the first one is stored."""
+    def check(self, batch: pa.RecordBatch) -> None:
         names = batch.schema.names
         for topic, body in zip(batch.column("topic").to_pylist(), batch.column("body").to_pylist(), strict=True):
             check_message(topic, body, MAX_MESSAGE_SIZE)
@@ -205,7 +204,6 @@ class _Target:
                     raise InvalidMessageError(
                         "broker_name", broker, "no broker of the cluster", hint=f"there are {', '.join(self.brokers)}"
                     )
-        return batch
 
     def message(self, row: Mapping[str, Any]) -> tuple[Message, MessageQueue | None]:
         message = Message(
@@ -233,66 +231,23 @@ def _make_ready(broker: Broker, paths: Iterable[str], target: _Target) -> None:
             raise InvalidMessageError("queue_id", queue[2], f"topic {queue[0]!r} of {queue[1]!r} has no such queue")
 
 
-def _target(directory: str, options: Mapping[str, str], schema: StructType) -> _Target:
-    check_columns(schema, _SENT, "topic", "body")
-    names = tuple(name.strip() for name in options.get("brokers", "").split(",") if name.strip())
-    if not names:
-        try:
-            names = tuple(brokers_of(Path(directory)))
-        except InvalidSourceError:  # nothing was ever stored there
-            names = ("broker-a",)
-    return _Target(directory, names, options.get("group", "DEFAULT_PRODUCER"), new_folder(directory))
-
-
 @dataclass(frozen=True)
-class _Writer(DataSourceArrowWriter):
-    """All messages when every task is done, none before."""
-
-    target: _Target
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.target.stage(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with self.target.open() as broker:
-            _make_ready(broker, paths_of(messages), self.target)
-            producer = Producer(broker, self.target.group)
-            for row in staged_rows(paths_of(messages)):
-                message, queue = self.target.message(row)
-                producer.send(message, queue=queue)
-        forget(paths_of(messages))
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        forget(paths_of(messages))
-
-
-@dataclass(frozen=True)
-class _StreamWriter(DataSourceStreamArrowWriter):
-    """A micro-batch once, however often it is committed.
-
-    What the micro-batch is, and where the logs ended before it, is written down before its first message is stored,
+class _StreamWriter(StreamWriter):
+    """What a micro-batch is, and where the logs ended before it, is written down before its first message is stored,
     and each message has an id that says its place in it. Whoever goes on after a crash leaves out those that are there.
     """
 
     target: _Target
-    name: str
-    checkpoint: str
 
     @property
     def _path(self) -> Path:
         return Path(self.target.directory) / ".spark" / f"{self.name}.json"
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.target.stage(iterator)
-
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         with self.target.open() as broker:
             known = self._noted()
             if known is not None and (known["checkpoint"] != self.checkpoint or batchId < known["batch"]):
-                raise ConfigurationError(
-                    "stream", self.name, f"the log has it up to micro-batch {known['batch']} of another checkpoint",
-                    "a stream that begins anew needs a new name",
-                )  # fmt: skip
+                raise another_checkpoint(self.name, "the log", known["batch"])
             if known is None or batchId > known["batch"]:
                 known = {
                     "batch": batchId,

@@ -198,7 +198,7 @@ def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     import pyarrow as pa
 
     def writer() -> Any:
-        target = rocketmq_log._Target(str(tmp_path), ("broker-a",), "group", rocketmq_log.new_folder(str(tmp_path)))
+        target = rocketmq_log._Target(str(tmp_path), rocketmq_log.new_folder(str(tmp_path)), ("broker-a",), "group")
         return rocketmq_log._StreamWriter(target, "copy", "state")
 
     def batch(numbers: range) -> Any:
