@@ -59,11 +59,12 @@ cluster: build
 	rm -rf out/cluster
 	$(BIN)/python -m pip wheel -q . --no-build-isolation --no-deps -w out/cluster
 	$(BIN)/python -m venv --without-pip out/cluster/environment
-	$(BIN)/python -m pip --python out/cluster/environment/bin/python install -q out/cluster/*.whl "pyarrow>=18" "pandas>=2.2,<3"
+	$(BIN)/python -m pip freeze | grep -E "^(numpy|pandas|pyarrow)==" > out/cluster/driver.txt
+	$(BIN)/python -m pip --python out/cluster/environment/bin/python install -q out/cluster/*.whl -r out/cluster/driver.txt
 	$(BIN)/python wheels/cluster.py out/cluster/environment
 
 connect: build
-	$(BIN)/python -m pip install -q "pyspark[connect]>=4.1"
+	$(BIN)/python -m pip install -q "pyspark[connect]"
 	$(BIN)/python -m tests.spark.connect
 
 wheels: $(VENV)/wheels.stamp
