@@ -13,7 +13,7 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from pyengine.backlog.evidence import ThreadDump, ThreadState
+from pyengine.backlog.evidence import HERE, ThreadDump, ThreadState
 from pyengine.backlog.findings import Finding
 from pyengine.backlog.rules.threads import CONSUMERS, stuck
 from pyengine.clock import Clock, SystemClock, Timer
@@ -36,7 +36,7 @@ def take_dump(time: int, idents: Collection[int] | None = None) -> ThreadDump:
         and thread is not threading.current_thread()
         and (idents is None or thread.ident in idents)
     )
-    return ThreadDump("this process", time, "python", "", threads)
+    return ThreadDump(HERE, time, "python", "", threads)
 
 
 def _stack(frame: FrameType | None, folders: Sequence[str]) -> tuple[str, ...]:

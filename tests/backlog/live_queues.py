@@ -80,12 +80,12 @@ def first_dispatch(needed: int) -> Evidence:
         return here.look(60)
 
 
-def rolled_back(times: int) -> Evidence:
-    """A message is dead after seven deliveries; another one died before."""
+def rolled_back(*times: int) -> Evidence:
+    """Messages one after the other, delivered so often: a message is dead after seven deliveries."""
     with site() as here:
         session = here.connect("c", TRANSACTED)
         consumer = session.create_consumer("orders")
-        for turn in (7, times):
+        for turn in times:
             here.send("orders", 1)
             for _ in range(turn):
                 assert consumer.receive(60) is not None
@@ -209,7 +209,8 @@ LIMITED = Policy("topic://prices", pending_message_limit_strategy=ConstantPendin
 QUEUES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "no_consumer": (lambda: waiting(0), lambda: waiting(1)),
     "start_delayed": (lambda: first_dispatch(3), lambda: first_dispatch(2)),
-    "dead_letters": (lambda: rolled_back(7), lambda: rolled_back(6)),
+    "dead_letters": (lambda: rolled_back(7, 7), lambda: rolled_back(7, 6)),
+    "dead_letters, the first": (lambda: rolled_back(0, 7), lambda: rolled_back(0, 6)),
     "paused": (lambda: paused(resumed=False), lambda: paused(resumed=True)),
     "exclusive_disjoint": (lambda: exclusive("region = 'US'"), lambda: exclusive("region = 'EU'")),
     "selector_matches_nothing": (lambda: selected("Region = 'ASIA'"), lambda: selected("region = 'ASIA'")),

@@ -45,6 +45,7 @@ SUB = SubscriptionState("f", T, "b", "q", "queue", "one", "c1", 1000, awaiting=5
                         dequeue_counter=250, dispatched_counter=300)  # fmt: skip
 IDLE = replace(SUB, client_id="two", consumer_id="c2", awaiting=0, enqueue_counter=0, dequeue_counter=0,
                dispatched_counter=0)  # fmt: skip
+DEAD = replace(QUEUE, name="ActiveMQ.DLQ", consumer_count=0)
 OFFSET = OffsetState("f", T, "rocketmq", "g", "Orders", "broker-a", 0, 1000, 900, last_time=T, client="c1")
 HELD = ProcessQueueState("Orders", "broker-a", 0, 900, 900, 1000, 50, 1, True, False, 0, T, T, T)
 CLIENT = ClientState("f", T, "c1", "g", (("PROP_CONSUMEORDERLY", "false"),), (("Orders", "*"),), (HELD,), ())
@@ -60,7 +61,7 @@ def queues(*states: DestinationState | SubscriptionState) -> Evidence:
 
 
 def later(state: DestinationState, **changes: object) -> DestinationState:
-    return replace(state, time=LATER, **changes)  # type: ignore[arg-type]
+    return replace(state, time=LATER, **{"file": "f2", **changes})  # type: ignore[arg-type]
 
 
 def sub_later(state: SubscriptionState, **changes: object) -> SubscriptionState:
@@ -125,6 +126,10 @@ CASES: dict[str, tuple[Evidence, Evidence]] = {
     "consumer_stopped, too soon to say": (
         queues(QUEUE, later(QUEUE), SUB, sub_later(SUB)),
         queues(QUEUE, later(QUEUE), SUB, replace(sub_later(SUB), time=T + 20_000)),
+    ),
+    "dead_letters, a reading of fewer queues before": (
+        queues(QUEUE, later(QUEUE), later(DEAD)),
+        queues(QUEUE, later(QUEUE), later(DEAD), later(replace(QUEUE, name="other"))),
     ),
     "offsets.slow, three seconds of work": (
         offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=960, broker_offset=1100)),

@@ -1,6 +1,7 @@
 """Evidence: what the files that people have on their hands say about brokers, groups, clients and threads."""
 
 from pyengine.backlog.evidence.model import (
+    HERE,
     ClientState,
     ConsumeRates,
     DestinationState,
@@ -22,6 +23,7 @@ from pyengine.backlog.evidence.model import (
 from pyengine.backlog.evidence.reading import read_files, read_text, read_what_can_be
 
 __all__ = [
+    "HERE",
     "ClientState",
     "ConsumeRates",
     "DestinationState",

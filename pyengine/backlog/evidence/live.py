@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pyengine.activemq.broker import Broker as ActiveMQBroker
 from pyengine.activemq.views import QueueView, SubscriptionView
 from pyengine.backlog.evidence.model import (
+    HERE,
     ClientState,
     ConsumeRates,
     DestinationState,
@@ -21,8 +22,6 @@ from pyengine.rocketmq.consume_stats import consume_stats
 from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
 from pyengine.rocketmq.remoting import SYSTEM_ERROR
 from pyengine.topology import BrokerConfiguration
-
-HERE = "this process"
 
 
 def of_activemq(broker: ActiveMQBroker) -> Evidence:

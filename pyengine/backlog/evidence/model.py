@@ -13,6 +13,8 @@ from pyengine._engine.consume_lag import delay
 from pyengine._engine.consume_rates import Stuck
 from pyengine.topology import BrokerConfiguration
 
+HERE = "this process"  # stands for the file of what runs in this process
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:

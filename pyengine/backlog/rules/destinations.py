@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyengine import Selector
-from pyengine.backlog.evidence import DestinationState, Evidence, SubscriptionState
+from pyengine.backlog.evidence import HERE, DestinationState, Evidence, SubscriptionState
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.rules.policies import broker_of, explained
@@ -22,16 +22,21 @@ from pyengine.topology import BrokerConfiguration, Policy
 QUIET = 5.0
 STOPPED = 30.0
 HOARD = 50
+READ_CAUSE = say("Read the property dlqDeliveryFailureCause of these messages: it names what failed.")
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A destination with its subscriptions: the first and the last time it was seen (the same for one snapshot)."""
+    """A destination with its subscriptions: the first and the last time it was seen (the same for one snapshot).
+
+    came_since: a snapshot that had every other destination and not this dead-letter queue, or None.
+    """
 
     first: DestinationState
     last: DestinationState
     subscriptions: tuple[tuple[SubscriptionState, SubscriptionState], ...]
     broker: BrokerConfiguration | None = None
+    came_since: DestinationState | None = None
 
     @property
     def policy(self) -> Policy | None:
@@ -96,7 +101,34 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
             if (seen[-1].broker, seen[-1].kind, seen[-1].destination) == (last.broker, last.kind, last.name)
             and seen[-1].time == last.time
         )
-        yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last))
+        came_since = before(evidence, states[0]) if is_dead_letter_queue(last) else None
+        yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last), came_since)
+
+
+def before(evidence: Evidence, new: DestinationState) -> DestinationState | None:
+    """Any state of the last snapshot of the same broker in which a dead-letter queue was not there yet.
+
+    A snapshot without it proves that only if it had all the others: a file may hold a few of a broker's destinations.
+    """
+    snapshots: dict[tuple[str, int | None], list[DestinationState]] = {}
+    for state in evidence.destinations:
+        if state.broker == new.broker and state.time is not None:
+            # One file is one snapshot, however long it took; a broker of this process has no file.
+            snapshots.setdefault((state.file, state.time if state.file == HERE else None), []).append(state)
+    others = {
+        (each.kind, each.name)
+        for states in snapshots.values()
+        if new in states
+        for each in states
+        if not is_dead_letter_queue(each)
+    }
+    found: DestinationState | None = None
+    for states in snapshots.values():
+        last = max(states, key=lambda each: each.time or 0)
+        earlier = (last.time or 0) < (new.time or 0)
+        if earlier and others and others <= {(each.kind, each.name) for each in states}:
+            found = last if found is None or (found.time or 0) < (last.time or 0) else found
+    return found
 
 
 def still_held(pair: tuple[SubscriptionState, SubscriptionState]) -> bool:
@@ -139,12 +171,32 @@ def no_consumer(queue: Watched) -> Iterator[Finding]:
         )
 
 
+def is_dead_letter_queue(state: DestinationState) -> bool:
+    return state.dlq or state.name.startswith("ActiveMQ.DLQ")
+
+
 def is_dlq(queue: Watched) -> bool:
-    return queue.last.dlq or queue.last.name.startswith("ActiveMQ.DLQ")
+    return is_dead_letter_queue(queue.last)
 
 
 def dead_letters(queue: Watched) -> Iterator[Finding]:
-    """dead_letters: a dead-letter queue grew between two snapshots."""
+    """dead_letters: a dead-letter queue came or grew between two snapshots."""
+    if queue.came_since is not None and queue.last.queue_size:
+        yield Finding(
+            "dead_letters",
+            Severity.WARNING,
+            queue.where,
+            (
+                say(
+                    "EnqueueCount {after}; {span} before there was no such queue ({file})",
+                    after=queue.last.enqueue_count,
+                    span=span(seconds(queue.came_since, queue.last)),
+                    file=queue.came_since.file,
+                ),
+            ),
+            READ_CAUSE,
+        )
+        return
     grown = change(queue.first.enqueue_count, queue.last.enqueue_count)
     if is_dlq(queue) and grown and grown > 0:  # less after a restart of the broker
         yield Finding(
@@ -159,7 +211,7 @@ def dead_letters(queue: Watched) -> Iterator[Finding]:
                     span=span(queue.period),
                 ),
             ),
-            say("Read the property dlqDeliveryFailureCause of these messages: it names what failed."),
+            READ_CAUSE,
         )
 
 
