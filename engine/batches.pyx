@@ -31,8 +31,8 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
                         Lines lines) except -1:
     # The deliveries stand in ``lines`` or, without them, in queue.out. steady: stop where nothing can move any more,
     # and return that row.
-    cdef int64_t row, before, now = 0
-    cdef int32_t message = -1, spare = -1
+    cdef int64_t row, first, now = 0
+    cdef int32_t message, spare = -1
     cdef bint idle
     queue.out_size = 0
     if steady and (queue.told or queue.consumers.size == 0):
@@ -42,20 +42,20 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
         message = spare if spare >= 0 else queue.pending.allot()
-        fill_in(queue, rows, row, message)
-        if idle and not 0 < queue.pending.at[message].expiration < now:
-            before = queue.out_size
-            if queue.pass_through(message, now, prompt):
-                if lines is None:
-                    queue.emit(queue.pending.at[message].consumer, message)
-                else:
-                    lines.pass_on(row, queue.consumers.at[queue.pending.at[message].consumer].id)
-                spare = message
-                continue
-            acknowledge(queue, prompt, before)
-        else:
-            queue.accept(message)
         spare = -1
+        fill_in(queue, rows, row, message)
+        first = queue.out_size
+        if not idle or 0 < queue.pending.at[message].expiration < now:
+            queue.accept(message)
+        elif queue.pass_through(message, now, prompt):
+            if lines is None:
+                queue.emit(queue.pending.at[message].consumer, message)
+            else:
+                lines.deliver(row, queue.consumers.at[queue.pending.at[message].consumer].id)
+            spare = message
+            continue
+        else:
+            acknowledge(queue, prompt, first)
         settle(queue, prompt, now)
         if lines is not None:
             lines.take(queue)
@@ -85,18 +85,13 @@ cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) e
 cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
     # What stands in queue.out from ``first`` on, by those that do it at once.
     cdef int64_t index
-    cdef int32_t slot
     cdef Handout* given
     if prompt is None or prompt:
         for index in range(first, queue.out_size):
             given = &queue.out[index]
             if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
                     prompt is None or given.consumer in prompt):
-                slot = given.slot
-                queue.complete(slot, given.message)
-                queue.consumers.contract(slot, 1)
-                queue.refresh(slot)
-                queue.rounds_due += 2
+                queue.acknowledge_one(given.slot, given.message)
     return 0
 
 
@@ -311,23 +306,18 @@ cdef class Lines:
 
     cdef int take(self, Rounds queue) except -1:
         cdef int64_t index
-        cdef Line* line
         for index in range(queue.out_size):
-            line = self.add(self.run, queue.out[index].sequence + self.offset)
-            line.consumer = queue.out[index].consumer
-            line.delivery = self.delivered
-            self.delivered += 1
-            if line.row >= self.start:
-                self.seen[line.row] = 1
+            self.deliver(queue.out[index].sequence + self.offset, queue.out[index].consumer)
         queue.out_size = 0
         return 0
 
-    cdef int pass_on(self, int64_t row, int64_t consumer) except -1:
+    cdef int deliver(self, int64_t row, int64_t consumer) except -1:
         cdef Line* line = self.add(self.run, row)
         line.consumer = consumer
         line.delivery = self.delivered
         self.delivered += 1
-        self.seen[row] = 1
+        if row >= self.start:
+            self.seen[row] = 1
         return 0
 
     cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:

@@ -103,7 +103,15 @@ cdef class ConsumerList:
     cdef int32_t target_number(self, object name) except -1
     cdef bint matches(self, int32_t match, int32_t slot) noexcept nogil
     cdef bint class_open(self, int32_t match) noexcept nogil
-    cdef bint full(self, int32_t slot) noexcept nogil
+    cdef inline bint full(self, int32_t slot) noexcept nogil:
+        return self.full_with(slot, 0)
+
+    cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # when it is handed that many more
+        cdef Consumer* it = &self.at[slot]
+        if it.prefetch == 0:
+            return it.extension <= more
+        return it.held.count + more + it.elsewhere - it.extension >= it.prefetch
+
     cdef int64_t free_slots(self) noexcept nogil
     cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil   # round, -1 none
     cdef int reserve_walks(self, int32_t slot) except -1

@@ -235,12 +235,6 @@ cdef class ConsumerList:
                 return True
         return False
 
-    cdef bint full(self, int32_t slot) noexcept nogil:
-        if self.at[slot].prefetch == 0:
-            return self.at[slot].extension == 0
-        return (self.at[slot].held.count + self.at[slot].elsewhere - self.at[slot].extension
-                >= self.at[slot].prefetch)
-
     cdef int64_t free_slots(self) noexcept nogil:
         cdef int64_t total = 0
         cdef int32_t index, slot
@@ -303,14 +297,14 @@ cdef class ConsumerList:
 
     cdef int refresh(self, int32_t slot) noexcept nogil:
         cdef int32_t predicate = self.at[slot].predicate
-        cdef bint filled = self.at[slot].live and not self.at[slot].browser and self.full(slot)
+        cdef bint served = self.at[slot].live and not self.at[slot].browser, full = self.full(slot)
+        cdef bint filled = served and full
         if filled != self.at[slot].filled:
             self.at[slot].filled = filled
             self.unmarked += 1 if filled else -(not self.at[slot].slow)
             self.at[slot].slow = 0
         cdef bint opened = (
-            self.at[slot].live and not self.at[slot].browser and not self.paused
-            and (self.elected < 0 or self.elected == slot) and not self.full(slot))
+            served and not self.paused and (self.elected < 0 or self.elected == slot) and not full)
         if opened == self.at[slot].open:
             return 0
         self.at[slot].open = opened

@@ -79,6 +79,9 @@ cdef class MessageSlots:
     cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
     cdef int discard(self, int32_t message) except -1
     cdef void store(self, int32_t message) noexcept nogil
+    cdef inline int cursor_number(self, int32_t message) noexcept nogil:
+        return 1 if self.at[message].transient and self.turns != ONE_CURSOR else 0
+
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil
     cdef int32_t page_in(self) noexcept nogil                 # next of the cursors, taken out; -1 empty
     cdef void page_alone(self, int32_t message) noexcept nogil   # stored and paged in while the cursors are empty

@@ -89,7 +89,7 @@ cdef class MessageSlots:
 
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
         cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
-        return &self.cursor[10 + tier if self.at[message].transient and self.turns != ONE_CURSOR else tier]
+        return &self.cursor[10 * self.cursor_number(message) + tier]
 
     cdef int32_t page_in(self) noexcept nogil:
         cdef int _, level
@@ -109,7 +109,7 @@ cdef class MessageSlots:
         return -1
 
     cdef void page_alone(self, int32_t message) noexcept nogil:
-        self.served = self.at[message].transient and self.turns != ONE_CURSOR
+        self.served = self.cursor_number(message)
         self.at[message].paged = self.pages
         self.pages += 1
 

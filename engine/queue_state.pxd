@@ -65,8 +65,24 @@ cdef class QueueState:
     cdef int32_t message_of(self, object handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
-    cdef int accept(self, int32_t message) except -1
+    cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup
+        self.pending.at[message].sequence = self.next_sequence
+        self.next_sequence += 1
+        self.totals.enqueues += 1
+        self.rounds_due += 1
+
+    cdef inline void count_dispatch(self, int32_t slot) noexcept:
+        self.consumers.at[slot].enqueued += 1
+        self.consumers.at[slot].dispatched += 1
+        self.totals.dispatched += 1
+
+    cdef inline void count_gone(self, int32_t slot) noexcept:
+        self.consumers.at[slot].dequeued += 1
+        self.totals.dequeues += 1
+
+    cdef int accept(self, int32_t message) except -1             # it arrives, and is stored
     cdef int complete(self, int32_t slot, int32_t message) except -1
+    cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1
     cdef int take_off(self, int32_t message) except -1
     cdef int expire_message(self, int32_t message) except -1
     cdef int64_t size(self) noexcept

@@ -225,20 +225,25 @@ cdef class QueueState:
         return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
 
     cdef int accept(self, int32_t message) except -1:
-        self.pending.at[message].sequence = self.next_sequence
-        self.next_sequence += 1
-        self.totals.enqueues += 1
+        self.arrive(message)
         self.pending.store(message)
-        self.rounds_due += 1
         return 0
 
     cdef int complete(self, int32_t slot, int32_t message) except -1:
         self.pending.unlink(&self.consumers.at[slot].held, message)
-        self.consumers.at[slot].dequeued += 1
         if self.pending.at[message].whereabouts == IN_FLIGHT:
             self.in_flight -= 1
-            self.totals.dequeues += 1
+            self.count_gone(slot)
+        else:
+            self.consumers.at[slot].dequeued += 1      # what was taken off is counted already
         self.pending.discard(message)
+        return 0
+
+    cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1:
+        self.complete(slot, message)
+        self.consumers.contract(slot, 1)
+        self.refresh(slot)
+        self.rounds_due += 2
         return 0
 
     cdef int take_off(self, int32_t message) except -1:

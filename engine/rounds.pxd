@@ -43,6 +43,13 @@ cdef class Rounds(QueueState):
     cdef int ask_again(self) except -1
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
+    cdef inline void open_round(self) noexcept:
+        self.extra = self.rounds_due == 0
+        if self.extra:
+            self.echo = False
+        self.rounds_due -= self.rounds_due > 0
+        self.totals.rounds += 1
+
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
     cdef bint idle(self) noexcept                                # the next message finds nothing before it
@@ -51,6 +58,7 @@ cdef class Rounds(QueueState):
     cdef int hop(self, int64_t now) except -1
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2
     cdef int regrouped(self, int32_t* changed) except -1
+    cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1
     cdef void take_turns(self, int32_t slot, bint grouped) noexcept
     cdef int emit(self, int32_t slot, int32_t message) except -1

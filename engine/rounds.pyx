@@ -4,7 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pyengine._engine.consumers cimport Consumer, ConsumerList
+from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
 from pyengine._engine.queue_state cimport QueueState
 
@@ -114,11 +114,7 @@ cdef class Rounds(QueueState):
         cdef int32_t* larger
         if self.delayed(now):
             return 0
-        self.extra = self.rounds_due == 0
-        if self.extra:
-            self.echo = False
-        self.rounds_due -= self.rounds_due > 0
-        self.totals.rounds += 1
+        self.open_round()
         active = len(self.browsers)
         self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
         forced = active > 0 and self.max_browse_page_size != 0
@@ -157,48 +153,33 @@ cdef class Rounds(QueueState):
                 and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0)
 
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
-        # What ``accept`` and a round do with a message that comes to an idle queue and has not expired. True: its
-        # ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, took it and acknowledged it at
-        # once, and the message, which was in no chain, is still allotted. False: as after that round.
-        cdef Message* it = &self.pending.at[message]
-        cdef Consumer* taker
-        cdef int32_t slot = -1
+        # ``accept`` and the round that follows, for a message that comes to an idle queue and has not expired. True:
+        # its ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, has acknowledged it too, and
+        # the message, which was in no chain, is still allotted. False: as after that round.
+        cdef int32_t slot
         cdef int32_t changed[2]
-        it.sequence = self.next_sequence
-        self.next_sequence += 1
-        self.totals.enqueues += 1
-        self.totals.rounds += 1
+        cdef bint passes
+        self.arrive(message)
+        self.open_round()
         self.pending.page_alone(message)
-        self.extra = False
-        self.stirred = True
         self.groups.now.round += 1
         self.groups.now.position = 0
-        if self.consumers.open_total:
-            slot = self.choose(message, changed)
-        if slot < 0:
-            self.pending.wait(message, False, False)
-            self.groups.now.position = INT64_MAX
-            return False
-        taker = &self.consumers.at[slot]
-        if (taker.extension or taker.held.count + 1 + taker.elsewhere >= taker.prefetch
-                or not (prompt is None or taker.id in prompt)):
-            self.hand_out(message, slot, now)
-            self.regrouped(changed)
-            self.groups.now.position = INT64_MAX
-            return False
-        # The credit that it takes it gives back, and nobody's state changes in between.
-        taker.enqueued += 1
-        taker.dispatched += 1
-        taker.dequeued += 1
-        self.totals.dispatched += 1
-        self.totals.dequeues += 1
-        self.totals.rounds += 1                       # of the two that the acknowledgement asks for: nothing is left
-        self.stirred = False
-        self.take_turns(slot, it.group >= 0)
+        slot = self.choose(message, changed) if self.consumers.open_total else -1
+        passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
+                  and (prompt is None or self.consumers.at[slot].id in prompt))
+        self.stirred = not passes
+        if passes:
+            # The credit that it takes it gives back, and nobody's state changes in between.
+            self.count_dispatch(slot)
+            self.take_turns(slot, self.pending.at[message].group >= 0)
+            self.count_gone(slot)
+            self.open_round()                         # that the acknowledgement asks for: nothing is left
+            self.pending.at[message].consumer = slot
+            self.pending.at[message].group_first = 0
+        else:
+            self.give(message, slot, changed, now)
         self.groups.now.position = INT64_MAX
-        it.consumer = slot
-        it.group_first = 0
-        return True
+        return passes
 
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1:
         cdef int64_t index
@@ -226,13 +207,16 @@ cdef class Rounds(QueueState):
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if self.consumers.unmarked:
                 self.consumers.mark_slow(slot)
-            if slot >= 0:
-                self.hand_out(message, slot, now)
-                self.regrouped(changed)
-            else:
-                self.pending.wait(message, False, False)
+            self.give(message, slot, changed, now)
         self.groups.now.position = INT64_MAX
         return 0
+
+    cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1:
+        # What was paged in, to whom it was chosen for; slot -1: nobody.
+        if slot < 0:
+            return self.pending.wait(message, False, False)
+        self.hand_out(message, slot, now)
+        return self.regrouped(changed)
 
     cdef int hop(self, int64_t now) except -1:
         # From one message somebody can take to the next, in order; what nobody can take is not looked at. 0: a selector
@@ -332,16 +316,15 @@ cdef class Rounds(QueueState):
         cdef Message* it = &self.pending.at[message]
         cdef bint grouped = it.group >= 0
         self.stirred = True
-        self.consumers.at[slot].enqueued += 1
         if 0 < it.expiration < now:
+            self.consumers.at[slot].enqueued += 1
             self.expire_message(message)
         else:
             it.whereabouts = IN_FLIGHT
             it.consumer = slot
             self.pending.link(&self.consumers.at[slot].held, message)
-            self.consumers.at[slot].dispatched += 1
             self.in_flight += 1
-            self.totals.dispatched += 1
+            self.count_dispatch(slot)
             if self.consumers.at[slot].prefetch == 0:
                 self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
             self.emit(slot, message)
