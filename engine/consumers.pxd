@@ -109,7 +109,7 @@ cdef class ConsumerList:
     cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # when it is handed that many more
         cdef Consumer* it = &self.at[slot]
         if it.prefetch == 0:
-            return it.extension <= more
+            return it.extension == more
         return it.held.count + more + it.elsewhere - it.extension >= it.prefetch
 
     cdef int64_t free_slots(self) noexcept nogil

@@ -307,6 +307,10 @@ cdef class Queue(Inspection):
             self.refresh(slot)
             self.rounds_due += 2
             return bodies
+        if kind == INDIVIDUAL and transaction is None:
+            bodies.append(self.object_of(end))
+            self.acknowledge_one(slot, end)
+            return bodies
         if kind == INDIVIDUAL:
             start = end
         elif start < 0:
