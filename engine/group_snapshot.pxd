@@ -11,5 +11,9 @@ from pyengine._engine.numbering cimport Numbering
 from pyengine._engine.varint cimport Reader, Writer
 
 
+cdef enum:
+    MOST = 0x3FFFFFFF            # slots, names, consumers in one snapshot
+
+
 cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1
 cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1

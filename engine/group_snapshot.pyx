@@ -1,6 +1,6 @@
 """Owners of groups as bytes; see group_snapshot.pxd."""
 
-from libc.stdint cimport INT32_MAX, int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.groups cimport BUCKET, CACHED, SIMPLE, GroupMap
 from pyengine._engine.numbering cimport Numbering
@@ -10,7 +10,6 @@ from pyengine._engine.varint import seal, unseal
 
 cdef bytes MAGIC = b"PYEG"
 cdef int VERSION = 2
-cdef int64_t MOST = INT32_MAX // 2          # names
 
 
 cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1:

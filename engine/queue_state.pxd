@@ -13,6 +13,9 @@ from pyengine._engine.groups cimport GroupMap
 from pyengine._engine.pending cimport Pending
 
 
+cdef dict CURSORS                # setting -> Turns (message_slots.pxd); a snapshot counts them in this order
+
+
 cdef struct Totals:
     int64_t enqueues
     int64_t dequeues

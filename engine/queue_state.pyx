@@ -24,7 +24,7 @@ def whole_number(str field, object value, object low, object high):
     return value
 
 
-cdef dict CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
+CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
 
 
 cdef class QueueState:

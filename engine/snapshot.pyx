@@ -7,11 +7,12 @@ from libc.stdlib cimport calloc
 
 from pyengine._engine.chain cimport Chain
 from pyengine._engine.consumers cimport Consumer, ConsumerList
-from pyengine._engine.group_snapshot cimport get_groups, put_groups
+from pyengine._engine.group_snapshot cimport MOST, get_groups, put_groups
 from pyengine._engine.groups cimport GroupMap
 from pyengine._engine.message_slots cimport IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message
 from pyengine._engine.numbering cimport Numbering
 from pyengine._engine.pending cimport Pending
+from pyengine._engine.queue_state cimport CURSORS
 from pyengine._engine.rounds cimport Rounds
 from pyengine._engine.varint cimport Reader, SharedValues, Writer
 
@@ -20,8 +21,6 @@ from pyengine._engine.varint import seal, unseal
 
 cdef bytes MAGIC = b"PYEQ"
 cdef int VERSION = 2
-cdef tuple CURSORS = ("store", "memory", "single")
-cdef int64_t MOST = INT32_MAX // 2          # slots, names, consumers
 
 cdef int HAS_EXPIRATION = 1, HAS_GROUP = 2, HAS_PRIORITY = 4, HAS_CONNECTION = 8, HAS_REDELIVERIES = 16, HAS_BODY = 32
 cdef int HAS_CLASS = 64, IS_FIRST = 128, IS_ACKNOWLEDGED = 256, HAS_ERROR = 512, IS_REMOVED = 1024, HAS_SEQUENCE = 2048
@@ -86,7 +85,7 @@ def settings_of(bytes data not None, object load=None, SharedValues shared=None)
     settings["lazy_dispatch"] = bool(flags & 8)
     settings["use_prefetch_extension"] = bool(flags & 16)
     settings["all_consumers_exclusive_by_default"] = bool(flags & 32)
-    settings["cursor"] = CURSORS[reader.count(len(CURSORS) - 1)]
+    settings["cursor"] = list(CURSORS)[reader.count(len(CURSORS) - 1)]
     settings["selector_errors"] = "exact" if flags & 64 else "no_match"
     settings["consumers_before_dispatch_starts"] = reader.count(INT32_MAX)
     settings["time_before_dispatch_starts"] = reader.count(INT32_MAX)
@@ -101,7 +100,7 @@ cdef int put_settings(Writer writer, Rounds queue) except -1:
                  | queue.prioritized_messages << 2 | queue.lazy_dispatch << 3
                  | queue.consumers.use_prefetch_extension << 4 | queue.consumers.all_exclusive << 5
                  | (queue.selector_errors == "exact") << 6)
-    writer.count(CURSORS.index(queue.cursor))
+    writer.count(list(CURSORS).index(queue.cursor))
     writer.count(queue.consumers_before_dispatch_starts)
     writer.count(queue.time_before_dispatch_starts)
     return writer.text(queue.groups.factory)
