@@ -79,6 +79,7 @@ cdef class MessageSlots:
     cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
     cdef int discard(self, int32_t message) except -1
     cdef void store(self, int32_t message) noexcept nogil
+    cdef void unstore(self, int32_t message) noexcept nogil   # out of its cursor, wherever it lies in it
     cdef inline int cursor_number(self, int32_t message) noexcept nogil:
         return 1 if self.at[message].transient and self.turns != ONE_CURSOR else 0
 

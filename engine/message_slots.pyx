@@ -87,6 +87,10 @@ cdef class MessageSlots:
         self.at[message].whereabouts = STORED
         self.stored += 1
 
+    cdef void unstore(self, int32_t message) noexcept nogil:
+        self.unlink(self.cursor_of(message), message)
+        self.stored -= 1
+
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
         cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
         return &self.cursor[10 * self.cursor_number(message) + tier]

@@ -251,8 +251,7 @@ cdef class QueueState:
         if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:
-            self.pending.unlink(self.pending.cursor_of(message), message)
-            self.pending.stored -= 1
+            self.pending.unstore(message)
         elif where == STRANDED:
             self.stranded -= 1
         elif where == IN_FLIGHT:

@@ -63,8 +63,7 @@ cdef class RegionQueue(Queue):
             while left > limit and self.pending.cursor[tier].count:
                 number = self.pending.cursor[tier].last
                 message = self.object_of(number)
-                self.pending.unlink(&self.pending.cursor[tier], number)
-                self.pending.stored -= 1
+                self.pending.unstore(number)
                 self.pending.discard(number)
                 self.bytes -= message.size_in_bytes(self.minimum_message_size)
                 self.totals.enqueues -= 1
