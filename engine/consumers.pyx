@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from pyengine._engine.chain cimport start_chain
 from pyengine._engine.groups cimport GroupMap, Moment
 
 
@@ -165,7 +166,7 @@ cdef class ConsumerList:
         self.reserve_walks(slot)
         self.groups.counts[slot] = 0
         self.at[slot].id = self.next_id
-        self.at[slot].held.first = self.at[slot].held.last = -1
+        start_chain(&self.at[slot].held)
         self.at[slot].predicate = predicate
         self.at[slot].connection = connection
         self.at[slot].target = -1
@@ -207,8 +208,8 @@ cdef class ConsumerList:
         for slot in range(self.slots):
             it = &self.at[slot]
             it.extension = it.enqueued = it.dispatched = it.dequeued = it.pull_mark = it.elsewhere = it.opened = 0
-            it.held.first = it.held.last = -1
-            it.held.count = it.walk_count = 0
+            start_chain(&it.held)
+            it.walk_count = 0
             it.live = it.open = it.filled = it.slow = it.done = 0
         for slot in range(self.slots):
             self.at[slot].live = 1

@@ -51,7 +51,7 @@ cdef int settable_code(object name) except -1:
 
 
 cdef bint is_persistent(object mode) except -1:
-    return mode is None or mode not in ("NON_PERSISTENT", 1)
+    return mode not in ("NON_PERSISTENT", 1)
 
 
 cdef int64_t header_number(str field, object value, int64_t default, int64_t low, int64_t high) except? -1:

@@ -25,8 +25,6 @@ cdef class Inspection(Rounds):
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate] or (None, -1)
             if connection >= 0 and self.connections.get(getattr(message, "connection_id", None), -1) == connection:
                 continue
-            if selector is None:
-                return True
             outcome = answer(selector, message)
             if outcome == TRUE:
                 return True

@@ -8,7 +8,7 @@ Invariants: registers that a step reads were written by an earlier step, or it i
 live rows; a test reads only slots that are bound to columns of the plan's ``signature``.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
+from libc.stdint cimport int32_t, uint8_t
 
 from pyengine._engine.arithmetic cimport VectorStep
 from pyengine._engine.arrow cimport Column
