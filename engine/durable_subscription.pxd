@@ -41,6 +41,7 @@ cdef class DurableSubscription(Subscription):
     cdef list cursors
     cdef Cursor transient
 
+    cdef Cursor cursor_at(self, int32_t topic)                               # -1: the transient one; None: no such one
     cdef Cursor cursor_of(self, int32_t message)
     cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1
@@ -52,7 +53,7 @@ cdef class DurableSubscription(Subscription):
     cdef int page_in(self, Cursor cursor) except -1                          # at least one more
     cdef int cut_back(self, Cursor cursor) except -1
     cdef int enqueue(self, int32_t message) except -1
-    cdef int leave_behind(self, int32_t topic, int64_t count) except -1
+    cdef int leave_behind(self, Cursor cursor, int64_t count) except -1
     cdef int start(self, int64_t now) except -1
     cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1
     cdef bint persistent_empty(self, int32_t topic) except -1

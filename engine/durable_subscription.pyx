@@ -33,15 +33,16 @@ cdef class DurableSubscription(Subscription):
         self.cursors = [self.transient]
         self.keep_active = True
 
-    cdef Cursor cursor_of(self, int32_t message):
-        # None: a persistent message of a topic it is not attached to.
+    cdef Cursor cursor_at(self, int32_t topic):
         cdef Cursor cursor
-        if not self.ledger.at[message].persistent:
-            return self.transient
         for cursor in self.cursors:
-            if cursor.topic == self.ledger.at[message].topic:
+            if cursor.topic == topic:
                 return cursor
         return None
+
+    cdef Cursor cursor_of(self, int32_t message):
+        # None: a persistent message of a topic it is not attached to.
+        return self.cursor_at(self.ledger.at[message].topic) if self.ledger.at[message].persistent else self.transient
 
     cdef int tier_of(self, int32_t message) noexcept:
         return 9 - self.ledger.at[message].priority if self.prioritized else 0
@@ -116,8 +117,7 @@ cdef class DurableSubscription(Subscription):
                     reference = self.ledger.refer(message)
                     self.push(cursor, reference, False)
                     self.ledger.store(reference, self.id, False)
-                    cursor.behind -= 1
-                    self.ledger.counts[cursor.topic].behind -= 1
+                    self.leave_behind(cursor, -1)
                 self.ledger.release(message)
         return 0
 
@@ -138,19 +138,15 @@ cdef class DurableSubscription(Subscription):
                     cursor.cut = True
                 self.take_from(cursor, reference)
                 self.ledger.unstore(reference, self.id, False)
-                self.leave_behind(cursor.topic, 1)
+                self.leave_behind(cursor, 1)
                 self.ledger.drop(reference)
                 reference = before
         return 0
 
-    cdef int leave_behind(self, int32_t topic, int64_t count) except -1:
-        cdef Cursor cursor
-        for cursor in self.cursors:
-            if cursor.topic == topic:
-                cursor.behind += count
-                self.ledger.counts[topic].behind += count
-                return 0
-        raise IllegalStateError(f"subscription {self.id} is not attached to topic {topic}")
+    cdef int leave_behind(self, Cursor cursor, int64_t count) except -1:
+        cursor.behind += count
+        self.ledger.counts[cursor.topic].behind += count
+        return 0
 
     cdef int enqueue(self, int32_t message) except -1:
         # A message begins to wait.
@@ -161,7 +157,7 @@ cdef class DurableSubscription(Subscription):
             return 0
         if cursor.topic >= 0 and self.ledger.pager is not None and self.beyond(cursor, message):
             if cursor.behind or cursor.count >= self.ledger.page:
-                self.leave_behind(cursor.topic, 1)
+                self.leave_behind(cursor, 1)
                 return self.ledger.report(EventKind.STORED, self.id, -1, message, None)
             cursor.rank = self.rank_of(message)
             cursor.newest = self.ledger.at[message].handle
@@ -203,11 +199,8 @@ cdef class DurableSubscription(Subscription):
         return total
 
     cdef int64_t behind_of(self, int32_t topic) noexcept:
-        cdef Cursor cursor
-        for cursor in self.cursors:
-            if cursor.topic == topic:
-                return cursor.behind
-        return 0
+        cdef Cursor cursor = self.cursor_at(topic)
+        return 0 if cursor is None else cursor.behind
 
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
         if not self.active and not self.keep_active and not self.ledger.at[message].persistent:
@@ -220,11 +213,8 @@ cdef class DurableSubscription(Subscription):
         return self.push(self.transient, self.ledger.refer(message), False)
 
     cdef bint persistent_empty(self, int32_t topic) except -1:
-        cdef Cursor cursor
-        for cursor in self.cursors:
-            if cursor.topic == topic:
-                return cursor.count + cursor.behind == 0
-        return True
+        cdef Cursor cursor = self.cursor_at(topic)
+        return cursor is None or cursor.count + cursor.behind == 0
 
     cdef int start(self, int64_t now) except -1:
         self.active = True
@@ -260,7 +250,7 @@ cdef class DurableSubscription(Subscription):
         cdef int tier
         cdef int32_t reference
         if cursor.behind:
-            self.leave_behind(cursor.topic, -cursor.behind)
+            self.leave_behind(cursor, -cursor.behind)
         for tier in range(10):
             while cursor.tiers[tier].count:
                 reference = cursor.tiers[tier].first
@@ -306,25 +296,24 @@ cdef class DurableSubscription(Subscription):
         return self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
 
     cdef int expire_stored(self, int32_t topic, int64_t now, int64_t upto) except -1:
-        cdef Cursor cursor
+        cdef Cursor cursor = self.cursor_at(topic)
         cdef int tier
         cdef int32_t reference, after, message
-        for cursor in self.cursors:
-            if cursor.topic != topic:
-                continue
-            while cursor.behind and (upto == INT64_MAX or (cursor.newest < upto and not self.prioritized)):
-                self.page_in(cursor)
-            for tier in range(10):
-                reference = cursor.tiers[tier].first
-                while reference >= 0:
-                    after = self.ledger.refs[reference].next
-                    message = self.ledger.refs[reference].message
-                    if (self.ledger.at[message].handle <= upto and 0 < self.ledger.at[message].expiration < now
-                            and not self.ledger.refs[reference].acknowledged):
-                        self.take_from(cursor, reference)
-                        self.expire(message)
-                        self.finish(reference)
-                    reference = after
+        if cursor is None:
+            return 0
+        while cursor.behind and (upto == INT64_MAX or (cursor.newest < upto and not self.prioritized)):
+            self.page_in(cursor)
+        for tier in range(10):
+            reference = cursor.tiers[tier].first
+            while reference >= 0:
+                after = self.ledger.refs[reference].next
+                message = self.ledger.refs[reference].message
+                if (self.ledger.at[message].handle <= upto and 0 < self.ledger.at[message].expiration < now
+                        and not self.ledger.refs[reference].acknowledged):
+                    self.take_from(cursor, reference)
+                    self.expire(message)
+                    self.finish(reference)
+                reference = after
         return 0
 
     cdef int finish(self, int32_t reference) except -1:
@@ -443,12 +432,11 @@ cdef class DurableSubscription(Subscription):
 
     cdef int leave(self, int32_t topic) except -1:
         # The topic goes away, and with it everything that came through it.
-        cdef Cursor cursor
+        cdef Cursor cursor = self.cursor_at(topic)
         Subscription.leave(self, topic)
-        for cursor in list(self.cursors):
-            if cursor.topic == topic:
-                self.empty(cursor)
-                self.cursors.remove(cursor)
+        if cursor is not None:
+            self.empty(cursor)
+            self.cursors.remove(cursor)
         return 0
 
     cdef int give_up(self) except -1:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.audit cimport Audit
-from pyengine._engine.durable_subscription cimport DurableSubscription
+from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic
@@ -271,10 +271,15 @@ cdef class TopicRegion(Region):
     def leave_behind(self, subscription, topic, int64_t count):
         """A store has ``count`` messages of a topic that wait for a durable subscription that was just made."""
         cdef Subscription it = self.subscription_at(subscription)
+        cdef Topic of = self.topic_at(topic)
+        cdef Cursor cursor
         self.open()
         if self.pager is None or not isinstance(it, DurableSubscription):
             raise IllegalStateError(f"subscription {subscription!r} is not durable, or there is no pager")
-        (<DurableSubscription> it).leave_behind(self.topic_at(topic).number, count)
+        cursor = (<DurableSubscription> it).cursor_at(of.number)
+        if cursor is None:
+            raise IllegalStateError(f"subscription {it.id} is not attached to topic {of.number}")
+        (<DurableSubscription> it).leave_behind(cursor, count)
 
     cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1:
         cdef int32_t message = self.counts[topic.number].stored_first, after
