@@ -245,7 +245,7 @@ cdef class ColumnTests:
             self.bound(test, DOUBLE_VALUES if test.real else INT64_VALUES, java_type, low, high, <uint8_t> i)
         else:
             # A comparison of a float with an int or long rounds the integer to a float; of others, not.
-            if (left_type == FLOAT) != (right_type == FLOAT) and DOUBLE not in (left_type, right_type):
+            if (left_type == FLOAT) != (right_type == FLOAT) and left_type != DOUBLE and right_type != DOUBLE:
                 return False
             # Bytes and shorts are not widened in every direction.
             if left_type < INT or right_type < INT:

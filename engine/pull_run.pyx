@@ -107,8 +107,10 @@ cdef class PullRun:
         self.arrival = self.wide("arrivals", arrivals)
         self.service = self.wide("services", services)
         self.line_of = self.narrow("lines", lines)
-        self.failures = NULL if failures is None else self.narrow("failures", failures)
-        self.sizes = NULL if sizes is None else self.wide("sizes", sizes)
+        if failures is not None:
+            self.failures = self.narrow("failures", failures)
+        if sizes is not None:
+            self.sizes = self.wide("sizes", sizes)
         self.group = group
         self.lines = [Line(queue) for queue in queues]
         self.line_by = {(<Line> line).queue: line for line in self.lines}

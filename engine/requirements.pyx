@@ -61,7 +61,7 @@ cdef int find_requirements(
             count += 1
         else:
             alone = False
-        for truth in range(FALSE, RAISED):
+        for truth in range(FALSE, <int> RAISED):
             target = it.next[truth]
             if rejects(it, stop, truth):
                 continue
