@@ -7,6 +7,8 @@ single quotes, a byte order mark. What RocketMQ writes is written by :mod:`.offs
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from functools import partial
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
@@ -22,14 +24,15 @@ _STRINGS = JSONDecoder(strict=False)
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def loads(text: str, source: str = "fastjson") -> Any:
-    """The value of a document: dict, list, str, int, float, bool or None.
+def loads(text: str, source: str = "fastjson", *, keyed_by_objects: str = "") -> Any:
+    """The value of a document: dict, list, str, int, Decimal (of a fraction or exponent), bool or None.
 
     A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
-    names, without those whose value is an array or object. source: where the text is from, for errors. Raises
+    names, without those whose value is an array or object. keyed_by_objects: the member whose keys are objects, among
+    which fastjson takes no comma too many but one at the end. source: where the text is from, for errors. Raises
     InvalidSourceError, which says where it makes no sense.
     """
-    reader = _Reader(text, source)
+    reader = _Reader(text, source, keyed_by_objects)
     value = reader.value(0)
     if reader.at < len(text):
         raise reader.error("text behind the document")
@@ -37,9 +40,10 @@ def loads(text: str, source: str = "fastjson") -> Any:
 
 
 class _Reader:
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, keyed_by_objects: str) -> None:
         self.text = text
         self.source = source
+        self.keyed_by_objects = keyed_by_objects
         self.at = int(text.startswith("\ufeff"))
         self.blanks()
 
@@ -77,7 +81,7 @@ class _Reader:
             self.at = number.end()
             self.blanks()
             whole, fraction, exponent = number.groups(default="")
-            return float(whole + fraction + exponent) if fraction or exponent else int(whole)
+            return Decimal(whole + fraction + exponent) if fraction or exponent else int(whole)
         word = _NAME.match(self.text, self.at)
         if word is not None and word[0] in _WORDS:
             self.at = word.end()
@@ -120,16 +124,21 @@ class _Reader:
                 raise self.error("',' or ']' is missing")
         return found
 
-    def object(self, depth: int) -> dict[Any, Any]:
+    def object(self, depth: int, *, by_objects: bool = False) -> dict[Any, Any]:
+        commas = partial(self.next_is, ",") if by_objects else self.commas
         self.next_is("{")
         found: dict[Any, Any] = {}
-        self.commas()
+        if not by_objects:
+            self.commas()
         while not self.next_is("}"):
             key = self.key(depth + 1)
             if not self.next_is(":"):
                 raise self.error("':' is missing")
-            found[key] = self.value(depth + 1)
-            if not self.commas() and not self.text.startswith("}", self.at):
+            if key == self.keyed_by_objects and depth == 0 and self.text.startswith("{", self.at):
+                found[key] = self.object(depth + 1, by_objects=True)
+            else:
+                found[key] = self.value(depth + 1)
+            if not commas() and not self.text.startswith("}", self.at):
                 raise self.error("',' or '}' is missing")
         return found
 
@@ -142,7 +151,7 @@ class _Reader:
         start = self.at
         key = self.value(depth)
         if isinstance(key, dict):
-            pairs = (pair for pair in key.items() if isinstance(pair[1], str | int | float | None))
+            pairs = (pair for pair in key.items() if isinstance(pair[1], str | int | Decimal | None))
             return tuple(sorted(pairs, key=str))
         if isinstance(key, str | int):
             return key

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from pyengine.rocketmq.allocation import MessageQueue
 
 INT32 = 2**31
 INT64 = 2**63
+MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
 
 _T = TypeVar("_T")
 
@@ -92,16 +94,17 @@ def local_offset_text(table: Mapping[MessageQueue, int]) -> str:
 def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQueue, int]:
     """What a broadcasting client's offsets.json says. Raises InvalidSourceError for what cannot be read."""
     table: dict[MessageQueue, int] = {}
-    for key, offset in _mapping(_document(text, source).get("offsetTable"), "offsetTable", source).items():
+    document = _document(text, source, keyed_by_objects="offsetTable")
+    for key, offset in _mapping(document.get("offsetTable"), "offsetTable", source).items():
         fields = dict(key) if isinstance(key, tuple) else {}
         queue = MessageQueue(
             str(fields.get("topic") or ""),
             str(fields.get("brokerName") or ""),
-            _whole(fields.get("queueId") or 0, INT32, "queueId", source),
+            _field(fields.get("queueId") or 0, INT32, "queueId", source),
         )
         if not queue.topic:
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
-        table[queue] = _whole(offset, INT64, f"offset of {queue}", source)
+        table[queue] = _field(offset, INT64, f"offset of {queue}", source)
     return table
 
 
@@ -175,8 +178,8 @@ def _object(entries: str) -> str:
     return f"{{{entries}\n\t}}"
 
 
-def _document(text: str, source: str) -> Mapping[str, Any]:
-    return _mapping(fastjson.loads(text, source), "the document", source)
+def _document(text: str, source: str, *, keyed_by_objects: str = "") -> Mapping[str, Any]:
+    return _mapping(fastjson.loads(text, source, keyed_by_objects=keyed_by_objects), "the document", source)
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
@@ -187,12 +190,26 @@ def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
     return value
 
 
+def _field(value: object, limit: int, what: str, source: str) -> int:
+    """A number of a client's file: of a decimal fastjson takes the lowest bits, true is 1, and an int's text may end
+    with ".0".
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
+        return (int(value) + limit) % (2 * limit) - limit
+    if isinstance(value, str) and limit == INT32 and "." in value:
+        value = value.rstrip("0").removesuffix(".")
+    return _whole(value, limit, what, source)
+
+
 def _whole(value: object, limit: int, what: str, source: str) -> int:
-    """A whole number; fastjson reads one out of a text or a decimal too."""
-    if isinstance(value, float) and value.is_integer():
+    """A whole number, which may stand as a text or a decimal."""
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE and value % 1 == 0:
         value = int(value)
     if isinstance(value, str) and value.lstrip("-").isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
-        raise InvalidSourceError(source, f"{what} = {value!r} is no whole number from {-limit} to {limit - 1}")
+        shown = str(value) if isinstance(value, Decimal) else repr(value)
+        raise InvalidSourceError(source, f"{what} = {shown} is no whole number from {-limit} to {limit - 1}")
     return value
