@@ -21,14 +21,16 @@ from libc.stdlib cimport malloc
 
 from pyengine._engine.bits cimport lowest_bit
 
-cdef enum:
-    PLACE = 63               # the bits of an offset that are its place in its chunk
-
 
 cdef struct Chunk:
     int64_t base             # offset of bit 0
     uint64_t present
     PyObject** messages
+
+
+cdef inline int64_t base_of(int64_t offset) noexcept nogil:
+    """The base of the chunk of an offset."""
+    return offset & ~<int64_t>63
 
 
 cdef inline uint64_t steps(int64_t before, int64_t behind) noexcept nogil:
@@ -85,28 +87,28 @@ cdef class Window:
 
     cdef inline bint put(self, int64_t offset, object message) except -1:
         """True: the offset is new."""
-        cdef Chunk* chunk = self.slots(offset & ~<int64_t>PLACE)
-        cdef uint64_t bit = <uint64_t>1 << (offset & PLACE)
+        cdef Chunk* chunk = self.slots(base_of(offset))
+        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
         cdef PyObject* before
         Py_INCREF(message)
         if chunk.present & bit:
-            before = chunk.messages[offset & PLACE]
-            chunk.messages[offset & PLACE] = <PyObject*>message
+            before = chunk.messages[offset & 63]
+            chunk.messages[offset & 63] = <PyObject*>message
             Py_DECREF(<object>before)
             return False
-        chunk.messages[offset & PLACE] = <PyObject*>message
+        chunk.messages[offset & 63] = <PyObject*>message
         chunk.present |= bit
         self.count += 1
         return True
 
     cdef inline bint drop(self, int64_t offset) except -1:
         """True: it was there."""
-        cdef Chunk* chunk = self.find(offset & ~<int64_t>PLACE)
-        cdef uint64_t bit = <uint64_t>1 << (offset & PLACE)
+        cdef Chunk* chunk = self.find(base_of(offset))
+        cdef uint64_t bit = <uint64_t>1 << (offset & 63)
         cdef PyObject* message
         if chunk == NULL or not chunk.present & bit:
             return False
-        message = chunk.messages[offset & PLACE]
+        message = chunk.messages[offset & 63]
         chunk.present ^= bit
         self.count -= 1
         if not chunk.present:

@@ -62,7 +62,7 @@ cdef class Window:
 
     cdef bint put_run(self, int64_t first, int64_t length, object message) except -1:
         """Put one message at ``length`` (1 to 64) offsets of one chunk; where one of them is known, do nothing."""
-        cdef Chunk* chunk = self.slots(first & ~<int64_t>PLACE)
+        cdef Chunk* chunk = self.slots(base_of(first))
         cdef int64_t place = first & 63, i
         cdef uint64_t bits = (~<uint64_t>0 >> (64 - length)) << place
         if chunk.present & bits:
@@ -132,16 +132,16 @@ cdef class Window:
         return index
 
     cdef bint has(self, int64_t offset) noexcept nogil:
-        cdef Chunk* chunk = self.find(offset & ~<int64_t>PLACE)
+        cdef Chunk* chunk = self.find(base_of(offset))
         return chunk != NULL and (chunk.present >> (offset & 63)) & 1
 
     cdef object get(self, int64_t offset):
         if not self.has(offset):
             return None
-        return <object>self.find(offset & ~<int64_t>PLACE).messages[offset & 63]
+        return <object>self.find(base_of(offset)).messages[offset & 63]
 
     cdef inline object pop(self, int64_t offset):
-        cdef Chunk* chunk = self.find(offset & ~<int64_t>PLACE)
+        cdef Chunk* chunk = self.find(base_of(offset))
         cdef uint64_t bit = <uint64_t>1 << (offset & 63)
         if chunk == NULL or not chunk.present & bit:
             return None
