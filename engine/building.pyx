@@ -496,6 +496,7 @@ cdef class Builder:
         cdef Table* table
         cdef const Need* need
         cdef int64_t index, word, words = <int64_t> segment.lines * 8
+        cdef void* shorter
         cdef int64_t[::1] counts = numpy.zeros(segment.table_count + 1, numpy.int64)
         for index in range(self.need_count):
             need = &self.needs[index]
@@ -517,7 +518,9 @@ cdef class Builder:
                 continue
             for word in range(1, words):
                 table.earlier[word] = table.earlier[word - 1] + count_bits(table.bounded[word - 1])
-            table.intervals = <Interval*> realloc(table.intervals, counts[index] * sizeof(Interval))
+            shorter = realloc(table.intervals, counts[index] * sizeof(Interval))
+            if shorter != NULL:
+                table.intervals = <Interval*> shorter
         return 0
 
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
