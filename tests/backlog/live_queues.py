@@ -124,9 +124,9 @@ def selected(selector: str) -> Evidence:
         return here.look()
 
 
-def behind(others: int) -> Evidence:
+def behind(others: int, page: int | None = 20) -> Evidence:
     """Messages that nobody takes, in front of one that the consumer wants."""
-    with site(Policy("orders", max_page_size=20)) as here:
+    with site(Policy("orders", max_page_size=page)) as here:
         here.connect("eu").create_consumer("orders", "region = 'EU'")
         here.send("orders", others, region="US")
         here.send("orders", 1, region="EU")

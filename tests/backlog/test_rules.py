@@ -12,7 +12,7 @@ from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, read_files
 from pyengine.backlog.watch import take_dump
 from tests.backlog.live_groups import GROUPS, HEALTHY_GROUPS
-from tests.backlog.live_queues import HEALTHY_QUEUES, QUEUES
+from tests.backlog.live_queues import HEALTHY_QUEUES, QUEUES, behind
 from tests.backlog.rule_codes import without_a_case
 
 DATA = Path(__file__).parent / "data"
@@ -86,6 +86,10 @@ def test_a_rule_speaks_of_its_case_and_not_of_one_close_by(case: str) -> None:
         assert all(finding.evidence)
         assert len(finding.advice) > 20
     assert code not in {finding.code for finding in diagnose(silent())}
+
+
+def test_without_a_window_no_page_is_starved() -> None:
+    assert "page_starved" not in {finding.code for finding in diagnose(behind(500, page=None))}
 
 
 def test_every_rule_has_its_pair() -> None:

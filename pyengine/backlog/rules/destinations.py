@@ -197,7 +197,7 @@ def page_starved(queue: Watched) -> Iterator[Finding]:
     waiting, page = queue.undispatched, queue.max_page_size
     free = [last for _, last in queue.consumers if (last.awaiting or 0) < last.prefetch]
     selective = [last for last in free if last.selector]
-    if waiting is None or waiting < page or not free or len(selective) < len(free) or queue.last.paused:
+    if waiting is None or page is None or waiting < page or not free or len(selective) < len(free) or queue.last.paused:
         return
     if any(queue.exclusive(last) for _, last in queue.consumers) or not queue.stands_still:
         return

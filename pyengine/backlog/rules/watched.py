@@ -34,10 +34,9 @@ class Watched:
         return None if self.broker is None else self.broker.policy_of(Destination(self.last.name, self.last.kind))
 
     @property
-    def max_page_size(self) -> int:
-        """By the view, else by the policy, else the broker's default."""
-        by_policy = self.policy.max_page_size if self.policy is not None else None
-        return self.last.max_page_size or by_policy or 200
+    def max_page_size(self) -> int | None:
+        """By the view, else by the policy, else the broker's default; None: there is no window."""
+        return self.last.max_page_size or (self.policy or Policy("")).max_page_size
 
     def exclusive(self, subscription: SubscriptionState) -> bool:
         """It asked to be exclusive, or the policy makes every consumer so."""
