@@ -47,23 +47,13 @@ def flight_frame(spark: Any, flight_messages: pa.Table, tmp_path_factory: pytest
     return spark.read.parquet(folder.as_uri())
 
 
-@pytest.mark.parametrize("partitions", [7, 64])
+@pytest.mark.parametrize("partitions", [1, 2, 7, 64])
 def test_flights_are_the_same_on_any_number_of_partitions(
     flight_frame: Any, flights: Topology, flight_answer: pa.Table, partitions: int
 ) -> None:
     found = assign(flight_frame, flights, partitions).toArrow()
     assert found.num_rows == 336_776
     assert_same(found, flight_answer)
-
-
-@pytest.mark.parametrize("partitions", [1, 2])
-def test_flights_are_the_same_on_hardly_any_partitions(
-    flight_frame: Any, flights: Topology, flight_messages: pa.Table, partitions: int
-) -> None:
-    """Several queues in one task; some flights are enough for that."""
-    some = flight_messages.filter(pc.less(flight_messages.column("__row"), 40_000))
-    found = assign(flight_frame.where("__row < 40000"), flights, partitions).toArrow()
-    assert_same(found, by_row(dispatch_table(flights, some)))
 
 
 @pytest.mark.parametrize("batch_size", [1, 333, 10_000])
