@@ -33,6 +33,7 @@ from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 E = TypeVar("E", bound=Event)
+WRITE_DELAY = 2  # ms, at most, until an acknowledgement that came while another thread wrote is in the store
 _RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
 _STARTED = threading.Condition()
 
@@ -96,7 +97,8 @@ class Broker(Administration):
         self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
         self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
         self.started = self.clock.now()
-        self.outbox = Outbox(self.store)
+        self.outbox = Outbox(self.store, self._write_later)
+        self._write: Timer | None = None
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -166,6 +168,14 @@ class Broker(Administration):
                     action()
 
         return self.clock.call_at(when, change)
+
+    def _write_later(self) -> None:
+        if not self._closed and (self._write is None or not self._write.pending):
+            self._write = self.clock.call_at(self.clock.now() + WRITE_DELAY, self._write_left)
+
+    def _write_left(self) -> None:
+        if not self._closed and self.store is not None and not self.store.write():
+            self._write_later()
 
     def settle(self) -> None:
         """Under a manual clock: run what workers were asked to do."""
@@ -368,7 +378,7 @@ class Broker(Administration):
         message.redelivery_counter = 0
         self.router.route(destination, message, self.clock.now())
 
-    def acknowledge(self, ack: MessageAck) -> None:
+    def acknowledge(self, ack: MessageAck, *, wait: bool = True) -> None:
         """See Transport."""
         outbox = self.outbox
         outbox.lock.acquire()
@@ -398,7 +408,7 @@ class Broker(Administration):
                     )
                 held[0].acknowledge(subscription, ack, transaction, self.clock.now())
         finally:
-            outbox.leave()
+            outbox.leave(wait)
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""

@@ -144,8 +144,9 @@ class Transport(Protocol):
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """``send`` for one message after the other, as one change of the broker, outside a transaction."""
 
-    def acknowledge(self, ack: MessageAck) -> None:
-        """Raises JMSError if the ack does not fit what was dispatched."""
+    def acknowledge(self, ack: MessageAck, *, wait: bool = True) -> None:
+        """Raises JMSError if the ack does not fit what was dispatched. wait: until the broker's store has it; else the
+        broker may be busy writing something else when this returns, and writes it next."""
 
     def pull(self, pull: MessagePull) -> None:
         """The answer comes through ``dispatch``."""

@@ -65,8 +65,9 @@ class ConnectionOptions:
     message of a transaction is acknowledged by itself. consumer_expiry_check_enabled: expired messages are not
     delivered. check_for_duplicates, audit_depth, audit_maximum_producer_number: see ConnectionAudit. use_async_send,
     always_sync_send: whether send() raises the broker's error; neither: for persistent messages outside transactions.
-    send_acks_async: errors of acknowledgements go to the exception listener. nested_map_and_list_enabled: messages with
-    a property that is a map or a list may be sent. connection_id_prefix: what the connection's id begins with.
+    send_acks_async: errors of acknowledgements go to the exception listener, and nobody waits while the broker's store
+    is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be sent.
+    connection_id_prefix: what the connection's id begins with.
     """
 
     client_id: str = field(default="", metadata={"option": "clientID"})

@@ -25,18 +25,23 @@ class Units(Protocol):
     def wait(self, unit: int) -> None:
         """Return when the change of that number is kept."""
 
+    def write(self) -> bool:
+        """Keep all changes that are over; False, and nothing is done, if another thread is at it."""
+
 
 class Outbox:
     """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
     are these calls, for whoever has many of them.
 
-    units: where changes are kept; a change that kept something is over when it is written.
+    units: where changes are kept; a change that kept something is over when it is written. later: called, with the
+    lock free, when a change that nobody waits for was left unwritten because another thread was writing.
     """
 
-    def __init__(self, units: Units | None = None) -> None:
+    def __init__(self, units: Units | None = None, later: Callable[[], object] = lambda: None) -> None:
         self.lock = threading.RLock()
         self.depth = 0
         self._units = units
+        self._later = later
         self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
         self._delivering = False
 
@@ -54,9 +59,11 @@ class Outbox:
     ) -> None:
         self.leave()
 
-    def leave(self) -> None:
+    def leave(self, wait: bool = True) -> None:
         """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change
         is at it. Whoever begins a change without ``with`` takes the lock, counts ``depth`` up, and ends it here.
+
+        wait: False where nobody asks for an answer: the change is written at once unless another thread is writing.
         """
         self.depth -= 1
         if self.depth:
@@ -70,7 +77,10 @@ class Outbox:
                 self._deliver()
         finally:
             if unit and self._units is not None:
-                self._units.wait(unit)
+                if wait:
+                    self._units.wait(unit)
+                elif not self._units.write():
+                    self._later()
 
     def _deliver(self) -> None:
         """Make the calls that were posted; the lock is held, and free afterwards."""

@@ -29,11 +29,13 @@ def encode_message(message: Message) -> Row:
             headers["body"], body = body, None
     if headers.get("broker_path") is not None:
         headers["broker_path"] = list(headers["broker_path"])
-    if message.property_names:
+    properties = message.properties()
+    if properties:
+        kinds = message.property_types()
         typed: dict[str, list[Any]] = {}
         value: Any
-        for name, value in message.properties().items():
-            kind = message.property_types()[name]
+        for name, value in properties.items():
+            kind = kinds[name]
             typed[name] = [kind, float(value) if kind == "float" else int(value) if kind in _SETTERS else value]
         headers["properties"] = typed
     return _encode(headers), body

@@ -62,6 +62,7 @@ class Session:
         self.session_id = session_id
         self.acknowledge_mode = mode
         self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
+        self._waits_for_acks = not options.send_acks_async and not self.transacted
         self.transport = connection.transport
         self.clock = connection.clock
         self.lock = threading.RLock()
@@ -403,9 +404,9 @@ class Session:
 
     def _acknowledge(self, command: MessageAck) -> None:
         try:
-            self.transport.acknowledge(command)
+            self.transport.acknowledge(command, wait=self._waits_for_acks)
         except JMSError as error:
-            if not self.connection.options.send_acks_async and not self.transacted:
+            if self._waits_for_acks:
                 raise
             self.connection.report(error)
 

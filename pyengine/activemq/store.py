@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +58,7 @@ class SqliteStore:
     (default): it survives the end of the process at any moment, and after a power failure the newest units may be
     missing, never part of one; "never": the same, and the file system decides when anything reaches the disk.
 
-    Every method but ``wait`` and ``close`` is called by the broker under its lock.
+    Every method but ``wait``, ``write`` and ``close`` is called by the broker under its lock.
     """
 
     def __init__(self, directory: str | Path, journal_disk_sync_strategy: SyncStrategy = "periodic") -> None:
@@ -261,7 +261,10 @@ class SqliteStore:
             return 0
         self._current = _Unit()
         with self._changed:
-            self._pending.merge(current)
+            if self._pending:
+                self._pending.merge(current)
+            else:
+                self._pending = current
             self._open = False
             self._sealed += 1
             self._changed.notify_all()
@@ -278,6 +281,15 @@ class SqliteStore:
                     self._changed.wait()
                     continue
                 self._write()
+
+    def write(self) -> bool:
+        """Write all that is sealed; False, and nothing is done, if another thread is writing now."""
+        with self._changed:
+            if self._writing or self._open:
+                return self._written == self._sealed
+            upto = self._sealed
+        self.wait(upto)
+        return True
 
     def _write(self) -> None:
         """Write what is sealed; the condition is held, and given up meanwhile."""
@@ -385,7 +397,17 @@ class _Unit:
         self.subscriptions: list[int | tuple[int, str, str, str, str | None, bool]] = []
 
     def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__slots__)
+        return bool(
+            self.added
+            or self.removed
+            or self.released
+            or self.referred
+            or self.counters
+            or self.loose
+            or self.marks
+            or self.destinations
+            or self.subscriptions
+        )
 
     def release(self, subscription: int, place: tuple[int, int]) -> None:
         """A subscription does not wait for a message any more."""
@@ -444,8 +466,11 @@ class _Unit:
             db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
         if self.marks:
             db.executemany("INSERT OR REPLACE INTO mark VALUES (?, ?)", self.marks.items())
-        change: Counter[int] = Counter(destination for destination, _, _ in self.added.values())
-        change.subtract(destination for destination, _ in self.removed)
+        change: defaultdict[int, int] = defaultdict(int)
+        for destination, _, _ in self.added.values():
+            change[destination] += 1
+        for destination, _ in self.removed:
+            change[destination] -= 1
         if self.referred:
             db.executemany(
                 "INSERT INTO reference VALUES (?, ?, ?)",
@@ -469,10 +494,9 @@ class _Unit:
                 _forget_subscription(db, each)
             else:
                 db.execute("INSERT INTO subscription VALUES (?, ?, ?, ?, ?, ?)", each)
-        db.executemany(
-            "UPDATE destination SET size = size + ? WHERE id = ?",
-            [(number, destination) for destination, number in change.items() if number],
-        )
+        sizes = [(number, destination) for destination, number in change.items() if number]
+        if sizes:
+            db.executemany("UPDATE destination SET size = size + ? WHERE id = ?", sizes)
 
     def _rows(self) -> Iterator[tuple[int, int, int, int, str, str | bytes | None]]:
         for sequence, (destination, message, redeliveries) in self.added.items():

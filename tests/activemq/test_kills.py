@@ -86,7 +86,7 @@ class Script:
         else:
             done = queue.popleft()
             self.note("begin", {}, {"q": [done]})
-            self.wire.acknowledge("a", done)
+            self.wire.acknowledge("a", done, wait=choice < 0.9)
         self.note("end")
 
 

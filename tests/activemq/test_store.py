@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from threading import Thread
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
 
 import pyengine
-from pyengine.activemq import AckKind, Broker
+from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
 from pyengine.activemq.record import decode_message, encode_message
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader
@@ -33,6 +35,13 @@ def start(tmp_path, clock):
     yield broker
     while running:
         running.pop().close()
+
+
+def until(true):
+    end = monotonic() + 30
+    while not true():
+        assert monotonic() < end
+        sleep(0.001)
 
 
 def bodies(broker, queue):
@@ -269,6 +278,30 @@ def test_what_does_not_fit_on_the_disk_is_never_taken_for_written(tmp_path, meet
     with pytest.raises(StoreError, match="cannot be written"):
         store.close()
     assert [stored.message.body for stored in StoreReader(tmp_path).messages(number, 0, 100)] == ["first"]
+
+
+@pytest.mark.parametrize("option", ["true", "false"])
+def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_should(tmp_path, option):
+    with Broker(tmp_path, name="busy") as broker, closing(sqlite3.connect(broker.store.path)) as other:
+        url = f"vm://busy?jms.sendAcksAsync={option}"
+        with ConnectionFactory(url, broker=broker).create_connection() as connection:
+            session = connection.create_session(AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
+            producer = connection.create_session().create_producer("q")
+            producer.send("first")
+            message = session.create_consumer("q").receive(10)
+            other.execute("BEGIN IMMEDIATE")  # nobody else writes now
+            sending = Thread(target=producer.send, args=("second",))
+            sending.start()
+            until(lambda: broker.store._writing)
+            acknowledging = Thread(target=message.acknowledge)
+            acknowledging.start()
+            acknowledging.join(10 if option == "true" else 0.1)
+            assert acknowledging.is_alive() == (option == "false")
+            assert sending.is_alive()
+            other.execute("ROLLBACK")
+            sending.join()
+            acknowledging.join()
+            until(lambda: other.execute("SELECT count(*) FROM message").fetchone() == (1,))
 
 
 def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):

@@ -79,8 +79,9 @@ class Wire:
         return found[-1]
 
     def acknowledge(self, consumer: str, body: Any, kind: AckKind = AckKind.INDIVIDUAL, **fields: Any) -> None:
+        wait = fields.pop("wait", True)
         where = next(c.destination for c in self.dispatched if c.consumer_id == consumer and c.destination is not None)
-        self.broker.acknowledge(MessageAck(consumer, where, kind, self.id_of(consumer, body), **fields))
+        self.broker.acknowledge(MessageAck(consumer, where, kind, self.id_of(consumer, body), **fields), wait=wait)
 
     def pull(self, consumer: str, to: str, timeout: int = 0) -> None:
         self.broker.pull(MessagePull(consumer, destination(to), timeout))
