@@ -1,14 +1,15 @@
 """The client for asyncio: the same nouns, whose ``receive`` and iteration let the event loop go on.
 
-Everything else happens inside the process and does not wait, so these classes only forward it. Under a ManualClock a
-``receive`` with a timeout moves the time, as it does without asyncio.
+There are no listeners: ``async for`` takes their place. ``blocking`` is the object behind each of these. The rest
+happens inside the process and does not wait, so these classes only forward it. Under a ManualClock a ``receive`` with a
+timeout moves the time, as it does without asyncio.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -26,6 +27,7 @@ from pyengine.activemq.consumer import Closing
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
+from pyengine.errors import IllegalStateError
 
 
 class MessageConsumer:
@@ -42,13 +44,41 @@ class MessageConsumer:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return f"<aio of {self.blocking!r}>"
+
+    @property
+    def consumer_id(self) -> str:
+        """Its id, unique in the broker."""
+        return self.blocking.consumer_id
+
+    @property
+    def destination(self) -> Destination:
+        """What it consumes."""
+        return self.blocking.destination
+
+    @property
+    def message_selector(self) -> str | None:
+        """See MessageConsumer.message_selector."""
+        return self.blocking.message_selector
+
+    @property
+    def closed(self) -> bool:
+        """True once it has left the broker."""
+        return self.blocking.closed
+
     async def __aiter__(self) -> AsyncIterator[Message]:
         while (message := await self.receive()) is not None:
             yield message
 
     async def receive(self, timeout: float | None = None) -> Message | None:
-        """See MessageConsumer.receive. If it is cancelled, a message that comes later waits for the next one."""
+        """See MessageConsumer.receive. If it is cancelled, a message that comes later waits for the next one.
+
+        Raises IllegalStateError too while another task waits here: a session is for one at a time.
+        """
         consumer = self.blocking
+        if consumer._available is not None:
+            raise IllegalStateError(f"another task is receiving from {consumer.consumer_id}")
         state = consumer._state
         clock = consumer._session.clock
         if timeout is not None and (timeout <= 0 or isinstance(clock, ManualClock)):
@@ -84,6 +114,17 @@ class MessageConsumer:
         """See MessageConsumer.receive_no_wait."""
         return await self.receive(0)
 
+    async def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
+        """See MessageConsumer.receive_batch."""
+        if size < 1:
+            return []
+        found = self.blocking.receive_batch(size, 0)
+        if found:
+            await asyncio.sleep(0)
+            return found
+        first = await self.receive(timeout)
+        return [] if first is None else [first, *self.blocking.receive_batch(size - 1, 0)]
+
     async def close(self, how: Closing = Closing.NOW) -> None:
         """See MessageConsumer.close."""
         self.blocking.close(how)
@@ -101,7 +142,48 @@ class MessageProducer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.blocking.close()
+        await self.close()
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where it sends to; None: ``send`` says it."""
+        return self.blocking.destination
+
+    @property
+    def delivery_mode(self) -> str:
+        """See MessageProducer.delivery_mode."""
+        return self.blocking.delivery_mode
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: str) -> None:
+        self.blocking.delivery_mode = mode
+
+    @property
+    def priority(self) -> int:
+        """See MessageProducer.priority."""
+        return self.blocking.priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self.blocking.priority = priority
+
+    @property
+    def time_to_live(self) -> float:
+        """See MessageProducer.time_to_live."""
+        return self.blocking.time_to_live
+
+    @time_to_live.setter
+    def time_to_live(self, seconds: float) -> None:
+        self.blocking.time_to_live = seconds
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """See MessageProducer.disable_message_timestamp."""
+        return self.blocking.disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, disable: bool) -> None:
+        self.blocking.disable_message_timestamp = disable
 
     async def send(
         self,
@@ -118,6 +200,18 @@ class MessageProducer:
         )
         await asyncio.sleep(0)
 
+    async def send_batch(
+        self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
+    ) -> int:
+        """See MessageProducer.send_batch."""
+        sent = self.blocking.send_batch(messages, destination)
+        await asyncio.sleep(0)
+        return sent
+
+    async def close(self) -> None:
+        """See MessageProducer.close."""
+        self.blocking.close()
+
 
 class Session:
     """See pyengine.activemq.Session."""
@@ -133,6 +227,29 @@ class Session:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return f"<aio of {self.blocking!r}>"
+
+    @property
+    def session_id(self) -> str:
+        """Its id, unique in the broker."""
+        return self.blocking.session_id
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """As create_session was told."""
+        return self.blocking.acknowledge_mode
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it has transactions."""
+        return self.blocking.transacted
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self.blocking.closed
+
     def create_queue(self, name: str) -> Destination:
         """See Session.create_queue."""
         return self.blocking.create_queue(name)
@@ -140,6 +257,18 @@ class Session:
     def create_topic(self, name: str) -> Destination:
         """See Session.create_topic."""
         return self.blocking.create_topic(name)
+
+    async def create_temporary_queue(self) -> Destination:
+        """See Session.create_temporary_queue."""
+        return self.blocking.create_temporary_queue()
+
+    async def create_temporary_topic(self) -> Destination:
+        """See Session.create_temporary_topic."""
+        return self.blocking.create_temporary_topic()
+
+    async def delete_temporary(self, destination: Destination) -> None:
+        """See Session.delete_temporary."""
+        self.blocking.delete_temporary(destination)
 
     async def create_consumer(
         self, destination: Destination | str, selector: str | None = None, no_local: bool = False
@@ -164,6 +293,10 @@ class Session:
     async def unsubscribe(self, name: str) -> None:
         """See Session.unsubscribe."""
         self.blocking.unsubscribe(name)
+
+    async def acknowledge(self) -> None:
+        """See Session.acknowledge."""
+        self.blocking.acknowledge()
 
     async def commit(self) -> None:
         """See Session.commit."""
@@ -196,6 +329,33 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def __repr__(self) -> str:
+        return f"<aio of {self.blocking!r}>"
+
+    @property
+    def connection_id(self) -> str:
+        """Its id, unique in the broker."""
+        return self.blocking.connection_id
+
+    @property
+    def client_id(self) -> str:
+        """The client id, empty if none was set."""
+        return self.blocking.client_id
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed or lost."""
+        return self.blocking.closed
+
+    @property
+    def exception_listener(self) -> Callable[[Exception], object] | None:
+        """See Connection.exception_listener; it is called on the thread that found the error."""
+        return self.blocking.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
+        self.blocking.exception_listener = listener
 
     async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """See Connection.create_session."""
