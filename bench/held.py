@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyengine.activemq.dispatch import dispatch_batches
-from pyengine.backlog import shards as files
 from pyengine.backlog.measures import Measures
+from pyengine.backlog.runs import ordered, write_run
+from pyengine.backlog.shards import write_assignments
 from pyengine.backlog.sources import parquet_pieces, read_piece
 from pyengine.topology import Consumer, Source, Topology
 
@@ -42,23 +43,21 @@ def ingest(folder: Path, messages: int) -> None:
     for number in range(messages // FILE):
         pq.write_table(part, folder / "messages" / f"{number:05}.parquet")
     here = topology(folder)
-    runs = [
-        files.write_run(read_piece(piece, here.source), here, folder / "runs", n, 1, only_needed=True, messages=None)[0]
-        for n, piece in enumerate(parquet_pieces(here.source) or ())
-    ]
-    (folder / "runs.txt").write_text("\n".join(map(files.run_to_text, runs)), "utf-8")
+    pieces = parquet_pieces(here.source) or []
+    for n, piece in enumerate(pieces):
+        rows = read_piece(piece, here.source)
+        write_run(rows, here, folder / "runs", n, len(pieces), 1, only_needed=True, messages=None)
 
 
 def dispatch(folder: Path, messages: int) -> None:
     """What a task of ``pyengine run`` does with its shard."""
     here = topology(folder)
-    runs = [files.run_from_text(line) for line in (folder / "runs.txt").read_text("utf-8").split("\n")]
     measures, begun = Measures(here), time.process_time()
-    batches = dispatch_batches(here, files.ordered(folder / "runs", runs, 0, here))
-    files.write_assignments(folder, 0, batches, measures.add)
+    batches = dispatch_batches(here, measures.settled(ordered(folder / "runs", messages // FILE, 0, here)))
+    write_assignments(folder, 0, batches, measures.add)
     measures.close()
     held = sum(total.count for total in measures.tallies["orders"].held.values())
-    assert held == messages - 10
+    assert held == messages - 10, measures.tallies["orders"]
     spent = (time.process_time() - begun) / messages * 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"{messages:,} messages, {held:,} held: peak {peak} MB resident, {spent:.2f} CPU-us a message")

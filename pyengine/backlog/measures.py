@@ -1,11 +1,12 @@
 """Measures of assignments, added up batch by batch: memory grows with queues, consumers and groups, not with messages.
 
-The assignments of a destination may come in any number of batches and in any order.
+The assignments of a destination may come in any number of batches and in any order. Whoever knows of which queues
+nothing more comes says so (``settle``), and then only the groups of the others are remembered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -14,14 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyengine.activemq.assignments import DESTINATION, QUEUE
 from pyengine.backlog.explanation import explain
 from pyengine.backlog.summary import ConsumerSummary, DaySummary, DestinationSummary, HeldSummary
 from pyengine.topology import Topology
+from pyengine.topology.model import TOPIC
 
 EXAMPLES = 5
 _DAY = 86_400_000
+SETTLE = 100_000  # lines of groups, before it is worth counting those of which nothing more comes
+_HELD = ["destination", "reason", "blocked_by"]
 _GROUPED = ["destination", "consumer", "group"]
-_COMPACT = 2_000_000
+_COMPACT = 200_000  # lines of groups, before those that say the same are added up
 _GIVEN = ["row", "destination", "consumer", "reason", "blocked_by", "bytes", "timestamp", "group", "message_id"]
 
 
@@ -82,7 +87,7 @@ class Measures:
         if grouped.num_rows:
             self._grouped.append(grouped.select([*_GROUPED, "row_count"]).rename_columns([*_GROUPED, "n"]))
             self._lines += grouped.num_rows
-            if self._lines > _COMPACT:
+            if self._lines > max(_COMPACT, self._grouped[0].num_rows):
                 self._compact()
         self._add_days(table, 0)
 
@@ -90,6 +95,29 @@ class Measures:
         whole = pa.concat_tables(self._grouped).group_by(_GROUPED).aggregate([("n", "sum")])
         self._grouped = [whole.select([*_GROUPED, "n_sum"]).rename_columns([*_GROUPED, "n"])]
         self._lines = 0
+
+    def settled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Messages sorted by ``__queue``, on their way to the dispatch whose answers are added here: when it asks for
+        the next ones it has told everything of the queues before the last one."""
+        for batch in batches:
+            yield batch
+            if batch.num_rows and self._lines > SETTLE:
+                last = pc.equal(batch.column(QUEUE), batch.column(QUEUE)[-1])
+                self._settle(pc.unique(batch.column(DESTINATION).filter(last)).cast(pa.string()))
+
+    def _settle(self, more: pa.Array) -> None:
+        """Count the groups of queues, except of those that have more to come; a topic may always have."""
+        table = pa.concat_tables(self._grouped)
+        names = table.column("destination")
+        left = pc.or_(pc.is_in(names, more), pc.starts_with(names, TOPIC))
+        self._grouped = [table.filter(pc.invert(left))]
+        self.close()
+        self._grouped = [table.filter(left)]
+
+    @property
+    def remembered(self) -> int:
+        """Groups of destinations and consumers that are kept by name, for there may be more of them."""
+        return sum(table.num_rows for table in self._grouped)
 
     def close(self) -> None:
         """Count the groups of what was added; every assignment of its destinations was."""
@@ -107,15 +135,12 @@ class Measures:
     def _add_held(self, table: pa.Table) -> None:
         if not table.num_rows:
             return
-        for line in _totals(table, ["destination", "reason", "blocked_by"]):
+        for line in _totals(table, _HELD):
             key = line["reason"], line["blocked_by"] or ""
             self._tally(line["destination"]).held.setdefault(key, _Total()).add(line)
         names = pc.coalesce(table.column("message_id"), table.column("row").cast(pa.string()))
-        ranked = table.select(["destination", "reason", "blocked_by", "row"]).append_column("name", names)
-        ranked = ranked.sort_by("row")
-        keys = ranked.select(["destination", "reason", "blocked_by"]).to_pandas()
-        few = ranked.filter(pa.array(keys.groupby(list(keys), dropna=False).cumcount().to_numpy() < EXAMPLES))
-        for line in few.to_pylist():
+        ranked = table.select([*_HELD, "row"]).append_column("name", names)
+        for line in ranked.take(pa.array(_first(ranked))).to_pylist():
             key = line["reason"], line["blocked_by"] or ""
             found = self._tally(line["destination"]).examples.setdefault(key, [])
             found.append((line["row"], line["name"]))
@@ -195,6 +220,16 @@ class Measures:
             }
             for (reason, consumer), total in sorted(tally.held.items(), key=lambda item: (-item[1].count, item[0]))
         ]
+
+
+def _first(table: pa.Table) -> np.ndarray[Any, Any]:
+    """Which rows are the first EXAMPLES of what is held alike."""
+    codes = [table.column(name).combine_chunks().dictionary_encode("encode").indices for name in _HELD]
+    keys = [table.column("row").to_numpy(), *(code.to_numpy(zero_copy_only=False) for code in codes)]
+    order = np.lexsort(keys)
+    same = np.logical_and.reduce([key[order][EXAMPLES:] == key[order][:-EXAMPLES] for key in keys[1:]])
+    found: np.ndarray[Any, Any] = order[np.concatenate([np.ones(min(EXAMPLES, len(order)), bool), ~same])]
+    return found
 
 
 def _totals(table: pa.Table, keys: list[str]) -> list[dict[str, Any]]:

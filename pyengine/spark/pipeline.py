@@ -25,7 +25,7 @@ from pyengine.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyengine.backlog.shards import Run
+    from pyengine.backlog.runs import Run
     from pyengine.backlog.sources import Piece
 
 MARKER = "summary.json"  # a folder with this file is one of ours
@@ -102,7 +102,7 @@ def run(
                 tell.rows = sum(run.messages for run in runs)
             ingested = time.monotonic()
             with tell.watching(session, "dispatch"):
-                tallies = _dispatch(session, plan, runs, partial)
+                tallies = _dispatch(session, plan, len(runs), partial)
             spark_version = session.version
         finally:
             if spark is None:
@@ -197,15 +197,19 @@ class _Plan:
     shards: int
 
     def to_text(self) -> str:
+        from pyengine.backlog.runs import LAYOUT
         from pyengine.backlog.shards import pieces_to_text
 
-        return json.dumps([self.topology, pieces_to_text(self.pieces), self.seen, self.shards])
+        return json.dumps([LAYOUT, self.topology, pieces_to_text(self.pieces), self.seen, self.shards])
 
     @classmethod
     def from_text(cls, text: str) -> _Plan:
+        from pyengine.backlog.runs import LAYOUT
         from pyengine.backlog.shards import piece_from_text
 
-        topology, pieces, seen, shards = json.loads(text)
+        layout, topology, pieces, seen, shards = json.loads(text)
+        if layout != LAYOUT:
+            raise ValueError(f"runs of layout {layout!r}")
         return cls(topology, tuple(piece_from_text(each) for each in pieces), seen, shards)
 
 
@@ -223,7 +227,7 @@ def _plan(topology: Topology, work: Path, shards: int | None) -> _Plan:
     wanted = _Plan(topology.to_text(), tuple(pieces or ()), _seen(topology), shards or 0)
     try:
         kept = _Plan.from_text((work / PLAN).read_text("utf-8"))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError):  # none, or of another version
         kept = None
     if kept is not None and wanted.shards in (0, kept.shards) and replace(wanted, shards=kept.shards) == kept:
         return kept
@@ -249,71 +253,75 @@ def _seen(topology: Topology) -> str:
 def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
     """Messages, rejects and runs of a source that is not Parquet, read in this process."""
     from pyengine.activemq.dispatch import columns_read
-    from pyengine.backlog import shards as files
     from pyengine.backlog.messages import message_schema
+    from pyengine.backlog.runs import write_run
+    from pyengine.backlog.shards import write_rejects
     from pyengine.backlog.sources import Rows, read_source
 
     rows = read_source(topology.source)
     columns_read(topology, message_schema(rows.table.schema, topology.source).names)
     runs: list[Run] = []
-    for number, start in enumerate(range(0, max(1, rows.table.num_rows), _RUN_ROWS)):
+    starts = range(0, max(1, rows.table.num_rows), _RUN_ROWS)
+    for number, start in enumerate(starts):
         part = Rows(
             rows.table.slice(start, _RUN_ROWS), rows.numbers.slice(start, _RUN_ROWS), () if number else rows.rejects
         )
-        run, rejects = files.write_run(
-            part, topology, work / "runs", number, shards, only_needed=True, messages=work / "messages"
+        run, rejects = write_run(
+            part, topology, work / "runs", number, len(starts), shards, only_needed=True, messages=work / "messages"
         )
-        files.write_rejects(work / "rejects", number, rejects)
+        write_rejects(work / "rejects", number, rejects)
         runs.append(run)
     return runs
 
 
 def _ingest_there(session: SparkSession, plan: _Plan, work: Path) -> list[Run]:
     """The same of Parquet files, read by the workers; what an earlier attempt finished is not done again."""
-    from pyengine.backlog import shards as files
+    from pyengine.backlog.runs import run_from_text
 
     text, pieces, shards = plan.topology, plan.pieces, plan.shards
 
     def ingest(number: int) -> str:
-        from pyengine.backlog import shards as files
+        from pyengine.backlog.runs import run_to_text, write_run
+        from pyengine.backlog.shards import write_rejects
         from pyengine.backlog.sources import read_piece
 
         topology = Topology.from_text(text)
         rows = read_piece(pieces[number], topology.source)
-        run, rejects = files.write_run(
-            rows, topology, work / "runs", number, shards, only_needed=True, messages=work / "messages"
+        run, rejects = write_run(
+            rows, topology, work / "runs", number, len(pieces), shards, only_needed=True, messages=work / "messages"
         )
-        files.write_rejects(work / "rejects", number, rejects)
-        return files.run_to_text(run)
+        write_rejects(work / "rejects", number, rejects)
+        return run_to_text(run)
 
-    return [files.run_from_text(each) for each in _each(session, len(pieces), ingest, work, "run")]
+    return [run_from_text(each) for each in _each(session, len(pieces), ingest, work, "run")]
 
 
-def _dispatch(session: SparkSession, plan: _Plan, runs: list[Run], work: Path) -> list[str]:
+def _dispatch(session: SparkSession, plan: _Plan, runs: int, work: Path) -> list[str]:
     """Write deliveries/ and held/, a task for each shard; the measures of each, pickled."""
-    text, needed = plan.topology, [each for each in range(plan.shards) if any(each in run.groups for run in runs)]
+    text = plan.topology
 
-    def assign(number: int) -> str:
+    def assign(shard: int) -> str:
         import base64
         import pickle
 
         from pyengine.activemq.dispatch import dispatch_batches
-        from pyengine.backlog import shards as files
         from pyengine.backlog.measures import Measures
+        from pyengine.backlog.runs import ordered
+        from pyengine.backlog.shards import write_assignments
 
-        topology, shard = Topology.from_text(text), needed[number]
+        topology = Topology.from_text(text)
         measures = Measures(topology)
-        ordered = files.ordered(work / "runs", runs, shard, topology)
-        files.write_assignments(work, shard, dispatch_batches(topology, ordered), measures.add)
+        batches = dispatch_batches(topology, measures.settled(ordered(work / "runs", runs, shard, topology)))
+        write_assignments(work, shard, batches, measures.add)
         measures.close()
         return base64.b64encode(pickle.dumps(measures.tallies)).decode("ascii")
 
-    return _each(session, len(needed), assign, work, "shard")
+    return _each(session, plan.shards, assign, work, "shard")
 
 
 def _each(session: SparkSession, tasks: int, do: Callable[[int], str], work: Path, name: str) -> list[str]:
     """Answers of tasks, kept in work/done so that a run that was interrupted goes on where it was."""
-    from pyengine.backlog.shards import replace_file
+    from pyengine.backlog.runs import replace_file
     from pyengine.spark.shards import scheduled
 
     def kept(number: int) -> Path:

@@ -33,6 +33,7 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     """
     require_spark()
     from pyengine.backlog import shards as files
+    from pyengine.backlog.runs import run_from_text
     from pyengine.backlog.sources import parquet_pieces
 
     into = Path(folder).absolute()
@@ -44,25 +45,25 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     (into / RUNS).mkdir(parents=True)
     (into / "rejects").mkdir()
     text, texts = topology.to_text(), files.pieces_to_text(pieces)
-    runs_folder = into / RUNS
+    runs, runs_folder = len(pieces), into / RUNS
 
     def ingest(number: int) -> str:
-        from pyengine.backlog import shards as files
+        from pyengine.backlog.runs import run_to_text, write_run
         from pyengine.backlog.sources import read_piece
 
         here = Topology.from_text(text)
         rows = read_piece(files.piece_from_text(texts[number]), here.source)
-        run, rejects = files.write_run(rows, here, runs_folder, number, shards, only_needed=False, messages=None)
+        run, rejects = write_run(rows, here, runs_folder, number, runs, shards, only_needed=False, messages=None)
         files.write_rejects(into / "rejects", number, rejects)
-        return files.run_to_text(run)
+        return run_to_text(run)
 
-    made = [files.run_from_text(each) for each in scheduled(session, len(texts), ingest)]
+    made = [run_from_text(each) for each in scheduled(session, len(texts), ingest)]
 
     def merge(shard: int) -> str:
         from pyengine.backlog import shards as files
 
         here = Topology.from_text(text)
-        return json.dumps(files.write_shard(runs_folder, made, shard, here, into / f"shard-{shard:05}.parquet"))
+        return json.dumps(files.write_shard(runs_folder, runs, shard, here, into / f"shard-{shard:05}.parquet"))
 
     counts = [int(each) for each in scheduled(session, shards, merge)]
     names = [f"shard-{shard:05}.parquet" for shard, count in enumerate(counts) if count]

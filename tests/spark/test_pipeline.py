@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyengine.activemq.dispatch import dispatch_table
+from pyengine.backlog import runs
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import (
@@ -21,7 +22,7 @@ from pyengine.errors import (
     OutputExistsError,
     UnsupportedColumnError,
 )
-from pyengine.spark import Progress, run
+from pyengine.spark import Progress, pipeline, run
 from pyengine.topology import Topology
 
 TOML = """
@@ -267,3 +268,19 @@ def test_a_changed_source_is_not_gone_on_with(spark: Any, tmp_path: Path) -> Non
     extra = pq.read_table(tmp_path / "orders" / "0.parquet").slice(0, 10)
     pq.write_table(extra, tmp_path / "orders" / "3.parquet")
     assert run(topology, tmp_path / "out", spark=spark).summary["rows"] == 910
+
+
+def test_the_files_of_another_layout_are_not_gone_on_with(tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    work = tmp_path / ".out.partial"
+    plan = pipeline._plan(topology, work, 2)
+    run_file = runs.run_path(work / "runs", 0)
+    run_file.write_bytes(b"PAR1" + b"\0" * 40 + b"PAR1")
+    with pytest.raises(InvalidSourceError, match="no run of this version"):
+        next(runs.blocks(run_file, 0))
+    (work / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
+    assert pipeline._plan(topology, work, None) == plan
+    assert run_file.exists()
+    (work / pipeline.PLAN).write_text(json.dumps([runs.LAYOUT - 1, *json.loads(plan.to_text())[1:]]), "utf-8")
+    assert pipeline._plan(topology, work, 2) == plan
+    assert not run_file.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
-from pyengine.backlog import shards as files
+from pyengine.backlog import runs
 from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
+from pyengine.backlog.sources import Rows, parquet_pieces, read_piece, read_source
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark import assign_shards, dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
@@ -77,17 +78,19 @@ def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: 
     pieces = parquet_pieces(topology.source, rows=360)
     assert pieces is not None
     assert sum(piece.rows for piece in pieces) == ROWS
-    runs, rejected = [], 0
+    made, rejected = [], 0
     for number, piece in enumerate(pieces):
-        run, rejects = files.write_run(
-            read_piece(piece, topology.source), topology, tmp_path, number, 4, only_needed=only_needed, messages=None
+        rows = read_piece(piece, topology.source)
+        run, rejects = runs.write_run(
+            rows, topology, tmp_path, number, len(pieces), 4, only_needed=only_needed, messages=None
         )
-        runs.append(files.run_from_text(files.run_to_text(run)))
+        made.append(runs.run_from_text(runs.run_to_text(run)))
         rejected += len(rejects)
     assert rejected > 0
+    assert (sum(run.rows for run in made), sum(run.messages for run in made)) == (ROWS, ROWS - rejected)
     parts = []
     for shard in range(4):
-        batches = list(files.ordered(tmp_path, runs, shard, topology))
+        batches = list(runs.ordered(tmp_path, len(pieces), shard, topology))
         parts += dispatch_batches(topology, iter(batches))
         keys = np.concatenate([batch.column(QUEUE).to_numpy() for batch in batches])
         assert (np.diff(keys.astype(object)) >= 0).all()
@@ -100,8 +103,9 @@ def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: 
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=12), max_size=5),
     st.integers(1, 4),
+    st.sampled_from([1, 5, runs.WINDOW]),
 )
-def test_sorted_streams_merge_into_one(streams: list[list[tuple[int, int]]], size: int) -> None:
+def test_sorted_streams_merge_into_one(streams: list[list[tuple[int, int]]], size: int, window: int) -> None:
     topology = Topology(source=Source(destination="q", path="x"))
 
     def tables(rows: list[tuple[int, int]]) -> Any:
@@ -112,7 +116,7 @@ def test_sorted_streams_merge_into_one(streams: list[list[tuple[int, int]]], siz
 
     merged = [
         (line[QUEUE], line["__row"])
-        for batch in files.merged([tables(rows) for rows in streams], topology)
+        for batch in runs.merged([tables(rows) for rows in streams], topology, window)
         for line in batch.to_pylist()
     ]
     assert merged == sorted(row for rows in streams for row in rows)
@@ -142,3 +146,45 @@ def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_pa
         write_shards(spark, topology, tmp_path / "shards")
     with pytest.raises(InvalidSourceError, match="sorted by timestamp"):
         dispatch_shards(spark, topology_for(source, "rows"), tmp_path / "shards")
+
+
+def test_a_merge_holds_a_window_and_a_block_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many runs and shards there are: rows are counted, and the bytes that Arrow and Python hold."""
+    heads, window, total = 3_840, 1_200, 28_800
+    monkeypatch.setattr(runs, "HEADS", heads)
+    topology = Topology(source=Source(destination="{queue}", path="x", group="who"), consumers=(Consumer("all", ">"),))
+    names = [f"q.{number}" for number in range(1_000)]
+    read = handed = held = peak = before = 0
+
+    def counted(tables: Any) -> Any:
+        nonlocal read, held, peak
+        for table in tables:
+            read += table.num_rows
+            held = max(held, read - handed)
+            peak = max(peak, pa.total_allocated_bytes() - before + tracemalloc.get_traced_memory()[0])
+            yield table
+
+    peaks: list[int] = []
+    for count, shards in ((8, 4), (8, 128), (60, 4), (60, 128)):
+        folder = tmp_path / f"{count}-{shards}"
+        folder.mkdir()
+        of = dict(zip((runs.queue_keys(names, False).view(np.uint64) % np.uint64(shards)).tolist(), names, strict=True))
+        queues = [of[0]] * (total // count) + [of[shard] for shard in range(1, shards)]
+        rows = np.arange(len(queues)) * count  # every run has rows between those of every other one
+        table = pa.table({"queue": queues, "who": [f"g{row % 4_999}" for row in rows.tolist()]})
+        for number in range(count):
+            part = Rows(table, pa.array(rows + number))
+            runs.write_run(part, topology, folder, number, count, shards, only_needed=True, messages=None)
+        read = handed = held = peak = 0
+        before = pa.total_allocated_bytes()
+        tracemalloc.start()
+        try:
+            parts = [counted(runs.blocks(runs.run_path(folder, number), 0)) for number in range(count)]
+            for batch in runs.merged(parts, topology, window):
+                handed += batch.num_rows
+        finally:
+            tracemalloc.stop()
+        assert handed == total
+        assert held <= window + heads + heads // count < total / 4 + heads // count
+        peaks.append(peak)
+    assert max(peaks) < 1.5 * min(peaks), peaks
