@@ -5,6 +5,7 @@ until ``clear``. Its *point* stands for a value where values are compared for be
 or the eight bytes of a number's key; two points are the same exactly if kind, length and bytes are.
 """
 
+from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -27,13 +28,16 @@ cdef struct Reading:
     const uint8_t* bytes         # WORD; in a message nothing else has them
 
 
+@final
 cdef class Event:
     cdef Program reader          # has names, defaults and headers, and no leaves
     cdef int count               # slots
     cdef Value* values
     cdef Reading* at
     cdef Reading* fresh          # of the defaults
-    cdef dict slots              # name -> slot
+    cdef dict slots              # name -> slot; behind the slots, names that no slot has
+    cdef PyObject** names        # [slot]; NULL: not known yet
+    cdef int* after              # [slot]: the next in the last dict that had this one; its first is behind all others
     cdef PyObject** held
     cdef Value* gathered         # room for the slots of one program
     cdef int gathered_room
@@ -43,6 +47,7 @@ cdef class Event:
 
     cdef int read(self, object message) except -1
     cdef int read_dict(self, dict message) except -1
+    cdef int slot_of(self, PyObject* name) except -1
     cdef int take(self, int slot, PyObject* found) except -1
     cdef int interpret(self, int slot) noexcept nogil            # at[slot] from values[slot]; -1 without memory
     cdef void clear(self) noexcept                               # after read

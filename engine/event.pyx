@@ -1,7 +1,8 @@
 # cython: freethreading_compatible=True
 """See event.pxd."""
 
-from cpython.dict cimport PyDict_CheckExact, PyDict_Next
+from cython cimport final
+from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -9,6 +10,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.header cimport fresh_header, header_code
+from pyengine._engine.mapping cimport pyengine_next
 from pyengine._engine.message cimport Message
 from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, general_truth, leaf_truth
 from pyengine._engine.row cimport found_value, read_slot
@@ -25,13 +27,22 @@ from pyengine._engine.value cimport (
     UTF8,
     Scratch,
     Value,
+    ascii_data,
     free_scratch,
+    is_ascii,
     is_exact_text,
     order_key,
+    pyengine_same_bytes,
+    quick_value,
     take_scratch,
+    text_length,
 )
 
 import sys
+
+cdef enum:
+    BEYOND = 64              # names that no slot has and an event knows
+    PROPERTIES = 4           # times as many as there are slots a dict may have and is read property by property
 
 cdef int64_t EXACT_REAL = <int64_t> 1 << 53      # integers up to here are doubles, each its own
 
@@ -54,24 +65,41 @@ cdef extern from *:
         return x ^ (x >> 29) ^ b * 0xD6E8FEB86659FD93u;
     #endif
     }
-    /* Eight bytes at a time; ``high`` gathers the top bits of all bytes. */
+    /* Eight bytes at a time, the last ones wherever they begin; ``high`` gathers the top bits of all bytes. */
     static inline uint64_t pyengine_hash(const uint8_t *bytes, uint32_t length, uint64_t seed, uint64_t *high) {
-        uint64_t word, hash = seed ^ (length * 0xA0761D6478BD642Fu), seen = 0;
-        while (length > 8) {
-            memcpy(&word, bytes, 8);
-            seen |= word;
-            hash = pyengine_mix(hash ^ word, 0xE7037ED1A0B428DBu);
-            bytes += 8;
-            length -= 8;
+        uint64_t word = 0, hash = seed ^ (length * 0xA0761D6478BD642Fu), seen = 0;
+        uint32_t half, other;
+        const uint8_t *end = bytes + length;
+        if (length > 8) {
+            do {
+                memcpy(&word, bytes, 8);
+                seen |= word;
+                hash = pyengine_mix(hash ^ word, 0xE7037ED1A0B428DBu);
+                bytes += 8;
+            } while (end - bytes > 8);
+            memcpy(&word, end - 8, 8);
+        } else if (length >= 4) {
+            memcpy(&half, bytes, 4), memcpy(&other, end - 4, 4);
+            word = half | (uint64_t)other << 32;
+        } else if (length) {
+            word = bytes[0] | (uint64_t)bytes[length >> 1] << 32 | (uint64_t)end[-1] << 56;
         }
-        word = 0;
-        memcpy(&word, bytes, length);
-        seen |= word;
-        *high = seen & 0x8080808080808080u;
+        *high = (seen | word) & 0x8080808080808080u;
         return pyengine_mix(hash ^ word, 0x8EBC6AF09C88C6E3u);
     }
     """
     uint64_t pyengine_hash(const uint8_t* bytes, uint32_t length, uint64_t seed, uint64_t* high) noexcept nogil
+
+
+cdef inline bint is_named(PyObject* known, PyObject* name) noexcept:
+    """Whether a name is a known one, asked of the object itself or of ASCII; no need not mean that it is another."""
+    if known == name:
+        return known != NULL
+    return (
+        known != NULL and is_exact_text(name) and is_ascii(known) and is_ascii(name)
+        and text_length(known) == text_length(name)
+        and pyengine_same_bytes(ascii_data(known), ascii_data(name), text_length(name))
+    )
 
 
 cdef uint64_t number_hash(int64_t key) noexcept nogil:
@@ -126,7 +154,7 @@ cdef int transcode(const Value* text, Reading* reading, Scratch* scratch) noexce
     return 0
 
 
-cdef int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
+cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
     """-1 without memory."""
     cdef uint64_t high
     cdef int64_t integer
@@ -198,6 +226,7 @@ cdef Program reader_of(list names, bint every_text):
     return program
 
 
+@final
 cdef class Event:
     def __cinit__(self, Program reader not None):
         cdef int slot
@@ -210,6 +239,12 @@ cdef class Event:
         if self.values == NULL or self.at == NULL or self.held == NULL or self.fresh == NULL:
             raise MemoryError()
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
+        self.names = <PyObject**> calloc(self.count + BEYOND + 1, sizeof(PyObject*))
+        self.after = <int*> calloc(self.count + BEYOND + 1, sizeof(int))
+        if self.names == NULL or self.after == NULL:
+            raise MemoryError()
+        for slot in range(self.count):
+            self.names[slot] = <PyObject*> reader.names[slot]
         for slot in range(self.count):
             if read_value_as_point(&reader.defaults[slot], &self.fresh[slot], &self.scratch) < 0:
                 raise MemoryError()
@@ -222,6 +257,8 @@ cdef class Event:
         free(self.at)
         free(self.fresh)
         free(self.held)
+        free(self.names)
+        free(self.after)
         free(self.gathered)
 
     cdef int reserve(self, int slots) except -1:
@@ -262,21 +299,26 @@ cdef class Event:
         return 0
 
     cdef int read_dict(self, dict message) except -1:
-        cdef int slot
+        cdef int slot = self.count + BEYOND, guess
         cdef Py_ssize_t position = 0
         cdef PyObject* name
         cdef PyObject* found
-        cdef PyObject* place
         memcpy(self.values, self.reader.defaults, self.count * sizeof(Value))
         memcpy(self.at, self.fresh, self.count * sizeof(Reading))
-        if 2 * len(message) < self.count:
-            # Few properties, many names: by property. Only a name that is no plain str may run Python code.
-            while PyDict_Next(message, &position, &name, &found):
-                if not is_exact_text(name):
+        if len(message) <= PROPERTIES * self.count:
+            # By property. Only a name that is no plain str may run Python code.
+            while pyengine_next(<PyObject*> message, &position, &name, &found):
+                guess = self.after[slot]
+                if is_named(self.names[guess], name):
+                    slot = guess
+                elif is_exact_text(name):
+                    guess = self.slot_of(name)
+                    self.after[slot] = guess
+                    slot = guess
+                else:
                     break
-                place = PyDict_GetItemWithError(self.slots, <object> name)
-                if place != NULL:
-                    self.take(<int> (<object> place), found)
+                if slot < self.count:
+                    self.take(slot, found)
             else:
                 return 0
         for slot in range(self.count):
@@ -287,9 +329,21 @@ cdef class Event:
                 raise
         return 0
 
-    cdef int take(self, int slot, PyObject* found) except -1:
-        found_value(self.reader, found, slot, &self.values[slot], &self.scratch)
-        if self.values[slot].type >= STRING:
+    cdef int slot_of(self, PyObject* name) except -1:
+        cdef PyObject* place = PyDict_GetItemWithError(self.slots, <object> name)
+        cdef int slot = <int> len(self.slots)
+        if place != NULL:
+            return <int> (<object> place)
+        if slot < self.count + BEYOND:
+            self.slots[<object> name] = slot
+            self.names[slot] = name
+        return slot
+
+    cdef inline int take(self, int slot, PyObject* found) except -1:
+        cdef Value* value = &self.values[slot]
+        if not quick_value(found, value) or value.type == NULL_VALUE or self.reader.every_text and value.type != STRING:
+            found_value(self.reader, found, slot, value, &self.scratch)
+        if value.type >= STRING:
             Py_XINCREF(found)
             Py_XDECREF(self.held[slot])
             self.held[slot] = found

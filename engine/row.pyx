@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from pyengine._engine.header cimport NO_HEADER, PRIORITY
+from pyengine._engine.mapping cimport pyengine_entry, pyengine_fetch
 from pyengine._engine.message cimport Message, place_of, slot_value
 from pyengine._engine.program cimport (
     ACCEPT,
@@ -69,50 +70,9 @@ cdef extern from *:
     #define pyengine_look_up(mapping, name, hash) PyDict_GetItemWithError(mapping, name)
     #endif
     #define pyengine_error() (PyErr_Occurred() ? -1 : 0)
-
-    /* What a dict has at a place among its entries if the name there is this very object; NULL: another name, or not
-       known. Where CPython's header tells how a dict lies in memory it is read there, else PyDict_Next is asked. */
-    #if CYTHON_COMPILING_IN_CPYTHON && PY_VERSION_HEX >= 0x030B0000 && \
-        PY_VERSION_HEX < 0x030D0000 && defined(__GNUC__)
-    #undef _PyGC_FINALIZED      /* a macro of 3.12's public headers, a function in its internal ones */
-    #ifndef Py_BUILD_CORE
-    #define Py_BUILD_CORE 1
-    #include "internal/pycore_dict.h"
-    #undef Py_BUILD_CORE
-    #else
-    #include "internal/pycore_dict.h"
-    #endif
-    static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
-        PyDictKeysObject *keys = ((PyDictObject *)mapping)->ma_keys;
-        PyDictUnicodeEntry *entry;
-        if ((size_t)(Py_ssize_t)place >= (size_t)keys->dk_nentries || keys->dk_kind == DICT_KEYS_GENERAL) return NULL;
-        entry = DK_UNICODE_ENTRIES(keys) + place;
-        return entry->me_key == name ? entry->me_value : NULL;
-    }
-    /* Messages of a list lie anywhere: ``soon`` is asked for now, of the next one what it points to. */
-    static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
-        __builtin_prefetch(soon);
-        if (PyDict_CheckExact(next)) {
-            const char *keys = (const char *)((PyDictObject *)next)->ma_keys;
-            __builtin_prefetch(keys);
-            __builtin_prefetch(keys + 64);
-        }
-    }
-    #else
-    static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
-        Py_ssize_t at = place;
-        PyObject *key, *value;
-        return place >= 0 && PyDict_Next(mapping, &at, &key, &value) && key == name ? value : NULL;
-    }
-    static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
-        (void)next, (void)soon;
-    }
-    #endif
     """
     int pyengine_error() except -1       # raises what a look-up left
     PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash) noexcept nogil
-    PyObject* pyengine_entry(PyObject* mapping, int32_t place, PyObject* name) noexcept nogil
-    void pyengine_fetch(PyObject* next, PyObject* soon) noexcept nogil
     PyObject* PyErr_Occurred() noexcept nogil
     PyObject* PyList_GET_ITEM(object messages, Py_ssize_t row) noexcept
     Py_ssize_t PyList_GET_SIZE(object messages) noexcept

@@ -416,6 +416,29 @@ def test_an_xpath_and_a_function() -> None:
         assert subscriptions.match(message) == loop(selectors, message, "raise")
 
 
+def test_dicts_of_any_shape_are_read_by_property_or_by_name() -> None:
+    class Name(str):
+        pass
+
+    draw = Random(71)
+    names = [f"n{number}" for number in range(30)] + ["a_name_of_more_than_sixteen_bytes"]
+    selectors = {name: Selector(f"{name} = 1 OR {name} = 'text'") for name in names}
+    subscriptions = Subscriptions((name, selector.text) for name, selector in selectors.items())
+    strangers = [f"s{number}" for number in range(100)]
+    for _ in range(300):
+        shape = draw.sample(names, draw.randrange(len(names))) + draw.sample(strangers, draw.choice([0, 2, 90]))
+        if draw.random() < 0.5:
+            draw.shuffle(shape)
+        message: dict[Any, Any] = {
+            "".join(name): draw.choice([1, 2, "text", None, 1.0, numpy.int64(1), True]) for name in shape
+        }
+        if draw.random() < 0.2:
+            message[draw.choice([7, Name("stranger"), Name(draw.choice(names))])] = 1
+        for name in draw.sample(shape, min(len(shape), draw.choice([0, 0, 3]))):
+            del message[name]
+        assert subscriptions.match(message) == loop(selectors, message, "raise")
+
+
 def test_keys_errors_and_copies() -> None:
     subscriptions: Subscriptions[Any] = Subscriptions({"audit": "price > 100", ("eu", 1): Selector("region = 'EU'")})
     assert subscriptions.match({"price": 101, "region": "EU"}) == ["audit", ("eu", 1)]
