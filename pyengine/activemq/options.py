@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
+from pyengine.topology.checked import Checked
 
 MAX_PREFETCH_SIZE = 32_767
 BYTE, INT, LONG = (8, 32, 64)
@@ -33,7 +34,7 @@ class UnknownOptions(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefetchPolicy:
+class PrefetchPolicy(Checked):
     """How many messages a consumer may hold unacknowledged, by kind of destination; at most 32767.
 
     durable_topic_prefetch: of durable subscribers; optimize_durable_topic_prefetch counts instead in AUTO_ACKNOWLEDGE
@@ -48,13 +49,14 @@ class PrefetchPolicy:
     maximum_pending_message_limit: int = 0
 
     def __post_init__(self) -> None:
+        Checked.__post_init__(self)
         for each in fields(self):
             if each.name != "maximum_pending_message_limit":
                 object.__setattr__(self, each.name, min(getattr(self, each.name), MAX_PREFETCH_SIZE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions:
+class ConnectionOptions(Checked):
     """The ``jms.*`` options of a connection. Times are ms.
 
     dispatch_async: the broker hands messages to the connection's dispatch task. always_session_async: sessions deliver

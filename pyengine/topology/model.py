@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
+from pyengine.topology.checked import Checked
 from pyengine.topology.policy import (
     CLIENT_QUEUE_PREFETCH,
     CLIENT_TOPIC_PREFETCH,
@@ -23,7 +24,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Checked):
     """A priority read off a number: the last step whose threshold the number reaches.
 
     column: a numeric column. steps: (threshold, priority) with rising thresholds. below: the priority under the first
@@ -48,7 +49,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeColumn:
+class TimeColumn(Checked):
     """A moment read from columns.
 
     column: integers (epoch, see unit), Arrow timestamps, or ISO 8601 text. unit: of integers: "s", "ms", "us" or "ns".
@@ -67,7 +68,7 @@ class TimeColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(Checked):
     """Where rows come from and how a row becomes a message.
 
     Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed
@@ -121,7 +122,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class DestinationEntry:
+class DestinationEntry(Checked):
     """A destination worth a word in the report. What rows name exists without an entry, as on the broker."""
 
     name: str
@@ -129,7 +130,7 @@ class DestinationEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(Checked):
     """One consumer. Consumers are registered in the order of the file.
 
     destination: a name, a wildcard or a composite; a wildcard consumer is a consumer of every queue it covers, with its

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
+from pyengine.topology.checked import Checked
 
 if TYPE_CHECKING:
     from pyengine._engine.message import Message
@@ -28,7 +29,7 @@ CLIENT_DURABLE_PREFETCHES = (100, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractDeadLetterStrategy:
+class AbstractDeadLetterStrategy(Checked):
     """Which messages become dead letters.
 
     process_non_persistent, process_expired: also those. enable_audit: a message id is moved once; the audit remembers
@@ -73,14 +74,14 @@ DEFAULT_DEAD_LETTER_STRATEGY = SharedDeadLetterStrategy()
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantPendingMessageLimitStrategy:
+class ConstantPendingMessageLimitStrategy(Checked):
     """A topic consumer may leave ``limit`` messages pending; -1 any number, 0 none beyond its prefetch."""
 
     limit: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class PrefetchRatePendingMessageLimitStrategy:
+class PrefetchRatePendingMessageLimitStrategy(Checked):
     """A topic consumer may leave prefetch * multiplier messages pending, cut to a whole number."""
 
     multiplier: float = 0.5
@@ -90,21 +91,21 @@ PendingMessageLimitStrategy: TypeAlias = ConstantPendingMessageLimitStrategy | P
 
 
 @dataclass(frozen=True, slots=True)
-class OldestMessageEvictionStrategy:
+class OldestMessageEvictionStrategy(Checked):
     """Evict the oldest pending message."""
 
     evict_expired_messages_high_watermark: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class OldestMessageWithLowestPriorityEvictionStrategy:
+class OldestMessageWithLowestPriorityEvictionStrategy(Checked):
     """Evict the oldest of the pending messages with the lowest priority."""
 
     evict_expired_messages_high_watermark: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class UniquePropertyMessageEvictionStrategy:
+class UniquePropertyMessageEvictionStrategy(Checked):
     """Keep the newest message (by timestamp) of each value of a property, evict the others."""
 
     property_name: str
@@ -127,7 +128,7 @@ MessageEvictionStrategy: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class AbortSlowConsumerStrategy:
+class AbortSlowConsumerStrategy(Checked):
     """Close consumers that are slow too often (max_slow_count) or for too long (max_slow_duration); -1 switches off.
 
     abort_connection: end the whole connection instead. check_period: how often it looks.
@@ -155,14 +156,14 @@ SlowConsumerStrategy: TypeAlias = AbortSlowConsumerStrategy | AbortSlowAckConsum
 
 
 @dataclass(frozen=True, slots=True)
-class FixedCountSubscriptionRecoveryPolicy:
+class FixedCountSubscriptionRecoveryPolicy(Checked):
     """A retroactive consumer gets the last ``maximum_size`` messages."""
 
     maximum_size: int = 100
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSizedSubscriptionRecoveryPolicy:
+class FixedSizedSubscriptionRecoveryPolicy(Checked):
     """A retroactive consumer gets the last messages that fit ``maximum_size`` bytes."""
 
     maximum_size: int = 65_536
@@ -174,7 +175,7 @@ class LastImageSubscriptionRecoveryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class TimedSubscriptionRecoveryPolicy:
+class TimedSubscriptionRecoveryPolicy(Checked):
     """A retroactive consumer gets the messages of the last ``recover_duration`` ms, counted in whole seconds."""
 
     recover_duration: int = 60_000
@@ -216,7 +217,7 @@ DispatchPolicyName = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Checked):
     """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
 
     destination: a name, wildcard or composite, of a queue without a prefix (``topic://Prices.>``). Attribute names are
@@ -228,7 +229,7 @@ class Policy:
     other is not that of sending; "vm" and "file" keep all in one. selector_errors: what a selector that cannot be
     evaluated does to a message: "no_match" (default), or "exact": as in the broker, nobody behind a topic's consumer
     gets it, and a queue strands what the round had paged in. time_before_dispatch_starts, expire_messages_period (0
-    never): ms.
+    never): ms. Raises ConfigurationError for a value of another type or an unknown choice.
     """
 
     destination: str
@@ -320,7 +321,7 @@ class PolicyMap:
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredDestination:
+class FilteredDestination(Checked):
     """Where a composite destination forwards what a selector matches; without a selector nothing does."""
 
     destination: str
@@ -328,7 +329,7 @@ class FilteredDestination:
 
 
 @dataclass(frozen=True, slots=True)
-class VirtualTopic:
+class VirtualTopic(Checked):
     """What is sent to a topic that ``name`` covers is copied to the queues prefix + topic + postfix (4.4).
 
     Only queues that exist get a copy. selector_aware: and only if a consumer of the queue has a selector that matches.
@@ -346,7 +347,7 @@ DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
 
 
 @dataclass(frozen=True, slots=True)
-class CompositeQueue:
+class CompositeQueue(Checked):
     """A queue that forwards to others. forward_only: nothing stays in it. send_when_not_matched: but what no filter
     matched does. forward_to: destinations as texts (queues without a prefix), or filtered ones."""
 
@@ -365,7 +366,7 @@ VirtualDestination: TypeAlias = VirtualTopic | CompositeQueue | CompositeTopic
 
 
 @dataclass(frozen=True)
-class RedeliveryPlugin:
+class RedeliveryPlugin(Checked):
     """Send poison messages again after a delay, instead of to the dead-letter destination (2.13).
 
     policies: (destination or wildcard, policy) pairs, the most specific counts; default: where none applies; None:

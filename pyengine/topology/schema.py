@@ -12,7 +12,7 @@ _CURSOR = ("pending messages are kept in the broker's own order whatever the cur
 _ADVISORY = ("this advisory is not sent", False)
 _START_STOP = ("how the process starts and stops is yours to say", False)
 _AUDIT = ("the audit of duplicates has one size", True)
-_TASKS = ("threads are the client side's own (docs/activemq.md)", False)
+_TASKS = ("threads are the client side's own (docs/client.md)", False)
 _TEMPORARY = ("temporary destinations live as long as their connection", False)
 
 NOT_MODELLED = ("not modelled", True)
@@ -96,8 +96,8 @@ BROKER: dict[str, tuple[str, bool]] = {
     "useMirroredQueues": ("queues are not mirrored", True),
     "useTempMirroredQueues": ("queues are not mirrored", True),
     "keepDurableSubsActive": ("durable subscriptions are kept active, the broker's default", True),
-    "offlineDurableSubscriberTimeout": ("durable subscriptions are kept until they are unsubscribed", True),
-    "offlineDurableSubscriberTaskSchedule": ("durable subscriptions are kept until they are unsubscribed", True),
+    "offlineDurableSubscriberTimeout": ("give Broker its offline_durable_subscriber_timeout", True),
+    "offlineDurableSubscriberTaskSchedule": ("give Broker its offline_durable_subscriber_task_schedule", True),
     "enableMessageExpirationOnActiveDurableSubs": ("messages expire as with the broker's default", True),
     "rejectDurableConsumers": ("durable consumers are accepted", True),
     "schedulerSupport": ("scheduled delivery is not modelled", True),
