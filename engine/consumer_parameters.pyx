@@ -69,8 +69,8 @@ def check_group(str group):
             "consumerGroup can not equal DEFAULT_CONSUMER, please specify another one."))
 
 
-def check_message(str topic, object body, object most):
-    """Raise MQClientError unless such a message may be sent (Validators.checkMessage). most: bytes of a body."""
+def check_topic(str topic):
+    """Raise MQClientError unless a topic may have this name (Validators.checkTopic)."""
     if is_blank(topic):
         raise MQClientError(attached("The specified topic is blank"))
     if length(topic) > 127:
@@ -78,6 +78,11 @@ def check_message(str topic, object body, object most):
     if not is_name(topic):
         raise MQClientError(attached(
             f"The specified topic[{topic}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"))
+
+
+def check_message(str topic, object body, object most):
+    """Raise MQClientError unless such a message may be sent (Validators.checkMessage). most: bytes of a body."""
+    check_topic(topic)
     if topic in SYSTEM_TOPICS:
         raise MQClientError(attached(f"Sending message to topic[{topic}] is forbidden."))
     if body is None:

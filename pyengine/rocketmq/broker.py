@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from pyengine._engine import consumer_groups
-from pyengine._engine.consumer_parameters import attached
+from pyengine._engine.consumer_parameters import attached, check_topic
 from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
@@ -118,8 +118,9 @@ class Broker:
     def create_topic(self, topic: str, queues: int = 4, *, brokers: Iterable[str] | None = None) -> None:
         """Make a topic with ``queues`` queues on each of ``brokers`` (all by default), or give it more queues.
 
-        Raises ConfigurationError for fewer queues than it has.
+        Raises ConfigurationError for fewer queues than it has, MQClientError for a name that no topic may have.
         """
+        check_topic(topic)
         if queues < 1:
             raise ConfigurationError("queues", queues, "a topic has at least one queue")
         for name in brokers if brokers is not None else list(self.nodes):

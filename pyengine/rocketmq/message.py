@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyengine.errors import InvalidMessageError
+
 PROPERTY_KEYS = "KEYS"
 PROPERTY_TAGS = "TAGS"
 PROPERTY_DELAY_TIME_LEVEL = "DELAY"
@@ -37,6 +39,7 @@ class Message:
     """What a producer sends. topic: its name. body: bytes or None.
 
     properties: str -> str; the message keeps a dict of its own; tags and keys are properties too (``TAGS``, ``KEYS``).
+    Raises InvalidMessageError for a body that is not bytes.
     """
 
     __slots__ = ("body", "flag", "properties", "topic", "transaction_id")
@@ -51,6 +54,8 @@ class Message:
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> None:
+        if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
+            raise InvalidMessageError("body", body, "not bytes", hint="encode a text: text.encode()")
         self.topic = topic
         self.body = body
         self.flag = flag

@@ -9,7 +9,14 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, OffsetNotFoundError, PyengineError
+from pyengine.errors import (
+    ConfigurationError,
+    InvalidMessageError,
+    MQBrokerError,
+    MQClientError,
+    OffsetNotFoundError,
+    PyengineError,
+)
 from pyengine.rocketmq import MessageQueue
 from pyengine.rocketmq.remoting import (
     FLAG_COMMIT_OFFSET,
@@ -374,6 +381,11 @@ def test_what_cannot_be_is_refused() -> None:
         ):
             with pytest.raises(MQClientError, match=text):
                 producer.send(topic, body)
+            if body:
+                with pytest.raises(MQClientError, match=text):
+                    broker.create_topic(topic, 1)
+        with pytest.raises(InvalidMessageError, match=r"body = 'x' \(str\): not bytes; encode a text"):
+            producer.send("T", "x")  # type: ignore[call-overload]
 
 
 def test_threads_send_and_wait_under_the_systems_clock() -> None:

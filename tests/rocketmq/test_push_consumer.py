@@ -583,7 +583,7 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
     names: set[str] = set()
     lock = threading.Lock()
     bodies: list[bytes | None] = []
-    done = threading.Event()
+    done, plain = threading.Event(), threading.Event()
 
     async def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
         with lock:
@@ -594,6 +594,7 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
 
     def blocking(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
         names.add(threading.current_thread().name)
+        plain.set()
         return DONE
 
     with rocketmq.Broker(clock=clock) as broker:
@@ -611,6 +612,7 @@ def test_on_real_threads_every_message_arrives_once_and_nothing_is_left_running(
             consumer.start()
             consumers.append(consumer)
         assert done.wait(120)
+        assert plain.wait(120)
         for consumer in consumers:
             consumer.shutdown()
         assert sorted(bodies, key=str) == sorted([b"%d" % i for i in range(500)], key=str)
