@@ -45,7 +45,7 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
         spare = -1
         fill_in(queue, rows, row, message)
         first = queue.out_size
-        if not idle or 0 < queue.pending.at[message].expiration < now:
+        if not idle or 0 < queue.pending.at[message].expiration < now or not queue.bypasses(message):
             queue.accept(message)
         elif queue.pass_through(message, now, prompt):
             if lines is None:

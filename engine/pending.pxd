@@ -33,10 +33,12 @@ cdef class Pending(Lanes):
 
     cdef int renew(self) except -1                            # no message was ever here
     cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1     # into the window
+    cdef void go_behind(self, int32_t message, int tier) noexcept nogil     # it gets the place after the last of a tier
     cdef int index(self, int32_t message) except -1
     cdef int unindex(self, int32_t message) except -1
     cdef int withdraw(self, int32_t message) except -1        # out of the window
     cdef int regroup(self, int32_t key) except -1             # the owner of a group changed
+    cdef bint awaited(self, int32_t key) noexcept nogil       # does a message of the group wait?
     cdef int replace_all(self) except -1                      # consumers, classes or all groups changed
     cdef bint passes(self, int64_t after, int32_t message) noexcept nogil   # does one wait in between? -1: to the end
     cdef Moment last_look(self, int32_t key) noexcept nogil   # at a group, for a message of it that waits

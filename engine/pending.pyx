@@ -65,8 +65,7 @@ cdef class Pending(Lanes):
             self.at[message].position = (<int64_t> tier << 58) + MIDDLE - self.prepended
             self.link_first(&self.window[tier], message)
         else:
-            self.appended += 1
-            self.at[message].position = (<int64_t> tier << 58) + MIDDLE + self.appended
+            self.go_behind(message, tier)
             self.link(&self.window[tier], message)
         self.waiting += 1
         self.redelivered += redelivered
@@ -76,6 +75,10 @@ cdef class Pending(Lanes):
             return 0
         self.at[message].whereabouts = WAITING
         return self.index(message)
+
+    cdef void go_behind(self, int32_t message, int tier) noexcept nogil:
+        self.appended += 1
+        self.at[message].position = (<int64_t> tier << 58) + MIDDLE + self.appended
 
     cdef int withdraw(self, int32_t message) except -1:
         cdef int tier = <int> (self.at[message].position >> 58)
@@ -287,6 +290,9 @@ cdef class Pending(Lanes):
                 self.replace(bucket)
                 bucket = self.buckets[bucket].next
         return 0
+
+    cdef bint awaited(self, int32_t key) noexcept nogil:
+        return key < self.group_room and self.of_group[key] >= 0
 
     cdef int replace_all(self) except -1:
         cdef int32_t bucket

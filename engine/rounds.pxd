@@ -52,7 +52,8 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
-    cdef bint idle(self) noexcept                                # the next message finds nothing before it
+    cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
+    cdef bint bypasses(self, int32_t message) noexcept           # when idle: somebody takes it, and what waits stays
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1
     cdef int hop(self, int64_t now) except -1

@@ -5,6 +5,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pyengine._engine.consumers cimport ConsumerList
+from pyengine._engine.groups cimport CACHED
 from pyengine._engine.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
 from pyengine._engine.queue_state cimport QueueState
 
@@ -148,22 +149,48 @@ cdef class Rounds(QueueState):
         return 1
 
     cdef bint idle(self) noexcept:
-        return (self.pending.stored == 0 and self.pending.waiting == 0 and self.rounds_due == 0 and not self.echo
+        return (self.pending.stored == 0 and self.rounds_due == 0 and not self.echo
                 and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
-                and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0)
+                and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0
+                and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
+                     and not self.prioritized_messages and self.pending.next_ready() < 0))
+
+    cdef bint bypasses(self, int32_t message) noexcept:
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t key = -1, owner = -1
+        if self.pending.waiting == 0:
+            return True
+        if it.group >= 0:
+            key = self.groups.key[it.group]
+            if it.group_sequence != 1:
+                owner = self.groups.owner[key]
+            if owner < 0 or it.group_sequence < 0:     # the group, and with it another one, may change its owner
+                if self.pending.awaited(key) or (
+                        self.groups.form == CACHED and self.groups.listed >= self.groups.capacity):
+                    return False
+        if owner >= 0:
+            return self.consumers.at[owner].open and self.consumers.matches(it.match, owner)
+        return self.consumers.class_open(it.match)
 
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
-        # ``accept`` and the round that follows, for a message that comes to an idle queue and has not expired. True:
+        # ``accept`` and the rounds that follow, for a message that ``bypasses`` what waits and has not expired. True:
         # its ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, has acknowledged it too, and
-        # the message, which was in no chain, is still allotted. False: as after that round.
+        # the message, which was in no chain, is still allotted. False: as after the round that handed it out, or left
+        # it waiting.
         cdef int32_t slot
         cdef int32_t changed[2]
-        cdef bint passes
+        cdef bint passes, behind = self.pending.waiting > 0
         self.arrive(message)
         self.open_round()
         self.pending.page_alone(message)
         self.groups.now.round += 1
         self.groups.now.position = 0
+        if behind:                                    # paged in behind the others, it is the next round's
+            self.pending.go_behind(message, self.pending.tier(message, False))
+            self.ask_again()
+            self.open_round()
+            self.groups.now.round += 1
+            self.groups.now.position = self.pending.at[message].position
         slot = self.choose(message, changed) if self.consumers.open_total else -1
         passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
                   and (prompt is None or self.consumers.at[slot].id in prompt))
@@ -174,6 +201,7 @@ cdef class Rounds(QueueState):
             self.take_turns(slot, self.pending.at[message].group >= 0)
             self.count_gone(slot)
             self.open_round()                         # that the acknowledgement asks for: nothing is left
+            self.groups.now.round += behind
             self.pending.at[message].consumer = slot
             self.pending.at[message].group_first = 0
         else:

@@ -163,10 +163,11 @@ def test_a_selector_that_joins_late_cannot_ask_messages_without_objects() -> Non
 def batches(draw: st.DrawFn) -> dict[str, Any]:
     size = draw(st.integers(0, 40))
     rows = st.lists(st.integers(-1, 4), min_size=size, max_size=size)
+    numbers = np.array(draw(rows), np.int32)
     return {
         "size": size,
         "groups": np.array(draw(rows), np.int32),
-        "group_sequences": np.array(draw(rows), np.int32) % 2,
+        "group_sequences": np.sign(numbers) * (numbers % 2),  # -1 ends a group, 1 begins it
         "priorities": np.array(draw(rows), np.int32) + 1,
         "bits": np.array(draw(rows), np.int64) + 1,
     }
@@ -177,16 +178,17 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     batch=st.lists(batches(), min_size=1, max_size=3),
     page=st.sampled_from([2, 200, None]),
     acknowledge=st.sampled_from(["at_once", "never", [0], [0, 2]]),
-    groups=st.sampled_from(["cached?cacheSize=2", "simple", "bucket?bucketCount=2"]),
+    groups=st.sampled_from(["cached?cacheSize=2", "cached", "simple", "bucket?bucketCount=2"]),
     prioritized=st.booleans(),
+    picky=st.booleans(),
 )
 def test_a_batch_is_the_same_as_one_message_at_a_time(
-    batch: list[dict[str, Any]], page: int | None, acknowledge: Any, groups: str, prioritized: bool
+    batch: list[dict[str, Any]], page: int | None, acknowledge: Any, groups: str, prioritized: bool, picky: bool
 ) -> None:
     def new() -> tuple[Queue, list[int]]:
         queue = Queue(max_page_size=page, message_group_map_factory_type=groups, prioritized_messages=prioritized)
         consumers = [
-            queue.add_consumer(prefetch=2),
+            queue.add_consumer(selector=BIG if picky else None, prefetch=2),
             queue.add_consumer(selector=ODD, prefetch=3),
             queue.add_consumer(selector=BIG, priority=1, prefetch=1),
         ]
