@@ -37,7 +37,7 @@ KEPT_SCHEMA = pa.schema(
         ("group", pa.string()),
         ("timestamp", pa.int64()),
         ("bytes", pa.int64()),
-        ("error", pa.bool_()),
+        ("error", pa.uint8()),
     ]
 )
 # Columns of a message that an assignment repeats.
@@ -81,6 +81,12 @@ def persistent(batch: pa.RecordBatch) -> np.ndarray[Any, Any] | None:
     return found
 
 
+def masked(values: np.ndarray[Any, Any], there: np.ndarray[Any, Any]) -> pa.Array:
+    """Whole numbers as a column, null where nothing is ``there``."""
+    bits = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)])
+
+
 def kept_of(
     batch: pa.RecordBatch, errors: np.ndarray[Any, Any], names: Sequence[str] = KEPT_SCHEMA.names
 ) -> pa.RecordBatch:
@@ -90,7 +96,7 @@ def kept_of(
     for kept in schema:
         name = KEPT_COLUMNS.get(kept.name, "")
         if kept.name == "error":
-            columns.append(pa.array(errors))
+            columns.append(pa.array(errors.view(np.uint8)))
         elif name in batch.schema.names:
             columns.append(batch.column(name).cast(kept.type))
         else:

@@ -23,7 +23,7 @@ from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
 from pyengine.activemq.assignments import BYTES as BYTES
 from pyengine.activemq.assignments import CONNECTION as CONNECTION
 from pyengine.activemq.assignments import DESTINATION as DESTINATION
-from pyengine.activemq.assignments import KEPT_SCHEMA, kept_of, persistent, whole_numbers
+from pyengine.activemq.assignments import KEPT_COLUMNS, kept_of, masked, persistent, whole_numbers
 from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
 from pyengine.activemq.assignments import TRUTH as TRUTH
@@ -164,7 +164,7 @@ class QueueDispatcher:
     def __init__(self, topology: Topology, columns: Sequence[str] | None = None) -> None:
         self.topology = topology
         self.schema = pa.schema([each for each in ASSIGNMENT_SCHEMA if columns is None or each.name in columns])
-        self._kept = [each.name for each in KEPT_SCHEMA if each.name in self.schema.names or each.name == "error"]
+        self._kept: list[str] = []
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
         self._open: dict[str, _OpenQueue] = {}
@@ -174,6 +174,9 @@ class QueueDispatcher:
         """The assignments that this batch makes, of its own messages and of earlier ones that waited."""
         if not batch.num_rows:
             return
+        if not self._kept:
+            there = [name for name, column in KEPT_COLUMNS.items() if column in batch.schema.names]
+            self._kept = [*(name for name in there if name in self.schema.names), "error"]
         batch, starts, keys, names = _cut(batch)
         turns = np.flatnonzero(keys != self._key) if self._key is not None else np.arange(1)
         head = int(turns[0]) if len(turns) else len(keys)
@@ -303,19 +306,23 @@ class QueueDispatcher:
         if "destination" in wanted:
             made["destination"] = pa.concat_arrays([pa.array(part, pa.string()) for part in names]).take(pa.array(runs))
         delivered = reasons == DELIVERED
-        every = bool(delivered.all())
+        held = ~delivered
+        every = not held.any()
         if "delivery" in wanted:
-            made["delivery"] = pa.array(deliveries, mask=None if every else ~delivered)
+            made["delivery"] = pa.array(deliveries) if every else masked(deliveries, delivered)
         if "reason" in wanted and not every:
-            words = np.where(reasons == EXPIRED, len(REASON_WORDS) - 1, reasons)
-            failed = np.isin(reasons, SELECTOR_REASONS) & rows.column("error").to_numpy(zero_copy_only=False)
-            words[failed] = len(REASON_WORDS) - 2
-            made["reason"] = REASON_WORDS.take(pa.array(words.astype(np.int64), mask=delivered))
+            words = np.where(reasons == EXPIRED, np.int8(len(REASON_WORDS) - 1), reasons)
+            errors = rows.column("error").to_numpy()
+            if errors.any():
+                words[np.isin(reasons, SELECTOR_REASONS) & (errors != 0)] = len(REASON_WORDS) - 2
+            made["reason"] = REASON_WORDS.take(masked(words, held))
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
-            found = self._named(shapes, which, runs, consumers)
-            made["consumer"] = found if every else pc.if_else(pa.array(delivered), found, None)
-            if not every:
-                made["blocked_by"] = pc.if_else(pa.array(delivered), None, found)
+            places = self._places(shapes, which, runs, consumers)
+            there = places >= 0
+            if "consumer" in wanted:
+                made["consumer"] = self.names.take(masked(places, there & delivered))
+            if "blocked_by" in wanted and not every:
+                made["blocked_by"] = self.names.take(masked(places, there & held))
         columns = [
             made[field.name]
             if field.name in made
@@ -326,24 +333,24 @@ class QueueDispatcher:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _named(
+    def _places(
         self,
         shapes: list[Shape],
         which: np.ndarray[Any, Any],
         runs: np.ndarray[Any, Any],
         consumers: np.ndarray[Any, Any],
-    ) -> pa.Array:
-        """Names of consumers, given by their ids at the core of their run; null for -1. which: the run's shape."""
-        if not len(self.names):
-            return pa.nulls(len(runs), pa.string())
-        places = np.array([place for shape in shapes for place in shape.consumers] or [0])
-        if len(shapes) > 1:
-            firsts = np.cumsum([0, *(len(shape.consumers) for shape in shapes)])
-            consumers = np.where(consumers < 0, consumers, firsts[which][runs] + consumers)
-        missing = consumers < 0
-        if missing.any():
-            return self.names.take(pa.array(places[np.maximum(consumers, 0)], mask=missing))
-        return self.names.take(pa.array(places[consumers]))
+    ) -> np.ndarray[Any, Any]:
+        """Places in the topology of consumers, given by their ids at the core of their run; -1 for -1. which: the run's
+        shape."""
+        width = 1 + max(len(shape.consumers) for shape in shapes)
+        places = np.full((len(shapes), width), -1)
+        for at, shape in enumerate(shapes):
+            places[at, : len(shape.consumers)] = shape.consumers
+        if len(shapes) == 1:
+            found: np.ndarray[Any, Any] = places[0].take(consumers, mode="wrap")
+        else:
+            found = places.ravel().take((which * width)[runs] + np.where(consumers < 0, width - 1, consumers))
+        return found
 
 
 @dataclass(slots=True)
@@ -435,8 +442,10 @@ def group_codes(
     if 2 * total >= len(encoded.dictionary):
         return codes, encoded.dictionary.to_pylist()
     names: list[str | None] = [None] * len(encoded.dictionary)
-    wanted = np.unique(np.concatenate([codes[start:stop] for start, stop in spans or ()] or [codes[:0]]))
-    wanted = wanted[wanted >= 0]
+    asked = np.zeros(len(names) + 1, bool)  # the last one for no group
+    for start, stop in spans or ():
+        asked[codes[start:stop]] = True
+    wanted = np.flatnonzero(asked[:-1])
     for code, name in zip(wanted.tolist(), encoded.dictionary.take(pa.array(wanted)).to_pylist(), strict=True):
         names[code] = name
     return codes, names
