@@ -182,7 +182,7 @@ def topology_of(consumers: list[Consumer], policy: Policy) -> Topology:
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(consumers=consumers, policy=policies, rows=rows, partitions=st.sampled_from([1, 2, 7]))
+@given(consumers=consumers, policy=policies, rows=rows, partitions=st.sampled_from([1, 2, 7, 64]))
 def test_random_topologies_agree_with_the_single_process(
     spark: Any, consumers: list[Consumer], policy: Policy, rows: list[dict[str, Any]], partitions: int
 ) -> None:
