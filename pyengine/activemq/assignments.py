@@ -30,6 +30,7 @@ ASSIGNMENT_SCHEMA = pa.schema(
         ("bytes", pa.int64()),
     ]
 )
+NAMED = ("consumer", "reason", "blocked_by")  # columns of few different texts
 KEPT_SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
@@ -48,6 +49,12 @@ KEPT_COLUMNS = {
     "timestamp": "JMSTimestamp",
     "bytes": BYTES,
 }
+
+
+def encoded(schema: pa.Schema) -> pa.Schema:
+    """A schema of assignments with its columns of few different texts as dictionaries."""
+    codes = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(codes) if field.name in NAMED else field for field in schema])
 
 
 @lru_cache(maxsize=4096)

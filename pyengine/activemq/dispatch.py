@@ -23,7 +23,7 @@ from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
 from pyengine.activemq.assignments import BYTES as BYTES
 from pyengine.activemq.assignments import CONNECTION as CONNECTION
 from pyengine.activemq.assignments import DESTINATION as DESTINATION
-from pyengine.activemq.assignments import KEPT_COLUMNS, kept_of, masked, persistent, whole_numbers
+from pyengine.activemq.assignments import KEPT_COLUMNS, encoded, kept_of, masked, persistent, whole_numbers
 from pyengine.activemq.assignments import QUEUE as QUEUE
 from pyengine.activemq.assignments import ROW as ROW
 from pyengine.activemq.assignments import TRUTH as TRUTH
@@ -109,13 +109,13 @@ def order_columns(topology: Topology, available: Sequence[str]) -> list[str]:
 
 
 def dispatch_batches(
-    topology: Topology, batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None = None
+    topology: Topology, batches: Iterable[pa.RecordBatch], columns: Sequence[str] | None = None, *, codes: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Assignments of messages that come sorted by ``order_columns``; a queue may run over any number of batches.
 
-    columns: of ASSIGNMENT_SCHEMA, in its order; None: all.
+    columns: of ASSIGNMENT_SCHEMA, in its order; None: all. codes: texts as ``encoded`` says.
     """
-    dispatcher = Dispatcher(topology, columns)
+    dispatcher = Dispatcher(topology, columns, codes=codes)
     for batch in batches:
         yield from dispatcher.feed(batch)
     yield from dispatcher.finish()
@@ -124,9 +124,8 @@ def dispatch_batches(
 class Dispatcher:
     """Messages of many queues and topics, sorted by ``__queue``."""
 
-    def __init__(self, topology: Topology, columns: Sequence[str] | None = None) -> None:
-        self._queues = QueueDispatcher(topology, columns)
-        self._columns = None if columns is None else self._queues.schema.names
+    def __init__(self, topology: Topology, columns: Sequence[str] | None = None, *, codes: bool = False) -> None:
+        self._queues = QueueDispatcher(topology, columns, codes=codes)
         self._topics = TopicDispatcher(topology) if topology.has_topics else None
 
     def feed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -143,7 +142,8 @@ class Dispatcher:
         yield from self._selected(self._topics.feed(batch.filter(topics)))
 
     def _selected(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return batches if self._columns is None else (batch.select(self._columns) for batch in batches)
+        schema = self._queues.schema
+        return (batch.select(schema.names).cast(schema) for batch in batches)
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What is still held, with the reasons; everything is closed."""
@@ -161,9 +161,11 @@ class QueueDispatcher:
     (maxPageSize) and what a start delay holds back.
     """
 
-    def __init__(self, topology: Topology, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, topology: Topology, columns: Sequence[str] | None = None, *, codes: bool = False) -> None:
         self.topology = topology
         self.schema = pa.schema([each for each in ASSIGNMENT_SCHEMA if columns is None or each.name in columns])
+        self.schema = encoded(self.schema) if codes else self.schema
+        self._codes = codes
         self._kept: list[str] = []
         self.names = pa.array([consumer.name for consumer in topology.consumers], pa.string())
         self._key: int | None = None
@@ -315,14 +317,14 @@ class QueueDispatcher:
             errors = rows.column("error").to_numpy()
             if errors.any():
                 words[np.isin(reasons, SELECTOR_REASONS) & (errors != 0)] = len(REASON_WORDS) - 2
-            made["reason"] = REASON_WORDS.take(masked(words, held))
+            made["reason"] = self._texts(REASON_WORDS, words, held)
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
             places = self._places(shapes, which, runs, consumers)
             there = places >= 0
             if "consumer" in wanted:
-                made["consumer"] = self.names.take(masked(places, there & delivered))
+                made["consumer"] = self._texts(self.names, places, there & delivered)
             if "blocked_by" in wanted and not every:
-                made["blocked_by"] = self.names.take(masked(places, there & held))
+                made["blocked_by"] = self._texts(self.names, places, there & held)
         columns = [
             made[field.name]
             if field.name in made
@@ -332,6 +334,11 @@ class QueueDispatcher:
             for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _texts(self, words: pa.Array, places: np.ndarray[Any, Any], there: np.ndarray[Any, Any]) -> pa.Array:
+        if self._codes:
+            return pa.DictionaryArray.from_arrays(masked(places.astype(np.int32), there), words)
+        return words.take(masked(places, there))
 
     def _places(
         self,

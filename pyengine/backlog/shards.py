@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyengine.activemq.assignments import encoded
 from pyengine.activemq.dispatch import QUEUE, TRUTH, columns_read
 from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.runs import ENCODED, ordered, replace_file
@@ -107,13 +108,16 @@ def shard_batches(path: Path, topology: Topology, told: Sequence[str] | None = N
 
 
 def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """Assignments as one Parquet file, with its rows as they come; return how many."""
+    """Assignments, ``encoded``, as one Parquet file of plain texts, with its rows as they come; return how many."""
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    numbers = [name for name in schema.names if name not in texts]  # the bounds of few texts exclude no row
     total = 0
 
     def write(partial: Path) -> None:
         nonlocal total
-        with pq.ParquetWriter(partial, schema, use_dictionary=texts) as writer:
+        with pq.ParquetWriter(
+            partial, encoded(schema), use_dictionary=texts, write_statistics=numbers, store_schema=False
+        ) as writer:
             for table in _gathered(batches):
                 writer.write_table(table, row_group_size=2 * GROUP)
                 total += table.num_rows

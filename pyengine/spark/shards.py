@@ -121,7 +121,7 @@ def assign_shards(
         from pyengine.backlog import shards as files
 
         here = Topology.from_text(text)
-        answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names)
+        answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names, codes=True)
         return str(files.write_answer(into / f"part-{number:05}.parquet", schema, answer))
 
     return sum(int(each) for each in scheduled(session, len(paths), assign))
