@@ -31,6 +31,7 @@ ASSIGNMENT_SCHEMA = pa.schema(
     ]
 )
 NAMED = ("consumer", "reason", "blocked_by")  # columns of few different texts
+CODES = pa.dictionary(pa.int32(), pa.string())
 KEPT_SCHEMA = pa.schema(
     [
         ("row", pa.int64()),
@@ -51,10 +52,9 @@ KEPT_COLUMNS = {
 }
 
 
-def encoded(schema: pa.Schema) -> pa.Schema:
-    """A schema of assignments with its columns of few different texts as dictionaries."""
-    codes = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([field.with_type(codes) if field.name in NAMED else field for field in schema])
+def encoded(schema: pa.Schema, names: Sequence[str] = NAMED) -> pa.Schema:
+    """A schema of assignments with some columns of texts as dictionaries."""
+    return pa.schema([field.with_type(CODES) if field.name in names else field for field in schema])
 
 
 @lru_cache(maxsize=4096)

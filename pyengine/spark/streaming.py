@@ -6,6 +6,7 @@ import gc
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +165,8 @@ class _Work:
                 happened.cast("string").alias(_EVENT),
                 F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
             )
-        split = rows.repartition(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
+        # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
+        split = rows.repartitionById(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
         return split.mapInArrow(_Shards(self.start, self.state, batch, writing), "shard int")
 
 
@@ -242,10 +244,13 @@ class _Shards:
         told = self._through(carry, rows)
         path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
         hidden = path.with_name(f"_{path.name}.{uuid.uuid4().hex}")
-        pq.write_table(told, hidden)
+        texts = [field.name for field in told.schema if pa.types.is_dictionary(field.type)]
+        pq.write_table(told, hidden, use_dictionary=texts, store_schema=False)
         hidden.rename(path)
-        for shard in shards:
-            folder.write_shard(shard, self.batch, carry.save(shard))
+        with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
+            written = [disk.submit(folder.write_shard, shard, self.batch, carry.save(shard)) for shard in shards]
+        for each in written:
+            each.result()
         yield from ()
 
     def _through(self, carry: Any, rows: Any) -> Any:
@@ -294,13 +299,13 @@ class _Shards:
             if problem and 0 in carry.shards:  # every shard sees it, one tells
                 wrong.append((number, problem))
         _feed(carry, made, shards, start, made.num_rows)
-        told = carry.take()
+        told = carry.take(codes=True)
         if wrong:
             lost = {"row": [number for number, _ in wrong], "blocked_by": [problem for _, problem in wrong]}
             columns = [
                 pa.array(lost[field.name], field.type)
                 if field.name in lost
-                else pa.array(["rejected"] * len(wrong))
+                else pa.array(["rejected"] * len(wrong), field.type)
                 if field.name == "reason"
                 else pa.nulls(len(wrong), field.type)
                 for field in told.schema
