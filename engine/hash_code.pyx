@@ -35,6 +35,15 @@ def queue_hash_code(str topic, str broker_name, int64_t queue_id):
     return <int32_t>(31 * hashed + (0 if topic is None else fold(topic)))
 
 
+cdef list by_bucket(list texts, int64_t size):
+    """Texts as a hash table of so many buckets, a power of two, is walked; ``texts`` in the order of their coming."""
+    def bucket(str text):
+        cdef uint32_t hashed = fold(text)
+        return (hashed ^ (hashed >> 16)) & (size - 1)
+
+    return sorted(texts, key=bucket)
+
+
 def map_order(names):
     """The order in which a ConcurrentHashMap with these keys is walked, as a list. names: in the order of their coming.
 
@@ -44,9 +53,16 @@ def map_order(names):
     cdef int64_t size = 16
     while len(found) >= size - (size >> 2):
         size *= 2
+    return by_bucket(found, size)
 
-    def bucket(str name):
-        cdef uint32_t hashed = fold(name)
-        return (hashed ^ (hashed >> 16)) & (size - 1)
 
-    return sorted(found, key=bucket)
+def set_order(texts):
+    """The order in which a HashSet with these texts is walked, as a list, each once. texts: in the order of their coming.
+
+    Eight texts and more of one bucket, which become a tree, are not followed.
+    """
+    cdef list found = list(dict.fromkeys(texts))
+    cdef int64_t size = 16
+    while len(found) > size - (size >> 2):
+        size *= 2
+    return by_bucket(found, size)

@@ -1,5 +1,7 @@
 """org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec 4.4)."""
 
+import re
+
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport TRUE
 
@@ -39,6 +41,12 @@ cdef class Forwarding:
 def consumer_queues(str prefix not None, str topic not None, str postfix not None):
     """The pattern of the queues that a virtual topic feeds."""
     return prefix + topic + postfix
+
+
+def maps(str prefix not None, str queue not None, str postfix not None):
+    """Is a queue whose name overlaps the pattern one that MappedQueueFilter stands before (interceptMappedDestination)?"""
+    before, behind = [re.escape(part).replace(r"\*", r"[^.]*") for part in (prefix, postfix)]
+    return re.fullmatch(f"{before}.*{behind}", queue) is not None
 
 
 def feeds(str prefix not None, str queue not None):

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key, lru_cache
 from urllib.parse import parse_qsl
 
+from pyengine._engine.hash_code import set_order
+
 ANY_ELEMENT = "*"
 ANY_REST = ">"
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
@@ -53,7 +55,7 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     """The destinations a text names: one, or the parts of a composite ``A,topic://B`` each once, in the order written.
 
     kind: of a part without a prefix of its own; a prefix on the whole text sets it for the parts that follow it.
-    The broker keeps the parts of a composite in a hash set, so it promises no order; this one is ours.
+    What is sent to a composite, or consumes one, takes the parts as :func:`composite_parts` gives them.
     Raises ValueError for an empty name.
     """
     body, _, query = text.partition("?")
@@ -67,6 +69,18 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     if not parts:
         raise ValueError(f"destination {text!r} has an empty name")
     return tuple(parts)
+
+
+def composite_parts(destination: Destination) -> tuple[Destination, ...]:
+    """The destinations that a composite names, each once, as the broker walks them: the texts of its parts in a HashSet
+    (ActiveMQDestination.setPhysicalName). Of any other: the destination itself.
+    """
+    if "," not in destination.name:
+        return (destination,)
+    texts = set_order(filter(None, map(str.strip, destination.name.split(","))))
+    return tuple(
+        dict.fromkeys(Destination(name, kind) for kind, name in (_split_kind(text, destination.kind) for text in texts))
+    )
 
 
 def entry_pattern(text: str, kind: str = "queue") -> Destination:
@@ -91,6 +105,24 @@ def most_specific(patterns: Iterable[Destination], destination: Destination) -> 
         if candidate.name == destination.name:
             return candidate
     return min(candidates, key=cmp_to_key(_compare_patterns))
+
+
+def overlap(one: str, other: str) -> bool:
+    """True if two names, each of which may be a pattern, have a name in common, as DestinationMap looks them up."""
+    ours, theirs = _elements(one), _elements(other)
+    for a, b in zip(ours, theirs, strict=False):
+        if ANY_REST in (a, b):
+            return True
+        if a != b and ANY_ELEMENT not in (a, b):
+            return False
+    rest = ours[len(theirs) :] or theirs[len(ours) :]
+    return not rest or rest[0] == ANY_REST
+
+
+def compare_to(one: str, other: str) -> int:
+    """String.compareTo: how far the first UTF-16 units that differ are apart, else the lengths."""
+    ours, theirs = (memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H") for text in (one, other))
+    return next((a - b for a, b in zip(ours, theirs, strict=False) if a != b), len(ours) - len(theirs))
 
 
 def _split_kind(text: str, default: str) -> tuple[str, str]:

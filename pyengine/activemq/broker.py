@@ -21,14 +21,14 @@ from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.inactive import InactiveDestinations
 from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
-from pyengine.activemq.router import AnyDestination, Router, parts_of
+from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.slow_consumers import SlowConsumers
 from pyengine.activemq.store import SqliteStore, StoredSubscription, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
@@ -233,6 +233,8 @@ class Broker(Administration):
         """See Transport."""
         with self.outbox:
             self._connection(connection_id)
+            for part in () if destination is None else composite_parts(destination):
+                self.router.find(part)
             self._producers[producer_id] = (connection_id, destination)
 
     def remove_producer(self, producer_id: str) -> None:
@@ -249,7 +251,9 @@ class Broker(Administration):
                 return self._subscriptions[info.consumer_id].prefetch
             if not -128 <= info.priority <= 127:
                 raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
-            patterns = parts_of(info.destination)
+            # A region has destinations of its own kind only (RegionBroker.addConsumer).
+            kind = info.destination.kind
+            patterns = tuple(part for part in composite_parts(info.destination) if part.kind == kind)
             policy = next(filter(None, map(self.policies.policy_of, patterns)), None)
             subscription = Subscription(
                 info=info,
@@ -260,9 +264,10 @@ class Broker(Administration):
                 prefetch=info.prefetch_size if policy is None else _prefetch_under(policy, info),
             )
             subscription.last_acknowledged = self.clock.now()
-            for pattern in patterns:
-                if not pattern.is_pattern:
-                    self.router.find(pattern, create_temporary=True)
+            if not subscription.spread:
+                self.router.find(patterns[0], create_temporary=True)
+            elif "," not in info.destination.name:
+                self.router.prepare(patterns[0])
             if info.subscription_name:
                 self.topics.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
@@ -270,8 +275,8 @@ class Broker(Administration):
             self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
-                covered = [found for name, found in self.router.destinations.items() if subscription.covers(name)]
-                for destination in covered:
+                met = [found for name, found in self.router.destinations.items() if subscription.meets(name)]
+                for destination in [each for each in met if each.takes(subscription)]:
                     destination.add(subscription)
             return subscription.prefetch
 
@@ -284,6 +289,7 @@ class Broker(Administration):
                 subscription.spread
                 and not subscription.info.subscription_name
                 and subscription.covers(destination.destination)
+                and destination.takes(subscription)
             ):
                 destination.add(subscription)
 
@@ -327,7 +333,7 @@ class Broker(Administration):
     def absent_subscriber(self, kept: StoredSubscription) -> Subscription:
         """A durable subscription from the store, whose consumer has not come yet."""
         destination = parse_destination(kept.destination)[0]
-        patterns = parts_of(destination)
+        patterns = composite_parts(destination)
         info = ConsumerInfo(
             consumer_id="",
             session_id="",
@@ -508,7 +514,7 @@ class Broker(Administration):
         with self.outbox:
             self._open()
             connection = self._connection(connection_id)
-            for part in parts_of(destination):
+            for part in composite_parts(destination):
                 self.router.find(part, create_temporary=True)
                 if part.kind.startswith("temp-"):
                     connection.temporary[part] = None
@@ -516,7 +522,7 @@ class Broker(Administration):
     def remove_destination(self, connection_id: str, destination: Destination) -> None:
         """See Transport."""
         with self.outbox:
-            for part in parts_of(destination):
+            for part in composite_parts(destination):
                 users = {each.info.consumer_id: each for each in self._subscriptions.values()}
                 # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
                 users |= {":".join(key): durable.subscription for key, durable in self.topics.durables.items()}

@@ -131,7 +131,8 @@ class Transport(Protocol):
         """Remove a destination with its messages. Raises JMSError while it has consumers."""
 
     def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
-        """Only for the statistics: a producer is there, of that destination if it has one."""
+        """A producer is there, of that destination if it has one, which is made. Raises InvalidDestinationError for a
+        temporary one that does not exist."""
 
     def remove_producer(self, producer_id: str) -> None:
         """It is there no more."""

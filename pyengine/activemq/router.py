@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyengine import Selector
 from pyengine._engine.message import Message
-from pyengine._engine.virtual import Forwarding, consumer_queues, feeds
+from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, maps
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topics import TopicDestination
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
 from pyengine.errors import InvalidDestinationError
 from pyengine.topology.policy import (
     CompositeQueue,
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 AnyDestination: TypeAlias = QueueDestination | TopicDestination
 DIRECT_KEPT = 4096
-
-
-def parts_of(destination: Destination) -> tuple[Destination, ...]:
-    """The destinations that a composite names, each once; of any other the destination itself."""
-    if "," not in destination.name:
-        return (destination,)
-    return parse_destination(destination.name, destination.kind)
 
 
 class _Composite:
@@ -83,12 +76,31 @@ class Router:
         policy = self._broker.policies.policy_of(name)
         if name.kind.endswith("queue"):
             found = QueueDestination(self._broker, name, policy)
+            found.mapped = self._is_mapped(found)
         else:
             found = TopicDestination(self._broker, name, policy)
         self.destinations[name] = found
         self._fed.clear()
         self._broker.attach_waiting(found)
         return found
+
+    def _is_mapped(self, queue: QueueDestination) -> bool:
+        name = queue.destination.name
+        if queue.destination.kind != "queue" or self._interceptors_of(queue):
+            return False
+        return any(
+            overlap(consumer_queues(virtual.prefix, pattern.name, virtual.postfix), name)
+            and maps(virtual.prefix, name, virtual.postfix)
+            for pattern, virtual in self._virtual
+            if isinstance(virtual, VirtualTopic)
+        )
+
+    def prepare(self, pattern: Destination) -> None:
+        """A consumer of a wildcard comes: where a virtual topic's prefix covers it, there is a queue of that very name,
+        which the topic feeds (VirtualTopic.create)."""
+        topics = (virtual for _, virtual in self._virtual if isinstance(virtual, VirtualTopic))
+        if pattern.kind == "queue" and any(Destination(each.prefix + ANY_REST).matches(pattern) for each in topics):
+            self.find(pattern)
 
     def remove(self, destination: Destination) -> None:
         """Forget a destination that nobody consumes."""
@@ -116,7 +128,7 @@ class Router:
                 self._direct[id(destination)] = (destination, target, text)
             self._send(target, message, now)
             return
-        parts = parts_of(destination)
+        parts = composite_parts(destination)
         for index, part in enumerate(parts):
             own = message if index == len(parts) - 1 else message.copy()
             own.original_destination = str(destination)
@@ -163,12 +175,13 @@ class Router:
         key = (topic.destination, virtual.prefix + "\0" + virtual.postfix)
         queues = self._fed.get(key)
         if queues is None:
-            pattern = Destination(consumer_queues(virtual.prefix, name, virtual.postfix))
+            pattern = consumer_queues(virtual.prefix, name, virtual.postfix)
             queues = self._fed[key] = tuple(
                 queue
                 for queue in self.destinations.values()
                 if isinstance(queue, QueueDestination)
-                and pattern.matches(queue.destination)
+                and queue.destination.kind == "queue"
+                and overlap(pattern, queue.destination.name)
                 and feeds(virtual.prefix, queue.destination.name)
             )
         for queue in queues:

@@ -7,6 +7,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
@@ -23,7 +24,7 @@ from pyengine.activemq.options import consumer_options
 from pyengine.activemq.producer import MessageProducer
 from pyengine.activemq.tasks import SessionTask
 from pyengine.clock import Timer
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination, entry_pattern, parse_destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ LOG = logging.getLogger("pyengine.activemq")
 
 
 def destination_of(text: str | Destination, kind: str) -> Destination:
-    """A destination from its text with options; a composite keeps its parts in its name. Raises
+    """A destination from its text with options; a composite keeps its text as its name. Raises
     InvalidDestinationError for an empty name or a destination of the other kind."""
     if isinstance(text, Destination):
         return text
@@ -44,10 +45,8 @@ def destination_of(text: str | Destination, kind: str) -> Destination:
         parts = parse_destination(text, kind)
     except ValueError as error:
         raise InvalidDestinationError(str(error)) from error
-    if len(parts) == 1:
-        return parts[0]
-    name = ",".join(part.name if part.kind == kind else str(part) for part in parts)
-    return Destination(name, kind, parts[0].options)
+    whole = entry_pattern(text, kind)
+    return replace(whole, options=parts[0].options) if "," in whole.name else parts[0]
 
 
 class Session:

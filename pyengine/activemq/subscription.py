@@ -10,7 +10,7 @@ from pyengine._engine.message import Message
 from pyengine._engine.prefetch_subscription import PrefetchSubscription
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
 from pyengine.activemq.outbox import DispatchTask, Outbox
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, overlap
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class Subscription(PrefetchSubscription):
     """One consumer; what it holds comes from a queue or from the topics.
 
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
-    queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it may
-    consume several destinations, with one prefetch for all, and one prefetch extension: every
-    queue has the same, and where one differs, it changed last.
+    queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: a wildcard
+    or composite, which waits for destinations that others make, with one prefetch for all, and one prefetch extension:
+    every queue has the same, and where one differs, it changed last.
     """
 
     info: ConsumerInfo
@@ -54,7 +54,7 @@ class Subscription(PrefetchSubscription):
     spread: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.spread = len(self.patterns) > 1 or self.patterns[0].is_pattern
+        self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
         self.consumer_id = self.info.consumer_id
         self.browser = self.info.browser
         self.route = self.connection.task.add if self.info.dispatch_async else self.connection.sink.dispatch
@@ -62,6 +62,10 @@ class Subscription(PrefetchSubscription):
     def covers(self, destination: Destination) -> bool:
         """True if it consumes ``destination``."""
         return any(pattern.matches(destination) for pattern in self.patterns)
+
+    def meets(self, destination: Destination) -> bool:
+        """The same where the destination's own name may be a wildcard, which covers what the consumer asks for."""
+        return any(part.kind == destination.kind and overlap(part.name, destination.name) for part in self.patterns)
 
     def share(self) -> None:
         """Tell every queue what the others hold, and the prefetch extension."""

@@ -256,9 +256,10 @@ def who_hears(mode: str) -> Observe:
     def observe(scene: Scene) -> object:
         session = scene.session()
         gone = session.create_temporary_queue()
+        producer = session.create_producer(gone)
         session.delete_temporary(gone)
         try:
-            session.create_producer(gone).send("x", delivery_mode=mode)
+            producer.send("x", delivery_mode=mode)
         except JMSError:
             return "send"
         return "listener" if scene.errors else "nobody"

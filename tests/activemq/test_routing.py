@@ -24,8 +24,40 @@ def test_a_composite_send_reaches_every_part(broker):
     wire.consume("a", "A")
     wire.consume("t", "topic://T")
     wire.send("A,topic://T,A", "x")
-    assert sorted(wire.taken()) == [("a", "x"), ("t", "x")]
-    assert wire.dispatched[0].message.destination == "queue://A"
+    assert wire.taken() == [("t", "x"), ("a", "x")]
+    assert [command.message.destination for command in wire.dispatched] == ["topic://T", "queue://A"]
+
+
+def test_a_composite_consumer_waits_for_queues_that_others_make(broker):
+    wire = Wire(broker)
+    wire.consume("both", "A,B,topic://T", prefetch=2)
+    assert broker.destinations() == ()
+    broker.add_producer("wire", "producer", destination("B"))
+    assert [str(each) for each in broker.destinations()] == ["queue://B"]
+    wire.send("A", 1)
+    wire.send("topic://T", 2)
+    wire.send("B", 3, 4)
+    assert wire.taken() == [("both", "1"), ("both", "3")]
+
+
+@pytest.mark.parametrize(
+    ("consumer", "got"),
+    [
+        ("Consumer.A.VirtualTopic.T", [1, 2]),
+        ("Consumer.*.VirtualTopic.T", [1, 1, 2]),  # a queue of this very name is fed too
+        ("Consumer.A.VirtualTopic.>", [1, 1, 2]),
+        ("Consumer.>", [1, 1, 2]),
+        ("Q,Consumer.A.VirtualTopic.T", []),
+        ("D,Consumer.A.VirtualTopic.T", [1, 2]),  # one more than the queue's name in String.compareTo
+    ],
+)
+def test_who_is_let_to_the_queue_of_a_virtual_topic(broker, consumer, got):
+    wire = Wire(broker)
+    broker.add_producer("wire", "producer", destination("Consumer.A.VirtualTopic.T"))
+    wire.consume("a", consumer)
+    wire.send("topic://VirtualTopic.T", 1)
+    wire.send("Consumer.A.VirtualTopic.T", 2)
+    assert sorted(wire.taken()) == [("a", str(n)) for n in got]
 
 
 def test_a_wildcard_consumer_is_attached_to_later_destinations(broker):

@@ -74,13 +74,18 @@ def ask(real: RealBroker, script: Script) -> Script:
 
 
 def listed(found: Difference) -> bool:
-    """True if one of six causes that docs/differences.md has explains the difference. The real broker's answers show
-    three: a browser took an expired message off that was dispatched before; a listener was called for more than its
-    prefetch as it came, or again inside its session's rollback. The others: the two begin to differ where a consumer of
+    """True if one of seven causes that docs/differences.md has explains the difference. The real broker's answers show
+    four: a browser took an expired message off that was dispatched before; a listener was called for more than its
+    prefetch as it came, or again inside its session's rollback; a consumer of several queues got one of the copies of a
+    message. The others: the two begin to differ where a consumer of
     several queues gets messages of two, in a queue that was made when consumers of several queues were there, or where
     ours hands a consumer that is closing one message more.
     """
-    if found.ours and (_several_queues(found.case, found.ours[0]) or _served_while_leaving(found.case, found.ours[0])):
+    if found.ours and (
+        _copies(found.case)
+        or _several_queues(found.case, found.ours[0])
+        or _served_while_leaving(found.case, found.ours[0])
+    ):
         return True
     given: set[int] = set()
     for step in found.case["steps"]:
@@ -94,6 +99,14 @@ def listed(found: Difference) -> bool:
             return True
         given |= {entry["n"] for entry in step.get("dispatched", ())}
     return False
+
+
+def _copies(case: Script) -> bool:
+    """True if a consumer of several queues was given a message that went to several: from which, nobody sees."""
+    steps = case["steps"]
+    wide = {step["name"] for step in steps if step["op"] == "consumer" and set("*>,") & set(step.get("dest", ""))}
+    copied = {step["n"] for step in steps if step["op"] == "send" and "," in step.get("to", "")}
+    return any(entry["to"] in wide and entry["n"] in copied for step in steps for entry in step.get("dispatched", ()))
 
 
 def _served_while_leaving(case: Script, first: Any) -> bool:

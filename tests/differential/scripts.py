@@ -20,11 +20,13 @@ PRIORITIES = (0, 0, 0, 0, 1, 5, 127)
 AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
 # Times that a step of the real broker, and a few waiting receives, stay well below or above.
 LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
-TIME_TO_LIVE, PAUSES = 500, (200, 700)
+TIME_TO_LIVE, PAUSES = 600, (200, 800)
 KINDS = ("queue", "topic", "durable", "several", "listeners")
-# Where a script of the kind "several" sends and listens; a virtual topic feeds the last two.
-TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T")
+# Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
+TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T", "Q.1,Q.2", "Q.2,topic://VirtualTopic.T")
 SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
+SOURCES += ("Q.2,Q.1", "Q.1,Consumer.A.VirtualTopic.T", "Q.2,topic://VirtualTopic.T")
+SOURCES += ("Consumer.A.VirtualTopic.>", "Consumer.*.VirtualTopic.T", "Consumer.>")
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyengine.destinations import Destination, most_specific, parse_destination
+from pyengine.destinations import Destination, compare_to, composite_parts, most_specific, overlap, parse_destination
 from tests.conformance.__main__ import replay_file
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "data" / "activemq" / "misc.jsonl"
@@ -20,6 +20,36 @@ def test_the_recorded_answers() -> None:
     counts = replay_file("activemq/misc", RECORDED, 5)
     assert counts["differ"] == counts["unsupported"] == 0
     assert counts["agree"] > 280
+
+
+def test_the_parts_of_a_composite_are_walked_as_a_hash_set() -> None:
+    """The orders are those of java.util.HashSet."""
+
+    def walked(text: str) -> list[str]:
+        return [str(part).removeprefix("queue://") for part in composite_parts(Destination(text))]
+
+    assert walked("Q.1,Q.2") == walked(" Q.2, Q.1,,Q.2") == ["Q.2", "Q.1"]
+    assert walked("x,Q.1") == ["Q.1", "x"]
+    assert walked("A,topic://T,A") == ["topic://T", "A"]
+    assert walked("A,queue://A") == walked("A") == ["A"]
+    # 12 texts fit into 16 buckets, 13 need 32.
+    assert walked(",".join("ponmlkjihgfe")) == list("pefghijklmno")
+    assert walked(",".join("ponmlkjihgfed")) == list("defghijklmnop")
+
+
+@given(names, names)
+def test_overlap_is_covering_where_one_is_a_name(pattern: str, name: str) -> None:
+    assert overlap(pattern, name) == overlap(name, pattern)
+    if not {"*", ">"} & set(name.split(".")) and ">" not in pattern.split(".")[:-1]:
+        assert overlap(pattern, name) == Destination(pattern).matches(Destination(name))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [("B", "A", 1), ("A", "A", 0), ("ABC", "A", 2), ("A", "D.1", -3), ("\U00010000", "\uffff", -10239)],
+)
+def test_names_are_compared_as_in_java(one: str, other: str, distance: int) -> None:
+    assert compare_to(one, other) == distance
 
 
 def test_composites_keep_their_order_and_kinds() -> None:
