@@ -57,7 +57,7 @@ def map_order(names):
 
 
 def set_order(texts):
-    """The order in which a HashSet with these texts is walked, as a list, each once. texts: in the order of their coming.
+    """The order in which a HashSet of these texts is walked, as a list. texts: in the order of their coming.
 
     Eight texts and more of one bucket, which become a tree, are not followed.
     """
