@@ -35,6 +35,8 @@ from tests.spark.test_streaming import (
     write_files,
 )
 
+# A process dies within seconds, most of which Java would spend on compiling and loading classes.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
 AHEAD = 8  # micro-batches that wait when a process starts: more than it finishes before its death
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +47,28 @@ def stream(place: Path) -> None:
     print("begins", flush=True)
     run(spark, place / "in", 1, Topology.load(place / "topology.toml"), place, **OPTIONS)
     spark.stop()
+
+
+def prepare(place: Path) -> None:
+    """A stream that nobody disturbs; what Java loads for it is loaded at once by the processes that start later."""
+    feed(place, 2)
+    (place / "topology.toml").write_text(come_and_go().to_text())
+    classes, given = place / "classes.jsa", os.environ.get("SPARK_SUBMIT_OPTS", "")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{given} {JAVA} -XX:ArchiveClassesAtExit={classes}"
+    process = begun(place)
+    process.communicate()
+    limit = time.monotonic() + 120
+    with suppress(ProcessLookupError):
+        while time.monotonic() < limit:  # Java ends after Python
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{given} {JAVA} -XX:SharedArchiveFile={classes}"
+
+
+def begun(place: Path) -> subprocess.Popen[bytes]:
+    """A process that runs the stream of a place."""
+    command = [sys.executable, "-m", "tests.spark.stream_kills", "--stream", str(place)]
+    return subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
 
 
 def done(place: Path) -> int:
@@ -67,8 +91,7 @@ def kill_often(place: Path, kills: int, minutes: float, draw: random.Random) -> 
             return death
         before = done(place)
         feed(place, before + AHEAD)
-        command = [sys.executable, "-m", "tests.spark.stream_kills", "--stream", str(place)]
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=subprocess.PIPE)
+        process = begun(place)
         try:
             assert process.stdout is not None
             assert process.stdout.readline(), "the process did not begin"
@@ -120,8 +143,10 @@ def main() -> None:
         return
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        every_step(Path(folder) / "steps")
-        place = Path(folder)
+        place, calm = Path(folder), Path(folder) / "calm-start"
+        calm.mkdir()
+        prepare(calm)
+        every_step(place / "steps")
         (place / "topology.toml").write_text(come_and_go().to_text())
         kills = kill_often(place, options.kills, options.minutes, random.Random(options.seed))
         batches = done(place)
