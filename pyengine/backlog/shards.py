@@ -24,8 +24,9 @@ from pyengine.backlog.sources import Piece, Reject
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 
-BATCH = 32_768
-GROUP = 131_072
+BATCH = 131_072
+GROUP, GROUP_BYTES = 524_288, 1 << 27  # of a row group, which has its texts once: the fewer, the less there is to read
+TEXTS = 1 << 22  # bytes of one column's different texts in a row group
 MARKER = "shards.json"
 
 
@@ -42,8 +43,14 @@ def write_shard(folder: Path, runs: int, shard: int, topology: Topology, into: P
         writer = None
         for table in _gathered(map(_plain, ordered(folder, runs, shard, topology, only_needed=False))):
             if writer is None:
-                writer = pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=_dictionaries(table))
-            writer.write_table(table.combine_chunks(), row_group_size=GROUP)
+                writer = pq.ParquetWriter(
+                    path,
+                    table.schema,
+                    compression="zstd",
+                    use_dictionary=_dictionaries(table),
+                    dictionary_pagesize_limit=TEXTS,
+                )
+            writer.write_table(table.combine_chunks(), row_group_size=2 * GROUP)
             total += table.num_rows
         if writer is not None:
             writer.close()
@@ -53,15 +60,16 @@ def write_shard(folder: Path, runs: int, shard: int, topology: Topology, into: P
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches together as tables of GROUP rows or a few more, the last one of what is left."""
+    """The batches together as tables of GROUP rows or GROUP_BYTES or a few more, the last one of what is left."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= GROUP:
+        size += batch.nbytes
+        if rows >= GROUP or size >= GROUP_BYTES:
             yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
     if waiting:
         yield pa.Table.from_batches(waiting)
 
