@@ -51,6 +51,11 @@ cdef class RegionQueue(Queue):
             total += self.pending.cursor[tier].count
         return total
 
+    @property
+    def in_flight_count(self):
+        """Messages that consumers hold, also those that were taken off the queue meanwhile (JMX InFlightCount)."""
+        return self.in_flight + <int64_t> len(self.purged)
+
     def leave_behind(self, int64_t limit):
         """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
         to be paged in are left, as if they had never been here; return them, the last one first."""

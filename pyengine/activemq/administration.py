@@ -266,7 +266,7 @@ class Administration:
             enqueue_count=counts["enqueues"] + queue.behind - queue.recovered,
             dequeue_count=counts["dequeues"],
             dispatch_count=counts["dispatched"],
-            in_flight_count=counts["in_flight"],
+            in_flight_count=queue.core.in_flight_count,
             expired_count=counts["expired"],
             consumer_count=len(queue.subscriptions),
             producer_count=self.producer_count(queue.destination),

@@ -346,6 +346,22 @@ class Replay:
         with session, session.create_browser(queue, selector) as browser:
             return [message.get_int_property("n") for message in browser]
 
+    def administer(self, change: Callable[[str], object]) -> None:
+        if any(str(each) == f"queue://{self.main}" for each in self.broker.destinations()):
+            change(self.main)
+
+    def step_pause(self, step: Step) -> None:
+        self.administer(self.broker.pause)
+
+    def step_resume(self, step: Step) -> None:
+        self.administer(self.broker.resume)
+
+    def step_purge(self, step: Step) -> None:
+        self.administer(self.broker.purge)
+
+    def step_remove_group(self, step: Step) -> None:
+        self.administer(lambda queue: self.broker.remove_message_group(queue, step["group"]))
+
     def step_sleep(self, step: Step) -> None:
         self.clock.advance(step["ms"])
 

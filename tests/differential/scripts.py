@@ -41,6 +41,7 @@ class Living:
     sent: int = 0
     pauses: int = 0
     made: int = 0
+    halted: bool = False
 
     @property
     def topic(self) -> bool:
@@ -191,8 +192,20 @@ def _browse(living: Living, numbers: Numbers) -> Step:
     return {"op": "browse"} if numbers[1] % 2 else {"op": "browse", "selector": "k = 1"}
 
 
+def _administer(living: Living, numbers: Numbers) -> Step | None:
+    """Pause and resume take turns."""
+    _, first, second, third = numbers
+    if living.kind == "several":
+        return None
+    if second % 3:
+        living.halted = not living.halted
+        return {"op": "pause" if living.halted else "resume"}
+    return {"op": "purge"} if third % 4 == 0 else {"op": "removeGroup", "group": "abc"[first % 3]}
+
+
 QUEUE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse, _pause,
+    _administer,
 )  # fmt: skip
 TOPIC_STEPS = (_send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave, _pause)
 DURABLE_STEPS = (

@@ -521,6 +521,7 @@ public final class RealBroker {
             }
             case "browse" -> browse(step, shown);
             case "sleep" -> Thread.sleep(step.get("ms").asLong());
+            case "pause", "resume", "purge", "removeGroup" -> administer(operation, step);
             default -> throw new IllegalArgumentException(operation);
         }
     }
@@ -735,6 +736,21 @@ public final class RealBroker {
             seen.add(((Message) each.nextElement()).getIntProperty("n"));
         }
         session.close();
+    }
+
+    /** What QueueView does. */
+    private void administer(String operation, JsonNode step) throws Exception {
+        Destination found = service.getBroker().getDestinationMap().get(destination(script, "destName"));
+        if (found == null) {
+            return;
+        }
+        Queue queue = asQueue(found);
+        switch (operation) {
+            case "pause" -> queue.pauseDispatch();
+            case "resume" -> queue.resumeDispatch();
+            case "purge" -> queue.purge();
+            default -> queue.getMessageGroupOwners().removeGroup(step.get("group").asText());
+        }
     }
 
     // The end
