@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
@@ -161,7 +162,10 @@ class Replay:
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
         policies = [policy_of(case.get("policy") or {}, self.topic)]
-        self.broker = activemq.Broker(policies=policies, clock=self.clock, release=case.get("release", "5.17"))
+        self.folder = TemporaryDirectory() if case.get("store") else None
+        self.broker = activemq.Broker(
+            self.folder and self.folder.name, policies=policies, clock=self.clock, release=case.get("release", "5.17")
+        )
         self.watched = Watched(self.broker, self.see)
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection, activemq.MessageProducer] = {}
@@ -438,6 +442,8 @@ class Replay:
         for connection in self.connections.values():
             connection.close()
         self.broker.close()
+        if self.folder is not None:
+            self.folder.cleanup()
 
 
 def identify(case: dict[str, Any]) -> str:

@@ -29,7 +29,9 @@ class Difference:
 def questions(case: Script) -> Script:
     """A case without its answers."""
     steps = [{key: value for key, value in step.items() if key not in (*ANSWERS, ORDER)} for step in case["steps"]]
-    return {key: case[key] for key in ("dest", "destName", "quiet", "policy") if key in case} | {"steps": steps}
+    return {key: case[key] for key in ("dest", "destName", "quiet", "policy", "store") if key in case} | {
+        "steps": steps
+    }
 
 
 def differences(case: Script) -> list[Any]:

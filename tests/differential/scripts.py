@@ -21,7 +21,7 @@ AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
 # Times that a step of the real broker, and a few waiting receives, stay well below or above.
 LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
 TIME_TO_LIVE, PAUSES = 600, (200, 800)
-KINDS = ("queue", "topic", "durable", "several", "listeners")
+KINDS = ("queue", "topic", "durable", "several", "listeners", "stored")
 # Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
 TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T", "Q.1,Q.2", "Q.2,topic://VirtualTopic.T")
 SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
@@ -280,11 +280,12 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     """A script of 15 to 45 steps, where a step with nobody to do it is left out.
 
     kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
-    the queues of a virtual topic; "listeners": a queue with listeners too. Every eighth script of the last three takes
-    time: messages expire, redelivery has delays. quiet: how long our clock waits after a step for what the real one
-    does at once.
+    the queues of a virtual topic; "listeners": a queue with listeners too; "stored": a queue of brokers with a
+    store, which half of the durable ones have too.
+    Every eighth script of "durable", "several" and "listeners" takes time: messages expire, redelivery has delays.
+    quiet: how long our clock waits after a step for what the real one does at once.
     """
-    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic")
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "stored")
     living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
     if kind == "durable":
@@ -299,6 +300,8 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     script: dict[str, Any] = {"policy": policy, "steps": living.steps, "quiet": 0}
     if living.topic:
         script["dest"] = "topic"
+    if kind == "stored" or (kind == "durable" and draw(st.booleans())):
+        script["store"] = True
     if kind == "several":
         script["destName"] = "Q.1"
     return script

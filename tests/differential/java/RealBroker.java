@@ -14,6 +14,8 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Enumeration;
@@ -48,6 +50,8 @@ import org.apache.activemq.command.ActiveMQTopic;
 import org.apache.activemq.command.ConsumerInfo;
 import org.apache.activemq.command.FlushCommand;
 import org.apache.activemq.command.MessageDispatch;
+import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
+import org.apache.activemq.util.IOHelper;
 import org.apache.activemq.util.IntrospectionSupport;
 
 /**
@@ -123,6 +127,7 @@ public final class RealBroker {
     private final List<ObjectNode> dispatched = Collections.synchronizedList(new ArrayList<>());
     private final List<ObjectNode> other = Collections.synchronizedList(new ArrayList<>());
     private volatile String naming;
+    private Path folder;
 
     private RealBroker(JsonNode script) {
         this.script = script;
@@ -173,6 +178,9 @@ public final class RealBroker {
                 }
             }
             service.stop();
+            if (folder != null) {
+                IOHelper.deleteFile(folder.toFile());
+            }
         }
         return reply;
     }
@@ -181,7 +189,15 @@ public final class RealBroker {
 
     private void start() throws Exception {
         service.setBrokerName(name);
-        service.setPersistent(false);
+        service.setPersistent(script.path("store").asBoolean());
+        if (service.isPersistent()) {
+            folder = Files.createTempDirectory("differential");
+            KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
+            store.setDirectory(folder.toFile());
+            store.setJournalDiskSyncStrategy("never");
+            service.setPersistenceAdapter(store);
+            service.setDataDirectoryFile(folder.toFile());
+        }
         service.setUseJmx(false);
         service.setUseShutdownHook(false);
         service.setSchedulerSupport(false);
