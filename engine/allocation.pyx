@@ -8,6 +8,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from pyengine._engine.bits cimport pyengine_prefetch
+
 import numpy as np
 
 cdef extern from "Python.h":
@@ -21,16 +23,6 @@ cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(PyObject* item, Py_ssize_t i) noexcept
     bint PyLong_CheckExact(PyObject* item) noexcept
     long long PyLong_AsLongLongAndOverflow(PyObject* number, int* overflow) except? -1
-
-cdef extern from *:
-    """
-    #ifdef __GNUC__
-    #define pyengine_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define pyengine_prefetch(address) ((void)(address))
-    #endif
-    """
-    void pyengine_prefetch(const void* address) noexcept nogil
 
 cdef extern from "md5.h":
     enum:

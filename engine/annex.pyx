@@ -13,6 +13,7 @@ from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANC
 from pyengine._engine.segment cimport (
     LINE,
     STRANGE_BUCKET,
+    Hit,
     Point,
     Segment,
     Subscription,
@@ -116,9 +117,10 @@ cdef class Annex(Builder):
         self.collect_entry(it, entry, first, stop)
         segment.entries.append(it)
         segment.subscriptions[entry] = <PyObject*> it
-        segment.keys[entry] = <PyObject*> it.key
-        segment.numbers[entry] = it.number
+        segment.hits[entry].key = <PyObject*> it.key
+        segment.hits[entry].number = it.number
         it.settle(segment, entry)
+        segment.order[entry] = it.places[0]
         segment.size += 1
         return 0
 
@@ -145,8 +147,8 @@ cdef Annex annex_of(Segment model, int room):
     segment.words = (segment.lines + 63) // 64
     segment.entries = []
     segment.subscriptions = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
-    segment.keys = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
-    segment.numbers = <int64_t*> zeros((room + 1) * sizeof(int64_t))
+    segment.hits = <Hit*> zeros((room + 1) * sizeof(Hit))
+    segment.order = <int32_t*> zeros((room + 1) * sizeof(int32_t))
     segment.whole = <uint64_t*> zeros(segment.lines * 64)
     segment.points = model.points
     segment.point_room = model.point_room

@@ -1,4 +1,4 @@
-/* bits: which bits of a word are set. */
+/* bits: which bits of a word are set, and where bits are fetched from early. */
 #ifndef PYENGINE_BITS_H
 #define PYENGINE_BITS_H
 
@@ -13,6 +13,12 @@ static __forceinline int count_bits(uint64_t word) { return (int)__popcnt64(word
 static inline __attribute__((always_inline, unused)) int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
 static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t word) { return 63 - __builtin_clzll(word); }
 static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) { return __builtin_popcountll(word); }
+#endif
+
+#ifdef __GNUC__
+#define pyengine_prefetch(address) __builtin_prefetch(address)
+#else
+#define pyengine_prefetch(address) ((void)(address))
 #endif
 
 #endif

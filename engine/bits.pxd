@@ -1,4 +1,4 @@
-"""bits: which bits of a word are set; see bits.h."""
+"""bits: which bits of a word are set, and where bits are fetched from early; see bits.h."""
 
 from libc.stdint cimport uint64_t
 
@@ -7,3 +7,4 @@ cdef extern from "bits.h" nogil:
     int lowest_bit(uint64_t word) noexcept       # of a word that is not 0
     int highest_bit(uint64_t word) noexcept      # the same
     int count_bits(uint64_t word) noexcept
+    void pyengine_prefetch(const void* address) noexcept

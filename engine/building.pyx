@@ -28,6 +28,7 @@ from pyengine._engine.segment cimport (
     NULL_BUCKET,
     ODD_BUCKET,
     STRANGE_BUCKET,
+    Hit,
     Interval,
     Point,
     Segment,
@@ -332,17 +333,20 @@ cdef class Builder:
         cdef int64_t[::1] place_of = places
         segment.entries = [self.owners[number] for number in order.tolist()]
         segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
-        segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
-        segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
+        segment.hits = <Hit*> zeros((size + 1) * sizeof(Hit))
+        segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
+        numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
+        cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
         cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
         segment.loose = segment.size
         place = 0
         for it in segment.entries:
             it.settle(segment, place)
             segment.subscriptions[place] = <PyObject*> it
-            segment.keys[place] = <PyObject*> it.key
-            segment.numbers[place] = it.number
             index = entries[place]
+            segment.order[place] = <int32_t> hit_of[index]
+            segment.hits[hit_of[index]].key = <PyObject*> it.key
+            segment.hits[hit_of[index]].number = it.number
             if segment.whole[index >> 6] >> (index & 63) & 1:
                 whole[place >> 6] |= <uint64_t> 1 << (place & 63)
             if of[index] >= 0:

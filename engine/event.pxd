@@ -28,6 +28,12 @@ cdef struct Reading:
     const uint8_t* bytes         # WORD; in a message nothing else has them
 
 
+cdef struct Known:               # a name
+    PyObject* name               # NULL: not known yet
+    const void* text
+    Py_ssize_t length            # of ASCII; otherwise -1
+
+
 @final
 cdef class Event:
     cdef Program reader          # has names, defaults and headers, and no leaves
@@ -36,7 +42,7 @@ cdef class Event:
     cdef Reading* at
     cdef Reading* fresh          # of the defaults
     cdef dict slots              # name -> slot; behind the slots, names that no slot has
-    cdef PyObject** names        # [slot]; NULL: not known yet
+    cdef Known* names            # [slot]
     cdef int* after              # [slot]: the next in the last dict that had this one; its first is behind all others
     cdef PyObject** held
     cdef Value* gathered         # room for the slots of one program
@@ -47,6 +53,7 @@ cdef class Event:
 
     cdef int read(self, object message) except -1
     cdef int read_dict(self, dict message) except -1
+    cdef int know(self, int slot, PyObject* name) noexcept
     cdef int slot_of(self, PyObject* name) except -1
     cdef int take(self, int slot, PyObject* found) except -1
     cdef int interpret(self, int slot) noexcept nogil            # at[slot] from values[slot]; -1 without memory

@@ -4,7 +4,7 @@
 from cython cimport final
 from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF, Py_XINCREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
@@ -91,14 +91,11 @@ cdef extern from *:
     uint64_t pyengine_hash(const uint8_t* bytes, uint32_t length, uint64_t seed, uint64_t* high) noexcept nogil
 
 
-cdef inline bint is_named(PyObject* known, PyObject* name) noexcept:
+cdef inline bint is_named(const Known* known, PyObject* name) noexcept:
     """Whether a name is a known one, asked of the object itself or of ASCII; no need not mean that it is another."""
-    if known == name:
-        return known != NULL
-    return (
-        known != NULL and is_exact_text(name) and is_ascii(known) and is_ascii(name)
-        and text_length(known) == text_length(name)
-        and pyengine_same_bytes(ascii_data(known), ascii_data(name), text_length(name))
+    return known.name == name or (
+        is_exact_text(name) and is_ascii(name) and text_length(name) == known.length
+        and pyengine_same_bytes(known.text, ascii_data(name), known.length)
     )
 
 
@@ -239,12 +236,14 @@ cdef class Event:
         if self.values == NULL or self.at == NULL or self.held == NULL or self.fresh == NULL:
             raise MemoryError()
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
-        self.names = <PyObject**> calloc(self.count + BEYOND + 1, sizeof(PyObject*))
+        self.names = <Known*> calloc(self.count + BEYOND + 1, sizeof(Known))
         self.after = <int*> calloc(self.count + BEYOND + 1, sizeof(int))
         if self.names == NULL or self.after == NULL:
             raise MemoryError()
+        for slot in range(self.count + BEYOND + 1):
+            self.names[slot].length = -1
         for slot in range(self.count):
-            self.names[slot] = <PyObject*> reader.names[slot]
+            self.know(slot, <PyObject*> reader.names[slot])
         for slot in range(self.count):
             if read_value_as_point(&reader.defaults[slot], &self.fresh[slot], &self.scratch) < 0:
                 raise MemoryError()
@@ -300,33 +299,52 @@ cdef class Event:
 
     cdef int read_dict(self, dict message) except -1:
         cdef int slot = self.count + BEYOND, guess
+        cdef int count = self.count
+        cdef const Known* names = self.names
+        cdef int* after = self.after
+        cdef bint every_text = self.reader.every_text
         cdef Py_ssize_t position = 0
         cdef PyObject* name
         cdef PyObject* found
-        memcpy(self.values, self.reader.defaults, self.count * sizeof(Value))
-        memcpy(self.at, self.fresh, self.count * sizeof(Reading))
-        if len(message) <= PROPERTIES * self.count:
+        cdef Value* value
+        memcpy(self.values, self.reader.defaults, count * sizeof(Value))
+        memcpy(self.at, self.fresh, count * sizeof(Reading))
+        if len(message) <= PROPERTIES * count:
             # By property. Only a name that is no plain str may run Python code.
             while pyengine_next(<PyObject*> message, &position, &name, &found):
-                guess = self.after[slot]
-                if is_named(self.names[guess], name):
-                    slot = guess
-                elif is_exact_text(name):
-                    guess = self.slot_of(name)
-                    self.after[slot] = guess
-                    slot = guess
-                else:
-                    break
-                if slot < self.count:
+                guess = after[slot]
+                if not is_named(&names[guess], name):
+                    if not is_exact_text(name):
+                        break
+                    guess = after[slot] = self.slot_of(name)
+                slot = guess
+                if slot >= count:
+                    continue
+                value = &self.values[slot]
+                if self.held[slot] != NULL or not quick_value(found, value) or (
+                        value.type != STRING and (every_text or value.type == NULL_VALUE)):
                     self.take(slot, found)
+                    continue
+                if value.type == STRING:
+                    Py_INCREF(<object> found)
+                    self.held[slot] = found
+                if read_value_as_point(value, &self.at[slot], &self.scratch) < 0:
+                    raise MemoryError()
             else:
                 return 0
-        for slot in range(self.count):
+        for slot in range(count):
             found = PyDict_GetItemWithError(message, self.reader.names[slot])
             if found != NULL:
                 self.take(slot, found)
             elif PyErr_Occurred() != NULL:
                 raise
+        return 0
+
+    cdef int know(self, int slot, PyObject* name) noexcept:
+        self.names[slot].name = name
+        if is_ascii(name):
+            self.names[slot].text = ascii_data(name)
+            self.names[slot].length = text_length(name)
         return 0
 
     cdef int slot_of(self, PyObject* name) except -1:
@@ -336,14 +354,12 @@ cdef class Event:
             return <int> (<object> place)
         if slot < self.count + BEYOND:
             self.slots[<object> name] = slot
-            self.names[slot] = name
+            self.know(slot, name)
         return slot
 
-    cdef inline int take(self, int slot, PyObject* found) except -1:
-        cdef Value* value = &self.values[slot]
-        if not quick_value(found, value) or value.type == NULL_VALUE or self.reader.every_text and value.type != STRING:
-            found_value(self.reader, found, slot, value, &self.scratch)
-        if value.type >= STRING:
+    cdef int take(self, int slot, PyObject* found) except -1:
+        found_value(self.reader, found, slot, &self.values[slot], &self.scratch)
+        if self.values[slot].type >= STRING:
             Py_XINCREF(found)
             Py_XDECREF(self.held[slot])
             self.held[slot] = found

@@ -33,15 +33,16 @@ cdef class Snapshot:
     cdef int segment_count
     cdef int tail_count
     cdef int most_tables
+    cdef int most_lines
     cdef int widest
     cdef bint needs_gil
     cdef bint errors_count
-    cdef list idle               # Searches nobody uses
+    cdef list idle               # Searches nobody uses, above some places that keep the list as long as it is
 
 
 cdef class Search:               # working memory of one match
     cdef Event event
-    cdef int* buckets
+    cdef int* ranges
     cdef Found found
     cdef Found spare             # of the sort
 

@@ -1,7 +1,6 @@
 """See search.pxd."""
 
-from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -10,7 +9,7 @@ from pyengine._engine.bits cimport highest_bit
 from pyengine._engine.event cimport Event
 from pyengine._engine.plan cimport as_property
 from pyengine._engine.program cimport raised_error
-from pyengine._engine.segment cimport Found, Segment, Subscription, ask
+from pyengine._engine.segment cimport Found, Hit, Segment, Subscription, ask
 from pyengine._engine.value cimport NULL_VALUE, RAISED
 
 from pyengine.errors import SelectorEvaluationError
@@ -70,91 +69,80 @@ cdef class Snapshot:
 
 cdef void sort_found(Found* found, Found* spare) noexcept nogil:
     """By number: by insertion if there are few, else by digits of which there are about as many as numbers."""
-    cdef int64_t size = found.size, index, at, number, digit, total, most = 0
+    cdef int64_t size = found.size, index, at, digit, total, most = 0
     cdef int shift = 0, width = 0
     cdef int32_t[1 << WIDEST_DIGIT] counts
-    cdef PyObject* held
+    cdef Hit held
     if size <= FEW:
         for index in range(1, size):
-            number = found.numbers[index]
-            held = found.keys[index]
+            held = found.hits[index]
             at = index
-            while at > 0 and found.numbers[at - 1] > number:
-                found.numbers[at] = found.numbers[at - 1]
-                found.keys[at] = found.keys[at - 1]
+            while at > 0 and found.hits[at - 1].number > held.number:
+                found.hits[at] = found.hits[at - 1]
                 at -= 1
-            found.numbers[at] = number
-            found.keys[at] = held
+            found.hits[at] = held
         return
     if spare.room < found.room:
-        free(spare.numbers)
-        free(<void*> spare.keys)
-        spare.numbers = <int64_t*> malloc(found.room * sizeof(int64_t))
-        spare.keys = <PyObject**> malloc(found.room * sizeof(PyObject*))
+        free(spare.hits)
+        spare.hits = <Hit*> malloc(found.room * sizeof(Hit))
         spare.room = found.room
-        if spare.numbers == NULL or spare.keys == NULL:
+        if spare.hits == NULL:
             spare.room = 0
             found.no_memory = True
             return
     for index in range(size):
-        most |= found.numbers[index]
+        most |= found.hits[index].number
     width = min(highest_bit(size) + 1, WIDEST_DIGIT)
     while most >> shift:
         memset(counts, 0, sizeof(int32_t) << width)
         for index in range(size):
-            counts[found.numbers[index] >> shift & ((1 << width) - 1)] += 1
+            counts[found.hits[index].number >> shift & ((1 << width) - 1)] += 1
         total = 0
         for index in range(1 << width):
             at = counts[index]
             counts[index] = <int32_t> total
             total += at
         for index in range(size):
-            digit = found.numbers[index] >> shift & ((1 << width) - 1)
-            spare.numbers[counts[digit]] = found.numbers[index]
-            spare.keys[counts[digit]] = found.keys[index]
+            digit = found.hits[index].number >> shift & ((1 << width) - 1)
+            spare.hits[counts[digit]] = found.hits[index]
             counts[digit] += 1
-        memcpy(found.numbers, spare.numbers, size * sizeof(int64_t))
-        memcpy(found.keys, spare.keys, size * sizeof(PyObject*))
+        memcpy(found.hits, spare.hits, size * sizeof(Hit))
         shift += width
-
-
-cdef void drop_repeated(Found* found) noexcept nogil:
-    """What was found by several of its branches counts once."""
-    cdef int64_t index, size = 0
-    for index in range(found.size):
-        if index == 0 or found.numbers[index] != found.numbers[index - 1]:
-            found.numbers[size] = found.numbers[index]
-            found.keys[size] = found.keys[index]
-            size += 1
-    found.size = size
 
 
 cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
         self.event.reserve(snapshot.widest + 1)
-        self.buckets = <int*> malloc((2 * snapshot.most_tables + 1) * sizeof(int))
-        if self.buckets == NULL:
+        self.ranges = <int*> malloc((2 * snapshot.most_tables + 2) * sizeof(int))
+        self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
+        self.found.marked = <uint8_t*> calloc(snapshot.most_lines + 1, 8)
+        self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
+        self.found.wanted_lines = <uint64_t*> calloc(snapshot.most_lines // 64 + 1, sizeof(uint64_t))
+        if (self.ranges == NULL or self.found.marks == NULL or self.found.marked == NULL
+                or self.found.wanted == NULL or self.found.wanted_lines == NULL):
             raise MemoryError()
 
     def __dealloc__(self):
-        free(self.buckets)
-        free(self.found.numbers)
-        free(<void*> self.found.keys)
-        free(self.spare.numbers)
-        free(<void*> self.spare.keys)
+        free(self.ranges)
+        free(self.found.hits)
+        free(self.found.marks)
+        free(self.found.marked)
+        free(self.found.wanted)
+        free(self.found.wanted_lines)
+        free(self.spare.hits)
 
     cdef void find(self, Snapshot snapshot) noexcept nogil:
         cdef int index
         self.found.size = self.found.raised_size = 0
-        self.found.no_memory = False
+        self.found.no_memory = self.found.unordered = False
         for index in range(snapshot.segment_count):
             (<Segment> snapshot.segments[index]).match(
-                self.event, snapshot.alive[index], self.buckets, &self.found)
+                self.event, snapshot.alive[index], self.ranges, &self.found)
         for index in range(snapshot.tail_count):
             ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
-        sort_found(&self.found, &self.spare)
-        drop_repeated(&self.found)
+        if self.found.unordered:
+            sort_found(&self.found, &self.spare)
 
     cdef object refusal(self, Snapshot snapshot, object row):
         cdef int64_t index
@@ -166,7 +154,7 @@ cdef class Search:
             return None
         raised = []
         for index in range(self.found.room - self.found.raised_size, self.found.room):
-            it = <Subscription> self.found.keys[index]
+            it = <Subscription> self.found.hits[index].key
             raised.append(it)
         raised.sort(key=lambda it: (<Subscription> it).number)
         for it in raised:
@@ -194,14 +182,15 @@ cdef class Rows:
     cdef int take(self, int64_t row) noexcept nogil:
         """What the search found becomes the answer of a row; -1 without memory."""
         cdef int64_t* larger
-        cdef int64_t size = self.search.found.size
+        cdef int64_t index, size = self.search.found.size
         if self.size + size > self.room:
             larger = <int64_t*> realloc(self.numbers, max(1024, 2 * (self.room + size)) * sizeof(int64_t))
             if larger == NULL:
                 return -1
             self.numbers = larger
             self.room = max(1024, 2 * (self.room + size))
-        memcpy(self.numbers + self.size, self.search.found.numbers, size * sizeof(int64_t))
+        for index in range(size):
+            self.numbers[self.size + index] = self.search.found.hits[index].number
         self.size += size
         self.offsets[row + 1] = self.size
         return 0

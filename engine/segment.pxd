@@ -1,6 +1,6 @@
 """segment: an immutable index over many subscriptions, 512 to a cache line of bits.
 
-A subscription is an *entry*, or, if it is an OR, one for each of its branches: it may be found more than once.
+A subscription is an *entry*, or, if it is an OR, one for each of its branches; it is found once.
 Entries with an equality that every match must satisfy (their *access point*: the rarest there is) lie together, those
 without one behind them at ``loose``. For each slot that entries ask about, values fall into *buckets*: null, what only
 the programs understand, an unknown text (or stretches of the order of unknown texts, where entries ask for how a text
@@ -13,6 +13,7 @@ Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`
 passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
 """
 
+from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -42,13 +43,23 @@ cdef class Subscription:
     cdef int settle(self, Segment segment, int32_t place) except -1     # one more entry; of a new segment the first
 
 
-cdef struct Found:               # what matched, in no order
-    int64_t* numbers
-    PyObject** keys              # borrowed from the segments; of what raised, the Subscription
+cdef struct Hit:
+    int64_t number
+    PyObject* key                # borrowed from the segments; of what raised, the Subscription
+
+
+cdef struct Found:               # what matched
+    Hit* hits
     int64_t size
     int64_t room
-    int64_t raised_size          # at the end of the same arrays, growing down: whose program raised
+    int64_t raised_size          # at the end of the same array, growing down: whose program raised
+    bint unordered               # the numbers may not ascend
     bint no_memory
+    uint64_t* marks              # a bit for each hit of the segment that is asked; 0 between two
+    uint8_t* marked              # whether a word of ``marks`` is not 0: one byte, for which nothing need be read
+    int64_t mark_count           # at least as many
+    uint64_t* wanted             # a bit for each entry that is to be looked at; 0 between two
+    uint64_t* wanted_lines       # a bit for each line that has one
 
 
 cdef struct Interval:            # of keys
@@ -108,6 +119,7 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     int64_t[MOST_ROWS] key
 
 
+@final
 cdef class Segment:
     cdef readonly int size       # entries
     cdef int members             # Subscriptions
@@ -122,8 +134,8 @@ cdef class Segment:
     cdef int widest              # slots of the program with most
     cdef list entries            # Subscription by place
     cdef PyObject** subscriptions
-    cdef PyObject** keys
-    cdef int64_t* numbers
+    cdef Hit* hits               # its Subscriptions in the order of addition; an annex's as they came
+    cdef int32_t* order          # place -> hit
     cdef uint64_t* whole         # [line][8]
     cdef int loose
     cdef Table* tables           # those with buckets first, the most refusing first
@@ -134,11 +146,12 @@ cdef class Segment:
     cdef int64_t point_count
     cdef Scratch scratch
 
-    # Adds what matches. alive: a bit an entry. buckets: room for 2 table_count ints. Without the GIL unless needs_gil.
-    cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil
-    cdef void look(self, Event event, const int* buckets, Look* look) noexcept nogil
-    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, int first, int last,
-                   Found* found) noexcept nogil
+    # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
+    cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
+    cdef void gather(self, Found* found) noexcept nogil          # what is marked
+    # Marks those of the wanted that match.
+    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, Found* found) noexcept nogil
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 
 

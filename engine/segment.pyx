@@ -1,18 +1,19 @@
 # cython: freethreading_compatible=True
 """See segment.pxd."""
 
+from cython cimport final
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp
+from libc.string cimport memcpy, memmove, memset
 
-from pyengine._engine.bits cimport count_bits, lowest_bit
+from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
 from pyengine._engine.requirements cimport OPEN, PASSED, REFUSED
-from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
+from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
 cdef enum:
-    FEW = 1                  # entries of one access point that are asked one by one
+    FEW = 1                  # entries of one access point that are asked one by one, unless there is only one line
 
 
 cdef extern from *:
@@ -22,40 +23,66 @@ cdef extern from *:
     #else
     #define PYENGINE_CLONES
     #endif
-    /* line &= every row's line, until nothing is left; whether something is. */
+    /* A line of 512 bits. */
+    #ifdef __GNUC__
+    typedef uint64_t pyengine_line __attribute__((vector_size(64), aligned(8), may_alias));
+    #define PYENGINE_PARTS 1
+    #else
+    typedef uint64_t pyengine_line;
+    #define PYENGINE_PARTS 8
+    #endif
+    #define PYENGINE_EACH_PART for (k = 0; k < PYENGINE_PARTS; k++)
+    static inline int pyengine_any(const pyengine_line *line) {
+        uint64_t words[8];
+        memcpy(words, line, sizeof(words));
+        return (words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]) != 0;
+    }
+    /* bits &= the line of alive and every passed row's; whether something is left. Then opened = every open row's line
+       and what is not whole, between = every bounded row's line. */
     PYENGINE_CLONES
-    static int pyengine_narrow(uint64_t *line, const uint64_t *const *rows, int count, int64_t at) {
-        uint64_t left = 0;
+    static int pyengine_look(uint64_t *bits, uint64_t *opened, uint64_t *between, const uint64_t *alive,
+                             const uint64_t *whole, const uint64_t *const *passed, int count,
+                             const uint64_t *const *open, int open_count, const uint64_t *const *bounded,
+                             int bounded_count, int64_t at) {
+        pyengine_line line[PYENGINE_PARTS], other[PYENGINE_PARTS];
+        const pyengine_line *a, *b, *c, *d;
         int i, k;
+        a = (const pyengine_line *)bits, b = (const pyengine_line *)alive;
+        PYENGINE_EACH_PART line[k] = a[k] & b[k];
         for (i = 0; i + 4 <= count; i += 4) {  /* whether something is left is asked after every fourth row */
-            const uint64_t *a = rows[i] + at, *b = rows[i + 1] + at, *c = rows[i + 2] + at, *d = rows[i + 3] + at;
-            left = 0;
-            for (k = 0; k < 8; k++) {
-                line[k] &= a[k] & b[k] & c[k] & d[k];
-                left |= line[k];
-            }
-            if (!left) return 0;
+            a = (const pyengine_line *)(passed[i] + at), b = (const pyengine_line *)(passed[i + 1] + at);
+            c = (const pyengine_line *)(passed[i + 2] + at), d = (const pyengine_line *)(passed[i + 3] + at);
+            PYENGINE_EACH_PART line[k] &= a[k] & b[k] & c[k] & d[k];
+            if (!pyengine_any(line)) return 0;
         }
         for (; i < count; i++) {
-            const uint64_t *row = rows[i] + at;
-            for (k = 0; k < 8; k++) line[k] &= row[k];
+            a = (const pyengine_line *)(passed[i] + at);
+            PYENGINE_EACH_PART line[k] &= a[k];
         }
-        left = 0;
-        for (k = 0; k < 8; k++) left |= line[k];
-        return left != 0;
-    }
-    /* line |= every row's line */
-    PYENGINE_CLONES
-    static void pyengine_widen(uint64_t *line, const uint64_t *const *rows, int count, int64_t at) {
-        int i, k;
-        for (i = 0; i < count; i++) {
-            const uint64_t *row = rows[i] + at;
-            for (k = 0; k < 8; k++) line[k] |= row[k];
+        if (!pyengine_any(line)) return 0;
+        memcpy(bits, line, sizeof(line));
+        a = (const pyengine_line *)whole;
+        PYENGINE_EACH_PART line[k] = ~a[k], other[k] = a[k] ^ a[k];
+        for (i = 0; i < open_count; i++) {
+            a = (const pyengine_line *)(open[i] + at);
+            PYENGINE_EACH_PART line[k] |= a[k];
         }
+        memcpy(opened, line, sizeof(line));
+        for (i = 0; i < bounded_count; i++) {
+            a = (const pyengine_line *)(bounded[i] + at);
+            PYENGINE_EACH_PART other[k] |= a[k];
+        }
+        memcpy(between, other, sizeof(other));
+        return 1;
     }
     """
-    bint pyengine_narrow(uint64_t* line, const Row* rows, int count, int64_t at) noexcept nogil
-    void pyengine_widen(uint64_t* line, const Row* rows, int count, int64_t at) noexcept nogil
+    bint pyengine_look(
+        uint64_t* bits, uint64_t* opened, uint64_t* between, const uint64_t* alive, const uint64_t* whole,
+        const Row* passed, int count, const Row* open, int open_count, const Row* bounded, int bounded_count,
+        int64_t at) noexcept nogil
+
+
+cdef uint64_t[8] NONE_WHOLE
 
 
 cdef class Subscription:
@@ -79,48 +106,64 @@ cdef class Subscription:
         return 0
 
 
-cdef bint grow(Found* found) noexcept nogil:
-    cdef int64_t room = 64 if found.room == 0 else 2 * found.room, index
-    cdef int64_t* numbers = <int64_t*> realloc(found.numbers, room * sizeof(int64_t))
-    cdef PyObject** keys
-    if numbers == NULL:
+cdef bint reserve(Found* found, int64_t more) noexcept nogil:
+    """Room for so many more hits; False without memory."""
+    cdef int64_t room = max(64, 2 * found.room, found.size + found.raised_size + more)
+    cdef Hit* hits
+    if found.size + found.raised_size + more <= found.room:
+        return True
+    hits = <Hit*> realloc(found.hits, room * sizeof(Hit))
+    if hits == NULL:
+        found.no_memory = True
         return False
-    found.numbers = numbers
-    keys = <PyObject**> realloc(<void*> found.keys, room * sizeof(PyObject*))
-    if keys == NULL:
-        return False
-    found.keys = keys
-    for index in range(1, found.raised_size + 1):
-        numbers[room - index] = numbers[found.room - index]
-        keys[room - index] = keys[found.room - index]
+    memmove(hits + room - found.raised_size, hits + found.room - found.raised_size, found.raised_size * sizeof(Hit))
+    found.hits = hits
     found.room = room
     return True
 
 
-cdef inline void add(Found* found, int64_t number, PyObject* key, bint raised) noexcept nogil:
-    cdef int64_t place
-    if found.size + found.raised_size == found.room and not grow(found):
-        found.no_memory = True
-        return
-    if raised:
-        found.raised_size += 1
-        place = found.room - found.raised_size
-    else:
-        place = found.size
-        found.size += 1
-    found.numbers[place] = number
-    found.keys[place] = key
+cdef inline bint wants(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
+    """Whether the program says so; if it raises that is noted."""
+    cdef int truth = event.ask((<Subscription> subscription).program, (<Subscription> subscription).slots)
+    cdef int problem
+    if truth == RAISED:
+        problem = event.scratch.problem
+        if (errors_count or problem == FUNCTION_FAILED or problem == NO_MEMORY) and reserve(found, 1):
+            found.raised_size += 1
+            found.hits[found.room - found.raised_size].number = (<Subscription> subscription).number
+            found.hits[found.room - found.raised_size].key = subscription
+    return truth == TRUE
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
-    cdef int truth = event.ask((<Subscription> subscription).program, (<Subscription> subscription).slots)
-    cdef int problem
-    if truth == TRUE:
-        add(found, (<Subscription> subscription).number, <PyObject*> (<Subscription> subscription).key, False)
-    elif truth == RAISED:
-        problem = event.scratch.problem
-        if errors_count or problem == FUNCTION_FAILED or problem == NO_MEMORY:
-            add(found, (<Subscription> subscription).number, subscription, True)
+    cdef Hit* hit
+    if wants(event, subscription, errors_count, found) and reserve(found, 1):
+        hit = &found.hits[found.size]
+        hit.number = (<Subscription> subscription).number
+        hit.key = <PyObject*> (<Subscription> subscription).key
+        if found.size and found.hits[found.size - 1].number > hit.number:
+            found.unordered = True
+        found.size += 1
+
+
+cdef inline void mark(uint64_t* marks, uint8_t* marked, int32_t hit) noexcept nogil:
+    marks[hit >> 6] |= <uint64_t> 1 << (hit & 63)
+    marked[hit >> 6] = 1
+
+
+cdef inline void want(Found* found, int first, int last) noexcept nogil:
+    """Look at the entries from ``first`` to ``last``."""
+    cdef uint64_t head = ~(<uint64_t> 0) << (first & 63), foot = ~(<uint64_t> 0) >> (63 - (last & 63))
+    cdef int word
+    if first >> 6 == last >> 6:
+        found.wanted[first >> 6] |= head & foot
+    else:
+        found.wanted[first >> 6] |= head
+        for word in range((first >> 6) + 1, last >> 6):
+            found.wanted[word] = ~(<uint64_t> 0)
+        found.wanted[last >> 6] |= foot
+    for word in range(first >> 9, (last >> 9) + 1):
+        found.wanted_lines[word >> 6] |= <uint64_t> 1 << (word & 63)
 
 
 cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint64_t bit) noexcept nogil:
@@ -139,6 +182,7 @@ cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint
     return PASSED
 
 
+@final
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
 
@@ -160,8 +204,8 @@ cdef class Segment:
         if not self.shares:
             free(self.points)
         free(self.subscriptions)
-        free(self.keys)
-        free(self.numbers)
+        free(self.hits)
+        free(self.order)
         free(self.whole)
         free_scratch(&self.scratch)
 
@@ -175,136 +219,188 @@ cdef class Segment:
             if point.kind == NOTHING:
                 return point
             if (point.hash == hash and point.table == table and point.kind == kind and point.length == length
-                    and not memcmp(point.bytes, bytes, length)):
+                    and pyengine_same_bytes(point.bytes, bytes, length)):
                 return point
             place = (place + 1) & mask
 
-    cdef void match(self, Event event, const uint64_t* alive, int* buckets, Found* found) noexcept nogil:
-        cdef int number, place
-        cdef int* seats = buckets + self.table_count
+    cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
+        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
+        cdef int64_t at
         cdef const Table* table
         cdef const Reading* reading
         cdef const Point* point
         cdef Look look
         cdef bint ordinary = not event.has_objects
+        # Shown are the most refusing; what the others would say the program says.
+        look.count = shown
+        look.open_count = look.bounded_count = 0
         for number in range(self.table_count):
             table = &self.tables[number]
             reading = &event.at[table.slot]
-            seats[number] = -1
+            point = NULL
             if reading.kind == NUMERAL:
-                buckets[number] = FIRST_TEXT + table.texts + (
+                bucket = FIRST_TEXT + table.texts + (
                     rank(table.bounds, table.steps, table.bound_count, reading.key) if table.steps else 0)
                 if table.numbers_are_points:
                     point = self.seek(
                         number, NUMERAL, number_hash(reading.key), <const uint8_t*> &reading.key, 8)
-                    if point.kind != NOTHING:
-                        seats[number] = <int> (point - self.points)
             elif reading.kind == WORD:
-                buckets[number] = STRANGE_BUCKET
+                bucket = STRANGE_BUCKET
                 if table.texts:
                     point = self.seek(number, WORD, reading.hash, reading.bytes, reading.length)
                     if point.kind != NOTHING:
-                        buckets[number] = FIRST_TEXT + (point.code & (table.texts - 1))
-                        seats[number] = <int> (point - self.points)
-                if table.text_bound_count and buckets[number] == STRANGE_BUCKET:
-                    buckets[number] = first_text_stretch(table) + rank(
+                        bucket = FIRST_TEXT + (point.code & (table.texts - 1))
+                if table.text_bound_count and bucket == STRANGE_BUCKET:
+                    bucket = first_text_stretch(table) + rank(
                         table.text_bounds, table.text_steps, table.text_bound_count,
                         text_key(reading.bytes, reading.length, 0))
             elif reading.kind == NOTHING:
-                buckets[number] = NULL_BUCKET
+                bucket = NULL_BUCKET
             else:
-                buckets[number] = ODD_BUCKET
+                bucket = ODD_BUCKET
                 if table.numbers_are_points:
                     ordinary = False
-        if not ordinary:
-            for place in range(self.size):
-                if alive[place >> 6] >> (place & 63) & 1:
-                    ask(event, self.subscriptions[place], self.errors_count, found)
-            return
-        self.look(event, buckets, &look)
-        if self.loose < self.size:
-            self.scan(event, alive, &look, self.loose, self.size, found)
-        if self.loose == 0:
-            return                   # no entry has an access point
-        for number in range(self.table_count):
-            if seats[number] >= 0:
-                point = &self.points[seats[number]]
-                if point.last:
-                    self.scan(event, alive, &look, point.first, point.last, found)
-
-    cdef void look(self, Event event, const int* buckets, Look* look) noexcept nogil:
-        cdef int number
-        cdef int64_t at
-        cdef const Table* table
-        look.count = min(self.with_buckets, MOST_ROWS)   # the most refusing; what the others would say the program says
-        look.open_count = look.bounded_count = 0
-        for number in range(look.count):
-            table = &self.tables[number]
-            at = buckets[number] * self.bucket_step
-            look.passed[number] = table.passed + at
-            look.lively[number] = table.lively + buckets[number] * self.words
-            if table.opens != NULL and not table.opens[buckets[number]]:
+            if point != NULL and point.kind != NOTHING and point.last:
+                ranges[2 * range_count] = point.first
+                ranges[2 * range_count + 1] = point.last
+                range_count += 1
+            if number >= shown:
                 continue
-            if table.intervals != NULL and event.at[table.slot].kind == NUMERAL:
+            at = bucket * self.bucket_step
+            look.passed[number] = table.passed + at
+            look.lively[number] = table.lively + bucket * self.words
+            if table.opens != NULL and not table.opens[bucket]:
+                continue
+            if table.intervals != NULL and reading.kind == NUMERAL:
                 look.between[look.bounded_count] = table.open + at
                 look.bounded[look.bounded_count] = table
-                look.key[look.bounded_count] = event.at[table.slot].key
+                look.key[look.bounded_count] = reading.key
                 look.bounded_count += 1
             else:
                 look.open[look.open_count] = table.open + at
                 look.open_count += 1
-
-    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, int first, int last,
-                   Found* found) noexcept nogil:
-        cdef int place, word, line, k, number, verdict
-        cdef uint64_t lines, left, bit
-        cdef uint64_t[8] bits, opened, between
-        if last - first <= FEW:
-            for place in range(first, last):
+        if not ordinary:
+            for place in range(self.size):
                 if alive[place >> 6] >> (place & 63) & 1:
-                    ask(event, self.subscriptions[place], self.errors_count, found)
+                    self.ask_entry(event, place, found)
+        else:
+            if self.loose < self.size:
+                ranges[2 * range_count] = self.loose
+                ranges[2 * range_count + 1] = self.size
+                range_count += 1
+            for number in range(range_count):
+                place = ranges[2 * number]
+                if ranges[2 * number + 1] - place <= FEW and self.lines > 1:
+                    if alive[place >> 6] >> (place & 63) & 1:
+                        self.ask_entry(event, place, found)
+                else:
+                    want(found, place, ranges[2 * number + 1] - 1)
+            self.scan(event, alive, &look, found)
+            for number in range(range_count):
+                place = ranges[2 * number]
+                memset(found.wanted + (place >> 6), 0, (((ranges[2 * number + 1] - 1) >> 6) - (place >> 6) + 1) << 3)
+        if found.mark_count:
+            self.gather(found)
+
+    cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil:
+        if wants(event, self.subscriptions[place], self.errors_count, found):
+            mark(found.marks, found.marked, self.order[place])
+            found.mark_count += 1
+
+    cdef void gather(self, Found* found) noexcept nogil:
+        cdef int64_t word, last = -1
+        cdef int at
+        cdef uint64_t words, bits
+        cdef const Hit* hit
+        cdef Hit* into
+        if not reserve(found, found.mark_count):
+            memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
+            memset(found.marked, 0, self.lines * 8)
+            found.mark_count = 0
             return
-        for word in range((first >> 9) >> 6, (((last - 1) >> 9) >> 6) + 1):
-            lines = ~(<uint64_t> 0)
-            for number in range(look.count):
+        into = found.hits + found.size
+        if found.size:
+            last = found.hits[found.size - 1].number
+        for at in range(self.lines):
+            memcpy(&words, found.marked + 8 * at, 8)
+            if not words:
+                continue
+            memset(found.marked + 8 * at, 0, 8)
+            while words:
+                word = 8 * at + (lowest_bit(words) >> 3)
+                words &= words - 1
+                bits = found.marks[word]
+                found.marks[word] = 0
+                while bits:
+                    hit = &self.hits[64 * word + lowest_bit(bits)]
+                    bits &= bits - 1
+                    if hit.number < last:
+                        found.unordered = True
+                    last = hit.number
+                    pyengine_prefetch(hit.key)
+                    into[0] = hit[0]
+                    into += 1
+        found.size = into - found.hits
+        found.mark_count = 0
+
+    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, Found* found) noexcept nogil:
+        cdef int place, word, line, k, number, verdict
+        cdef int64_t at
+        cdef const int32_t* order
+        cdef uint64_t lines, left, sure, bit
+        cdef uint64_t* bits
+        cdef uint64_t[8] opened, between
+        cdef uint64_t* marks = found.marks
+        cdef uint8_t* marked = found.marked
+        cdef int64_t mark_count = 0
+        cdef int32_t hit
+        for word in range(self.words):
+            lines = found.wanted_lines[word]
+            found.wanted_lines[word] = 0
+            for number in range(look.count if lines else 0):
                 lines &= look.lively[number][word]
             while lines:
                 line = (word << 6) + lowest_bit(lines)
                 lines &= lines - 1
-                if line < first >> 9:
+                if lines:
+                    at = ((word << 6) + lowest_bit(lines)) * self.line_step
+                    for number in range(look.count):
+                        pyengine_prefetch(look.passed[number] + at)
+                    for number in range(look.bounded_count):
+                        pyengine_prefetch(look.between[number] + at)
+                bits = found.wanted + line * 8
+                if not pyengine_look(
+                        bits, opened, between, alive + line * 8,
+                        self.whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
+                        look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
+                        line * self.line_step):
                     continue
-                if line > (last - 1) >> 9:
-                    break
-                for k in range(8):
-                    bits[k] = alive[line * 8 + k]
-                    place = line * LINE + 64 * k
-                    if place < first:
-                        bits[k] = bits[k] & (~(<uint64_t> 0) << (first - place)) if first - place < 64 else 0
-                    if place + 64 > last:
-                        bits[k] = bits[k] & (~(<uint64_t> 0) >> (place + 64 - last)) if place < last else 0
-                if not pyengine_narrow(bits, look.passed, look.count, line * self.line_step):
-                    continue
-                for k in range(8):
-                    opened[k] = ~self.whole[line * 8 + k] if look.count == self.with_buckets else ~(<uint64_t> 0)
-                    between[k] = 0
-                pyengine_widen(opened, look.open, look.open_count, line * self.line_step)
-                pyengine_widen(between, look.between, look.bounded_count, line * self.line_step)
                 for k in range(8):
                     left = bits[k]
+                    if not left:
+                        continue
+                    order = self.order + line * LINE + 64 * k
+                    sure = left & ~(opened[k] | between[k])
+                    left ^= sure
+                    while sure:
+                        hit = order[lowest_bit(sure)]
+                        mark(marks, marked, hit)
+                        pyengine_prefetch(&self.hits[hit])
+                        mark_count += 1
+                        sure &= sure - 1
                     while left:
                         bit = left & (0 - left)
-                        place = line * LINE + 64 * k + lowest_bit(left)
+                        place = lowest_bit(left)
                         left ^= bit
-                        if opened[k] & bit:
-                            verdict = OPEN
-                        elif between[k] & bit:
+                        verdict = OPEN
+                        if not opened[k] & bit:
                             verdict = verdict_between(look, line * self.line_step + k, line * 8 + k, bit)
-                        else:
-                            verdict = PASSED
                         if verdict == PASSED:
-                            add(found, self.numbers[place], self.keys[place], False)
+                            mark(marks, marked, order[place])
+                            mark_count += 1
                         elif verdict == OPEN:
-                            ask(event, self.subscriptions[place], self.errors_count, found)
+                            self.ask_entry(event, line * LINE + 64 * k + place, found)
+        found.mark_count += mark_count
 
     def _check(self):
         """Assert the invariants of segment.pxd."""
@@ -328,9 +424,12 @@ cdef class Segment:
         assert self.shares or len(points) == self.point_count
         for index in range(self.size):
             it = self.entries[index]
-            assert it.segment is self and it.number == self.numbers[index]
+            assert it.segment is self and it.number == self.hits[self.order[index]].number
+            assert <PyObject*> it.key == self.hits[self.order[index]].key
             assert [place for place in it.places[:it.place_count] if place == index] == [index]
         assert len({id(it) for it in self.entries}) == self.members
+        for index in range(1, 0 if self.shares else self.members):
+            assert self.hits[index - 1].number < self.hits[index].number
         for number in range(self.table_count):
             table = &self.tables[number]
             assert (table.buckets > 0) == (number < self.with_buckets)

@@ -30,19 +30,8 @@ cdef enum:
     SMALLEST_ANNEX = 4096    # entries
     ANNEX_PART = 8           # of the subscriptions that an annex has room for
     LIKE_SIZES = 4           # segments of like size that are made one
-    AHEAD = 8                # keys fetched before they are counted
+    IDLE_PLACES = 4          # a list that is emptied and filled with one gives its memory back each time
     BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
-
-
-cdef extern from *:
-    """
-    #ifdef __GNUC__
-    #define pyengine_prefetch(address) __builtin_prefetch(address, 1)
-    #else
-    #define pyengine_prefetch(address) ((void)0)
-    #endif
-    """
-    void pyengine_prefetch(const void* address) noexcept nogil
 
 
 cdef class Subscriptions:
@@ -260,7 +249,7 @@ cdef class Subscriptions:
         snapshot.living = tuple(self.living)
         snapshot.tail = tuple(self.tail)
         snapshot.errors_count = self.on_error == "raise"
-        snapshot.idle = []
+        snapshot.idle = [None] * IDLE_PLACES
         snapshot.segment_count = <int> len(snapshot.living)
         snapshot.tail_count = <int> len(snapshot.tail)
         snapshot.segments = <PyObject**> calloc(snapshot.segment_count + 1, sizeof(PyObject*))
@@ -274,6 +263,7 @@ cdef class Subscriptions:
             snapshot.segments[index] = <PyObject*> one.segment
             snapshot.alive[index] = one.bits
             snapshot.most_tables = max(snapshot.most_tables, one.segment.table_count)
+            snapshot.most_lines = max(snapshot.most_lines, one.segment.lines)
             snapshot.widest = max(snapshot.widest, one.segment.widest)
             snapshot.needs_gil |= one.segment.needs_gil
         for index in range(snapshot.tail_count):
@@ -285,7 +275,8 @@ cdef class Subscriptions:
         return snapshot
 
     cdef Search begin(self, Snapshot snapshot):
-        return snapshot.idle.pop() if snapshot.idle else Search(snapshot)
+        cdef Search search = snapshot.idle.pop() if len(snapshot.idle) > IDLE_PLACES else None
+        return Search(snapshot) if search is None else search
 
     def match(self, message, /):
         """The keys of the subscriptions that want a message (a mapping or a Message): a list, in order of addition.
@@ -305,9 +296,7 @@ cdef class Subscriptions:
                     raise error
             keys = PyList_New(search.found.size)
             for index in range(search.found.size):
-                if index + AHEAD < search.found.size:
-                    pyengine_prefetch(search.found.keys[index + AHEAD])
-                key = <object> search.found.keys[index]
+                key = <object> search.found.hits[index].key
                 Py_INCREF(key)
                 PyList_SET_ITEM(keys, index, key)
             return keys
@@ -358,7 +347,7 @@ cdef class Subscriptions:
                     parts = numpy.concatenate([parts, numpy.empty(len(parts) + search.found.size, numpy.int64)])
                     into = parts
                 for index in range(search.found.size):
-                    into[size + index] = search.found.numbers[index]
+                    into[size + index] = search.found.hits[index].number
                 size += search.found.size
                 offset[row + 1] = size
                 search.event.clear()
