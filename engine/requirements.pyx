@@ -10,13 +10,24 @@ from pyengine._engine.value cimport FALSE, RAISED, UNKNOWN
 
 cdef int find_branches(Program program, int32_t* into) noexcept nogil:
     cdef const Node* root = &program.nodes[program.root]
-    cdef int leaf, part = -1, count = 0
+    cdef int leaf, truth, part = -1, count = 0
+    cdef char* reached
     into[0] = max(program.start, 0)
     into[1] = program.leaf_count
     if root.operation != EITHER or program.start < 0:
         return 1
-    # The leaves of a part are about nodes above the part before it, up to the part itself.
+    reached = <char*> calloc(program.leaf_count, 1)
+    if reached == NULL:
+        return 1
+    reached[program.start] = 1
+    # The leaves of a part are about nodes above the part before it, up to the part itself. Beside what is FALSE for
+    # itself there are leaves that nobody comes by; jumps go forward.
     for leaf in range(program.start, program.leaf_count):
+        if not reached[leaf]:
+            continue
+        for truth in range(FALSE, <int> RAISED):
+            if program.leaves[leaf].next[truth] >= 0:
+                reached[program.leaves[leaf].next[truth]] = 1
         if part >= 0 and program.leaves[leaf].node <= program.children[root.first + part]:
             if part and program.leaves[leaf].node <= program.children[root.first + part - 1]:
                 count = MOST_BRANCHES + 1
@@ -31,6 +42,7 @@ cdef int find_branches(Program program, int32_t* into) noexcept nogil:
             break
         into[count] = leaf
         count += 1
+    free(reached)
     if count > MOST_BRANCHES or count == 0:
         into[0] = program.start
         count = 1

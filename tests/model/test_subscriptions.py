@@ -416,6 +416,21 @@ def test_an_xpath_and_a_function() -> None:
         assert subscriptions.match(message) == loop(selectors, message, "raise")
 
 
+def test_a_part_that_nobody_comes_by_is_no_branch() -> None:
+    texts = [
+        f"{part} = {number} OR {rest}"
+        for number in range(20)
+        for part, rest in itertools.product(
+            ["a", "b"], ["(XQUERY 'x' AND a IS NULL)", "(FALSE AND b IS NULL)", "(FALSE AND b = 1 OR b = 2) AND a = 1"]
+        )
+    ]
+    selectors = {text: Selector(text) for text in texts}
+    subscriptions = Subscriptions((text, text) for text in texts)
+    subscriptions._check()
+    for message in ({}, {"a": 1}, {"b": 1}, {"a": 1, "b": 2}, {"a": 19, "b": 1}, {"a": "x", "b": 0}):
+        assert subscriptions.match(message) == loop(selectors, message, "raise")
+
+
 def test_dicts_of_any_shape_are_read_by_property_or_by_name() -> None:
     class Name(str):
         pass
