@@ -161,12 +161,12 @@ class Replay:
         self.quiet = case.get("quiet", QUIET)
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
-        policies = [policy_of(case.get("policy") or {}, self.topic)]
         self.folder = TemporaryDirectory() if case.get("store") else None
-        self.broker = activemq.Broker(
-            self.folder and self.folder.name, policies=policies, clock=self.clock, release=case.get("release", "5.17")
-        )
-        self.watched = Watched(self.broker, self.see)
+        self.settings = {
+            "policies": [policy_of(case.get("policy") or {}, self.topic)],
+            "clock": self.clock,
+            "release": case.get("release", "5.17"),
+        }
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection, activemq.MessageProducer] = {}
         self.clients: dict[str, Client] = {}
@@ -176,6 +176,12 @@ class Replay:
         self.other: list[dict[str, Any]] = []
         self.asynchronous: list[Exception] = []
         self.events = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start the broker, with what is in the store."""
+        self.broker = activemq.Broker(self.folder and self.folder.name, **self.settings)
+        self.watched = Watched(self.broker, self.see)
         self.broker.on(SlowConsumer, lambda event: self.say(slow=self.names.get(event.consumer.consumer_id)))
         self.broker.on(MessageDiscarded, self.discarded)
         self.broker.on(MessageExpired, lambda event: self.say(expired=event.message.get_int_property("n")))
@@ -365,6 +371,13 @@ class Replay:
 
     def step_remove_group(self, step: Step) -> None:
         self.administer(lambda queue: self.broker.remove_message_group(queue, step["group"]))
+
+    def step_restart(self, step: Step) -> None:
+        self.broker.close()
+        self.connections.clear()
+        self.producers.clear()
+        self.clients.clear()
+        self.start()
 
     def step_sleep(self, step: Step) -> None:
         self.clock.advance(step["ms"])

@@ -220,6 +220,8 @@ def _sound(steps: list[Script]) -> bool:
             return False
         elif step["op"] in ("close", "closeSession"):
             del alive[step["name"]]
+        elif step["op"] == "restart":
+            alive.clear()
         elif step["op"] in ("kill", "closeConnection"):
             if step["conn"] not in alive.values():
                 return False

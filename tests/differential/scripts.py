@@ -193,10 +193,14 @@ def _browse(living: Living, numbers: Numbers) -> Step:
 
 
 def _administer(living: Living, numbers: Numbers) -> Step | None:
-    """Pause and resume take turns."""
+    """Pause and resume take turns; a broker with a store is started anew."""
     _, first, second, third = numbers
     if living.kind == "several":
         return None
+    if living.kind == "stored" and first % 3 == 0:
+        living.consumers.clear()
+        living.halted = False
+        return {"op": "restart"}
     if second % 3:
         living.halted = not living.halted
         return {"op": "pause" if living.halted else "resume"}

@@ -114,7 +114,7 @@ public final class RealBroker {
     private final JsonNode script;
     private final boolean topic;
     private final String name = "real" + NUMBER.incrementAndGet();
-    private final BrokerService service = new BrokerService();
+    private BrokerService service;
     private final Map<String, ActiveMQConnection> connections = new LinkedHashMap<>();
     private final Map<String, TransportConnection> brokerSide = new ConcurrentHashMap<>();
     private final Map<String, Client> clients = new LinkedHashMap<>();
@@ -127,6 +127,8 @@ public final class RealBroker {
     private final List<ObjectNode> dispatched = Collections.synchronizedList(new ArrayList<>());
     private final List<ObjectNode> other = Collections.synchronizedList(new ArrayList<>());
     private volatile String naming;
+    /** What a broker hands out while it stops, one connection after the other, is not looked at. */
+    private volatile boolean stopping;
     private Path folder;
 
     private RealBroker(JsonNode script) {
@@ -170,13 +172,7 @@ public final class RealBroker {
             }
             reply.set("final", state());
         } finally {
-            for (ActiveMQConnection connection : connections.values()) {
-                try {
-                    connection.close();
-                } catch (Exception alreadyGone) {
-                    // a script may have killed it
-                }
-            }
+            disconnect();
             service.stop();
             if (folder != null) {
                 IOHelper.deleteFile(folder.toFile());
@@ -185,13 +181,28 @@ public final class RealBroker {
         return reply;
     }
 
+    private void disconnect() {
+        for (ActiveMQConnection connection : connections.values()) {
+            try {
+                connection.close();
+            } catch (Exception alreadyGone) {
+                // a script may have killed it, or the broker
+            }
+        }
+        connections.clear();
+        clients.clear();
+    }
+
     // The broker
 
     private void start() throws Exception {
+        service = new BrokerService();
         service.setBrokerName(name);
         service.setPersistent(script.path("store").asBoolean());
         if (service.isPersistent()) {
-            folder = Files.createTempDirectory("differential");
+            if (folder == null) {
+                folder = Files.createTempDirectory("differential");
+            }
             KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
             store.setDirectory(folder.toFile());
             store.setJournalDiskSyncStrategy("never");
@@ -325,7 +336,7 @@ public final class RealBroker {
         public void preProcessDispatch(MessageDispatch dispatch) {
             super.preProcessDispatch(dispatch);
             String to = names.get(dispatch.getConsumerId().toString());
-            if (to == null || dispatch.getMessage() == null
+            if (to == null || stopping || dispatch.getMessage() == null
                     || dispatch.getDestination().getPhysicalName().startsWith("ActiveMQ.DLQ")) {
                 return;
             }
@@ -538,6 +549,13 @@ public final class RealBroker {
             case "browse" -> browse(step, shown);
             case "sleep" -> Thread.sleep(step.get("ms").asLong());
             case "pause", "resume", "purge", "removeGroup" -> administer(operation, step);
+            case "restart" -> {
+                stopping = true;
+                service.stop();
+                disconnect();
+                stopping = false;
+                start();
+            }
             default -> throw new IllegalArgumentException(operation);
         }
     }
