@@ -120,7 +120,8 @@ class SqliteStore:
     def size(self, name: str) -> int:
         """How many messages of a destination there are now."""
         self._bring_in()
-        found = self._db.execute("SELECT size FROM destination WHERE name = ?", (name,)).fetchone()
+        with reading(self.path):
+            found = self._db.execute("SELECT size FROM destination WHERE name = ?", (name,)).fetchone()
         return 0 if found is None else int(found[0])
 
     def sequence_at(self, name: str, place: int) -> int | None:
@@ -130,7 +131,8 @@ class SqliteStore:
             "SELECT m.sequence FROM message m JOIN destination d ON d.id = m.destination "
             "WHERE d.name = ? ORDER BY m.sequence LIMIT 1 OFFSET ?"
         )
-        found = self._db.execute(query, (name, place - 1)).fetchone()
+        with reading(self.path):
+            found = self._db.execute(query, (name, place - 1)).fetchone()
         return None if found is None else int(found[0])
 
     def load(self, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool) -> list[Stored]:
@@ -164,7 +166,8 @@ class SqliteStore:
         return self._by_priority(query, (subscription, destination), after, limit)
 
     def _by_priority(self, query: str, where: tuple[int, ...], after: tuple[int, int], limit: int) -> list[Stored]:
-        self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
+        with reading(self.path):
+            self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
         found: list[Stored] = []
         for priority in range(min(9, -after[0]), -1, -1):
             left = -1 if limit < 0 else limit - len(found)
@@ -181,20 +184,23 @@ class SqliteStore:
     def subscriptions(self) -> list[StoredSubscription]:
         """The durable subscriptions that were written, in the order in which they were made."""
         query = "SELECT id, client_id, name, destination, selector, no_local FROM subscription ORDER BY id"
-        return [
-            StoredSubscription(number, client_id, name, destination, selector, bool(no_local))
-            for number, client_id, name, destination, selector, no_local in self._db.execute(query)
-        ]
+        with reading(self.path):
+            return [
+                StoredSubscription(number, client_id, name, destination, selector, bool(no_local))
+                for number, client_id, name, destination, selector, no_local in self._db.execute(query)
+            ]
 
     def waiting(self) -> list[tuple[int, str, int]]:
         """How many messages of which topic each durable subscription waits for: subscription, topic, number."""
         names = {number: name for name, number in self._names.items()}
         query = "SELECT subscription, destination, count(*) FROM reference GROUP BY subscription, destination"
-        return [(number, names[where], count) for number, where, count in self._db.execute(query)]
+        with reading(self.path):
+            return [(number, names[where], count) for number, where, count in self._db.execute(query)]
 
     def mark(self, name: str, default: int) -> int:
         """The number that was kept under a name before the store was opened."""
-        found = self._db.execute("SELECT number FROM mark WHERE name = ?", (name,)).fetchone()
+        with reading(self.path):
+            found = self._db.execute("SELECT number FROM mark WHERE name = ?", (name,)).fetchone()
         return default if found is None else int(found[0])
 
     # Changes of the present unit
