@@ -1,5 +1,7 @@
 """org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec 4.4)."""
 
+from libc.stdint cimport int64_t
+
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport TRUE
 
@@ -59,6 +61,24 @@ cdef bint fits(str pattern, Py_ssize_t at, str text, Py_ssize_t place) except -1
 def maps(str prefix not None, str queue not None, str postfix not None):
     """Does MappedQueueFilter stand before a queue whose name overlaps the pattern (interceptMappedDestination)?"""
     return fits(prefix + "\0" + postfix, 0, queue, 0)
+
+
+cdef int64_t compare_to(str one, str other) except? -1:
+    """String.compareTo: how far the first UTF-16 units that differ are apart, else the lengths."""
+    ours, theirs = [memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H") for text in (one, other)]
+    for a, b in zip(ours, theirs):
+        if a != b:
+            return a - b
+    return <int64_t> len(ours) - <int64_t> len(theirs)
+
+
+def lets_in(str asked not None, bint asked_is_pattern, str queue not None, bint queue_is_pattern):
+    """Does MappedQueueFilter let a consumer of ``asked``, which covers the queue, attach (addSubscription)?
+
+    It compares the two destinations and wants 0, or 1 of a queue that is no pattern: a pattern that covers the other
+    counts 1, any other name its distance.
+    """
+    return asked == queue or (not queue_is_pattern and (asked_is_pattern or compare_to(asked, queue) == 1))
 
 
 def feeds(str prefix not None, str queue not None):

@@ -119,12 +119,6 @@ def overlap(one: str, other: str) -> bool:
     return not rest or rest[0] == ANY_REST
 
 
-def compare_to(one: str, other: str) -> int:
-    """String.compareTo: how far the first UTF-16 units that differ are apart, else the lengths."""
-    ours, theirs = (memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H") for text in (one, other))
-    return next((a - b for a, b in zip(ours, theirs, strict=False) if a != b), len(ours) - len(theirs))
-
-
 def _split_kind(text: str, default: str) -> tuple[str, str]:
     for kind in KINDS:
         if text.startswith(kind + "://"):

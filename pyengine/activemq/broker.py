@@ -267,7 +267,7 @@ class Broker(Administration):
             if not subscription.spread:
                 self.router.find(patterns[0], create_temporary=True)
             elif "," not in info.destination.name:
-                self.router.prepare(patterns[0])
+                self.router.make_wildcard(patterns[0])
             if info.subscription_name:
                 self.topics.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
@@ -275,9 +275,9 @@ class Broker(Administration):
             self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
-                met = [found for name, found in self.router.destinations.items() if subscription.meets(name)]
-                for destination in [each for each in met if each.takes(subscription)]:
-                    destination.add(subscription)
+                for name, found in list(self.router.destinations.items()):
+                    if subscription.meets(name) and self.router.lets_in(info.destination, name):
+                        found.add(subscription)
             return subscription.prefetch
 
     def attach_waiting(self, destination: AnyDestination) -> None:
@@ -289,7 +289,7 @@ class Broker(Administration):
                 subscription.spread
                 and not subscription.info.subscription_name
                 and subscription.covers(destination.destination)
-                and destination.takes(subscription)
+                and self.router.lets_in(subscription.info.destination, destination.destination)
             ):
                 destination.add(subscription)
 

@@ -14,7 +14,7 @@ from pyengine.activemq.events import MessageConsumed, MessageDelivered, NoConsum
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
-from pyengine.destinations import Destination, compare_to
+from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class QueueDestination:
     the store has: everything that comes after the position ``frontier``, but for messages that were paged in before
     those of a higher priority came (``cut``).
     ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
-    ``mapped``: a virtual topic feeds it, so that hardly any composite gets its messages (MappedQueueFilter).
     """
 
     def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
@@ -77,7 +76,7 @@ class QueueDestination:
         self._scan: Timer | None = None
         self._made = broker.clock.now()
         self.watch = broker.slow_consumers.watch(self, policy)
-        self.paused = self.mapped = False
+        self.paused = False
         self._posted = broker.outbox.posted
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
@@ -113,14 +112,6 @@ class QueueDestination:
         return list(self.subscriptions.values())
 
     # Consumers
-
-    def takes(self, subscription: Subscription) -> bool:
-        """Whether it lets a consumer attach that may mean it (MappedQueueFilter.addSubscription)."""
-        asked, own = subscription.info.destination, self.destination
-        if not self.mapped or asked.name == own.name:
-            return True
-        # A wildcard counts as 1 in comparing, any other name as its distance in Java.
-        return not own.is_pattern and (asked.is_pattern or compare_to(asked.name, own.name) == 1)
 
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer and run the round it asks for."""

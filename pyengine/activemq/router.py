@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyengine import Selector
 from pyengine._engine.message import Message
-from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, maps
+from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, lets_in, maps
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topics import TopicDestination
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
@@ -58,6 +58,7 @@ class Router:
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
         # Destinations of producers, by identity, that lead to one destination and no further.
         self._direct: dict[int, tuple[Destination, AnyDestination, str]] = {}
+        self._mapped: set[Destination] = set()  # queues that virtual topics feed
         for given in virtual_destinations:
             kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
             virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
@@ -76,7 +77,8 @@ class Router:
         policy = self._broker.policies.policy_of(name)
         if name.kind.endswith("queue"):
             found = QueueDestination(self._broker, name, policy)
-            found.mapped = self._is_mapped(found)
+            if self._is_mapped(found):
+                self._mapped.add(name)
         else:
             found = TopicDestination(self._broker, name, policy)
         self.destinations[name] = found
@@ -95,7 +97,13 @@ class Router:
             if isinstance(virtual, VirtualTopic)
         )
 
-    def prepare(self, pattern: Destination) -> None:
+    def lets_in(self, asked: Destination, destination: Destination) -> bool:
+        """Whether a consumer of ``asked``, which covers the destination, is attached to it."""
+        return destination not in self._mapped or lets_in(
+            asked.name, asked.is_pattern, destination.name, destination.is_pattern
+        )
+
+    def make_wildcard(self, pattern: Destination) -> None:
         """A consumer of a wildcard comes: where a virtual topic's prefix covers it, there is a queue of that very name,
         which the topic feeds (VirtualTopic.create)."""
         topics = (virtual for _, virtual in self._virtual if isinstance(virtual, VirtualTopic))
@@ -105,6 +113,7 @@ class Router:
     def remove(self, destination: Destination) -> None:
         """Forget a destination that nobody consumes."""
         found = self.destinations.pop(destination, None)
+        self._mapped.discard(destination)
         self._fed.clear()
         self._direct.clear()
         if found is not None:

@@ -145,10 +145,6 @@ class TopicDestination:
             self.watch.destinations.remove(self)
         self.broker.topics.remove_topic(self)
 
-    def takes(self, subscription: Subscription) -> bool:
-        """Whether it lets a consumer attach that may mean it: always."""
-        return True
-
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer; it gets at once what it is retroactive for."""
         topics = self.broker.topics

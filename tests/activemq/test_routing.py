@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyengine._engine.virtual import lets_in
 from pyengine.activemq import AckKind
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, MessageDiscarded, NoConsumer
 from pyengine.errors import InvalidDestinationError, JMSError
@@ -38,6 +39,22 @@ def test_a_composite_consumer_waits_for_queues_that_others_make(broker):
     wire.send("topic://T", 2)
     wire.send("B", 3, 4)
     assert wire.taken() == [("both", "1"), ("both", "3")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "queue", "lets"),
+    [
+        ("B", "A", True),
+        ("A", "A", True),
+        ("A", "B", False),
+        ("AB", "A", True),
+        ("ABC", "A", False),
+        ("\U00010000", "\uffff", False),  # by UTF-16 units it comes before
+        ("\uffff", "\ufffe", True),
+    ],
+)
+def test_names_are_one_apart_as_in_java(asked, queue, lets):
+    assert lets_in(asked, False, queue, False) == lets
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyengine.destinations import Destination, compare_to, composite_parts, most_specific, overlap, parse_destination
+from pyengine.destinations import Destination, composite_parts, most_specific, overlap, parse_destination
 from tests.conformance.__main__ import replay_file
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "data" / "activemq" / "misc.jsonl"
@@ -42,14 +42,6 @@ def test_overlap_is_covering_where_one_is_a_name(pattern: str, name: str) -> Non
     assert overlap(pattern, name) == overlap(name, pattern)
     if not {"*", ">"} & set(name.split(".")) and ">" not in pattern.split(".")[:-1]:
         assert overlap(pattern, name) == Destination(pattern).matches(Destination(name))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [("B", "A", 1), ("A", "A", 0), ("ABC", "A", 2), ("A", "D.1", -3), ("\U00010000", "\uffff", -10239)],
-)
-def test_names_are_compared_as_in_java(one: str, other: str, distance: int) -> None:
-    assert compare_to(one, other) == distance
 
 
 def test_composites_keep_their_order_and_kinds() -> None:
