@@ -33,7 +33,7 @@ from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 E = TypeVar("E", bound=Event)
-WRITE_DELAY = 2  # ms, at most, until an acknowledgement that came while another thread wrote is in the store
+WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
 _RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
 _STARTED = threading.Condition()
 
@@ -98,7 +98,7 @@ class Broker(Administration):
         self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
         self.started = self.clock.now()
         self.outbox = Outbox(self.store, self._write_later)
-        self._write: Timer | None = None
+        self._write_timer: Timer | None = None
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -170,8 +170,8 @@ class Broker(Administration):
         return self.clock.call_at(when, change)
 
     def _write_later(self) -> None:
-        if not self._closed and (self._write is None or not self._write.pending):
-            self._write = self.clock.call_at(self.clock.now() + WRITE_DELAY, self._write_left)
+        if not self._closed and (self._write_timer is None or not self._write_timer.pending):
+            self._write_timer = self.clock.call_at(self.clock.now() + WRITE_DELAY, self._write_left)
 
     def _write_left(self) -> None:
         if not self._closed and self.store is not None and not self.store.write():

@@ -1,7 +1,7 @@
 """Measures of assignments, added up batch by batch: memory grows with queues, consumers and groups, not with messages.
 
 The assignments of a destination may come in any number of batches and in any order. Whoever knows of which queues
-nothing more comes says so (``settle``), and then only the groups of the others are remembered.
+nothing more comes says so (``settled``), and then only the groups of the others are remembered.
 """
 
 from __future__ import annotations
