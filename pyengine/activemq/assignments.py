@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -86,6 +86,21 @@ def persistent(batch: pa.RecordBatch) -> np.ndarray[Any, Any] | None:
         column = column.cast(pa.string())
     found: np.ndarray[Any, Any] = pc.invert(pc.is_in(column, other)).to_numpy(zero_copy_only=False).astype(np.int32)
     return found
+
+
+def gathered(batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
+    """The batches together as tables of so many rows or bytes or a few more, the last one of what is left."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= most_rows or size >= most_bytes:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def masked(values: np.ndarray[Any, Any], there: np.ndarray[Any, Any]) -> pa.Array:

@@ -7,7 +7,7 @@ becomes a sorted run (pyengine.backlog.runs), and the runs of a shard are merged
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyengine.activemq.assignments import encoded
+from pyengine.activemq.assignments import encoded, gathered
 from pyengine.activemq.dispatch import QUEUE, TRUTH, columns_read
 from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.runs import ENCODED, ordered, replace_file
@@ -41,7 +41,8 @@ def write_shard(folder: Path, runs: int, shard: int, topology: Topology, into: P
     def write(path: Path) -> None:
         nonlocal total
         writer = None
-        for table in _gathered(map(_plain, ordered(folder, runs, shard, topology, only_needed=False))):
+        batches = map(_plain, ordered(folder, runs, shard, topology, only_needed=False))
+        for table in gathered(batches, GROUP, GROUP_BYTES):
             if writer is None:
                 writer = pq.ParquetWriter(
                     path,
@@ -57,21 +58,6 @@ def write_shard(folder: Path, runs: int, shard: int, topology: Topology, into: P
 
     replace_file(into, write)
     return total
-
-
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches together as tables of GROUP rows or GROUP_BYTES or a few more, the last one of what is left."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= GROUP or size >= GROUP_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -126,7 +112,7 @@ def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch
         with pq.ParquetWriter(
             partial, encoded(schema), use_dictionary=texts, write_statistics=numbers, store_schema=False
         ) as writer:
-            for table in _gathered(batches):
+            for table in gathered(batches, GROUP, GROUP_BYTES):
                 writer.write_table(table, row_group_size=2 * GROUP)
                 total += table.num_rows
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pyengine.rocketmq.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]
-GATHERED_ROWS, GATHERED_BYTES = 65_536, 1 << 25  # of one call of the dispatcher
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
 
 
@@ -251,38 +250,25 @@ class Consumption:
 class Assignment:
     """What a worker runs to dispatch. The topology travels as text and is read once per task."""
 
+    most_rows, most_bytes = 65_536, 1 << 25  # of one call of the dispatcher
+
     def __init__(self, text: str) -> None:
         self.text = text
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        from pyengine.activemq.assignments import gathered
         from pyengine.activemq.dispatch import Dispatcher
 
         with sent_to_driver():
             dispatcher = Dispatcher(Topology.from_text(self.text))
-            for batch in gathered(batches):
+            rows = (table.combine_chunks() for table in gathered(batches, self.most_rows, self.most_bytes))
+            for batch in (batch for table in rows for batch in table.to_batches()):
                 position = batch.schema.get_field_index(REJECT)
                 if position >= 0:
                     yield from _rejected(batch, position)
                     batch = batch.filter(batch.column(position).is_null())
                 yield from dispatcher.feed(batch)
             yield from dispatcher.finish()
-
-
-def gathered(batches: Iterable[Any]) -> Iterator[Any]:
-    """The rows of batches in fewer ones: what a batch costs whatever its size is paid less often."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _rejected(batch: Any, position: int) -> Iterator[Any]:
