@@ -84,7 +84,7 @@ def listed(found: Difference) -> bool:
     ours hands a consumer that is closing one message more.
     """
     if found.ours and (
-        _copies(found.case)
+        _copies(found.case, found.ours[0])
         or _several_queues(found.case, found.ours[0])
         or _served_while_leaving(found.case, found.ours[0])
     ):
@@ -103,9 +103,9 @@ def listed(found: Difference) -> bool:
     return False
 
 
-def _copies(case: Script) -> bool:
-    """True if a consumer of several queues was given a message that went to several: from which, nobody sees."""
-    steps = case["steps"]
+def _copies(case: Script, first: Any) -> bool:
+    """True if a consumer of several queues had been given a message that went to several: from which, nobody sees."""
+    steps = case["steps"][: first[0] + 1] if isinstance(first, tuple) else case["steps"]
     wide = {step["name"] for step in steps if step["op"] == "consumer" and set("*>,") & set(step.get("dest", ""))}
     copied = {step["n"] for step in steps if step["op"] == "send" and "," in step.get("to", "")}
     return any(entry["to"] in wide and entry["n"] in copied for step in steps for entry in step.get("dispatched", ()))

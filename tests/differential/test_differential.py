@@ -61,6 +61,12 @@ def test_only_the_listed_causes_are_forgiven() -> None:
     wide = {"op": "consumer", "name": "A", "dest": "Q.*", "dispatched": [{"to": "A", "n": 1}]}
     assert explained(*sends, wide, ours=(2, {"dispatched": [{"to": "A", "n": 2}]}))
     assert not explained(*sends, wide, ours=(2, {}))
+    copied = sends[0] | {"to": "Q.1,Q.2", "dispatched": [{"to": "A", "n": 1}]}
+    late = {"op": "send", "n": 3, "to": "Q.1"}
+    assert explained(wide | {"dispatched": []}, copied, late, ours=(2, {}))
+    assert explained(wide | {"dispatched": []}, copied, ours={"inflight": 1})
+    assert not explained(wide | {"dispatched": []}, late, copied, ours=(1, {}))
+    assert not explained(wide | {"dest": "Q.1"}, copied, late, ours=(2, {}))
     other = {"op": "consumer", "name": "B", "dest": "Q.*"}
     assert explained(wide, other, sends[0], ours=(2, {"dispatched": [{"to": "B", "n": 1}]}))
     assert not explained(wide, sends[0], ours=(1, {"dispatched": [{"to": "B", "n": 1}]}))
