@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
-import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,23 +60,17 @@ def dispatch(folder: Path, messages: int) -> None:
     assert held == messages - 10, measures.tallies["orders"]
     spent = (time.process_time() - begun) / messages * 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{messages:,} messages, {held:,} held: peak {peak} MB resident, {spent:.2f} CPU-us a message")
+    print(f"{messages:,} messages, {held:,} held: peak {peak} MB resident, {spent:.2f} CPU-us a message", flush=True)
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("messages", type=int, nargs="+", help=f"multiples of {FILE:,}")
-    asked.add_argument("--step", choices=["ingest", "dispatch"], help=argparse.SUPPRESS)
-    asked.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = asked.parse_args()
-    if given.step:
-        (ingest if given.step == "ingest" else dispatch)(given.folder, given.messages[0])
-        return
-    for messages in given.messages:
-        with tempfile.TemporaryDirectory() as folder:
-            for step in ("ingest", "dispatch"):
-                command = [sys.executable, "-m", "bench.held", str(messages), "--step", step, "--folder", folder]
-                subprocess.run(command, check=True, timeout=900)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
+        for messages in asked.parse_args().messages:
+            with tempfile.TemporaryDirectory() as folder:
+                for step in (ingest, dispatch):
+                    alone.submit(step, Path(folder), messages).result(900)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
-import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -47,17 +47,11 @@ def merge(folder: Path, runs: int) -> None:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("runs", type=int, nargs="+")
-    asked.add_argument("--step", choices=["write", "merge"], help=argparse.SUPPRESS)
-    asked.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = asked.parse_args()
-    if given.step:
-        (write if given.step == "write" else merge)(given.folder, given.runs[0])
-        return
-    for runs in given.runs:
-        with tempfile.TemporaryDirectory() as folder:
-            for step in ("write", "merge"):
-                command = [sys.executable, "-m", "bench.merge", str(runs), "--step", step, "--folder", folder]
-                subprocess.run(command, check=True, timeout=900)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
+        for runs in asked.parse_args().runs:
+            with tempfile.TemporaryDirectory() as folder:
+                for step in (write, merge):
+                    alone.submit(step, Path(folder), runs).result(900)
 
 
 if __name__ == "__main__":
