@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.message import Message
@@ -29,12 +30,14 @@ from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError
 
+Blocking = TypeVar("Blocking")
 
-class MessageConsumer:
-    """See pyengine.activemq.MessageConsumer; ``async for`` gives messages until it is closed."""
 
-    def __init__(self, consumer: blocking_consumer.MessageConsumer) -> None:
-        self.blocking = consumer
+class _Forwarding(ABC, Generic[Blocking]):
+    """What the nouns share: the object behind, and ``async with``, which closes it."""
+
+    def __init__(self, blocking: Blocking) -> None:
+        self.blocking = blocking
 
     async def __aenter__(self) -> Self:
         return self
@@ -46,6 +49,14 @@ class MessageConsumer:
 
     def __repr__(self) -> str:
         return f"<aio of {self.blocking!r}>"
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Leave the broker."""
+
+
+class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
+    """See pyengine.activemq.MessageConsumer; ``async for`` gives messages until it is closed."""
 
     @property
     def consumer_id(self) -> str:
@@ -76,9 +87,8 @@ class MessageConsumer:
 
         Raises IllegalStateError too while another task waits here: a session is for one at a time.
         """
+        self._check_alone()
         consumer = self.blocking
-        if consumer._available is not None:
-            raise IllegalStateError(f"another task is receiving from {consumer.consumer_id}")
         state = consumer._state
         clock = consumer._session.clock
         if timeout is not None and (timeout <= 0 or isinstance(clock, ManualClock)):
@@ -110,12 +120,17 @@ class MessageConsumer:
         finally:
             consumer._available = None
 
+    def _check_alone(self) -> None:
+        if self.blocking._available is not None:
+            raise IllegalStateError(f"another task is receiving from {self.consumer_id}")
+
     async def receive_no_wait(self) -> Message | None:
         """See MessageConsumer.receive_no_wait."""
         return await self.receive(0)
 
     async def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
-        """See MessageConsumer.receive_batch."""
+        """See MessageConsumer.receive_batch; raises as receive does."""
+        self._check_alone()
         if size < 1:
             return []
         found = self.blocking.receive_batch(size, 0)
@@ -130,19 +145,8 @@ class MessageConsumer:
         self.blocking.close(how)
 
 
-class MessageProducer:
+class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
     """See pyengine.activemq.MessageProducer."""
-
-    def __init__(self, producer: blocking_producer.MessageProducer) -> None:
-        self.blocking = producer
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def destination(self) -> Destination | None:
@@ -213,22 +217,8 @@ class MessageProducer:
         self.blocking.close()
 
 
-class Session:
+class Session(_Forwarding[blocking_session.Session]):
     """See pyengine.activemq.Session."""
-
-    def __init__(self, session: blocking_session.Session) -> None:
-        self.blocking = session
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return f"<aio of {self.blocking!r}>"
 
     @property
     def session_id(self) -> str:
@@ -315,23 +305,12 @@ class Session:
         self.blocking.close()
 
 
-class Connection:
+class Connection(_Forwarding[blocking_connection.Connection]):
     """See pyengine.activemq.Connection."""
-
-    def __init__(self, connection: blocking_connection.Connection) -> None:
-        self.blocking = connection
 
     async def __aenter__(self) -> Self:
         self.blocking.start()
         return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        return f"<aio of {self.blocking!r}>"
 
     @property
     def connection_id(self) -> str:

@@ -139,6 +139,8 @@ def test_two_tasks_cannot_receive_from_one_consumer():
             await asyncio.sleep(0)
             with pytest.raises(IllegalStateError, match="another task is receiving from ID:"):
                 await waiting.receive()
+            with pytest.raises(IllegalStateError, match="another task is receiving from ID:"):
+                await waiting.receive_batch(2)
             receiving.cancel()
             await asyncio.wait([receiving])
             assert await waiting.receive(0.01) is None
