@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from itertools import count
+from queue import SimpleQueue
 from typing import Any
 
 from pyengine.errors import IllegalStateError
@@ -241,34 +242,28 @@ class ManualClock(Clock):
 
 class _ThreadWorker(Worker):
     def __init__(self, name: str) -> None:
-        self._changed = threading.Condition()
-        self._asked: deque[Action] = deque()
+        self._asked: SimpleQueue[Action | None] = SimpleQueue()  # None: the end
+        self._lock = threading.Lock()  # nothing comes behind the end
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, action: Action) -> None:
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise IllegalStateError(f"worker {self._thread.name!r} is closed")
-            self._asked.append(action)
-            self._changed.notify()
+            self._asked.put(action)
 
     def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify()
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._asked.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._asked and not self._closed:
-                    self._changed.wait()
-                if not self._asked:
-                    return
-                action = self._asked.popleft()
+        while (action := self._asked.get()) is not None:
             _report(action)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -362,6 +363,8 @@ class Broker(Administration):
         outbox.lock.acquire()
         outbox.depth += 1
         try:
+            if outbox.handed_over:
+                outbox.take_over()
             if self._closed:
                 self._open()
             message.connection_id = connection_id
@@ -384,11 +387,21 @@ class Broker(Administration):
         message.redelivery_counter = 0
         self.router.route(destination, message, self.clock.now())
 
-    def acknowledge(self, ack: MessageAck, *, wait: bool = True) -> None:
+    def acknowledge(self, ack: MessageAck, *, failed: Callable[[Exception], object] | None = None) -> None:
         """See Transport."""
         outbox = self.outbox
-        outbox.lock.acquire()
-        outbox.depth += 1
+        if failed is None:
+            with outbox:
+                self._acknowledge(ack, None)
+        elif outbox.begin_at_once():
+            try:
+                self._acknowledge(ack, failed)
+            finally:
+                outbox.leave(wait=False)
+        else:
+            outbox.hand_over(partial(self._acknowledge, ack, failed))
+
+    def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None:
         try:
             subscription = self._subscriptions.get(ack.consumer_id)
             if subscription is None:
@@ -413,8 +426,10 @@ class Broker(Administration):
                         f"{ack.consumer_id}"
                     )
                 held[0].acknowledge(subscription, ack, transaction, self.clock.now())
-        finally:
-            outbox.leave(wait)
+        except Exception as error:
+            if failed is None:
+                raise
+            self.outbox.post(failed, error)
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""

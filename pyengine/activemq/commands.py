@@ -145,9 +145,12 @@ class Transport(Protocol):
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """``send`` for one message after the other, as one change of the broker, outside a transaction."""
 
-    def acknowledge(self, ack: MessageAck, *, wait: bool = True) -> None:
-        """Raises JMSError if the ack does not fit what was dispatched. wait: until the broker's store has it; else the
-        broker may be busy writing something else when this returns, and writes it next."""
+    def acknowledge(self, ack: MessageAck, *, failed: Callable[[Exception], object] | None = None) -> None:
+        """Raises JMSError if the ack does not fit what was dispatched.
+
+        failed: called with that error instead. Then nobody waits: a broker that another thread is changing makes this
+        change after that one, and one whose store is being written has it written next.
+        """
 
     def pull(self, pull: MessagePull) -> None:
         """The answer comes through ``dispatch``."""

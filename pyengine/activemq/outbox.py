@@ -35,6 +35,8 @@ class Outbox:
 
     units: where changes are kept; a change that kept something is over when it is written. later: called, with the
     lock free, when a change that nobody waits for was left unwritten because another thread was writing.
+    handed_over: changes that nobody waits for either, of threads that found another one at work; they are made before
+    any change that begins later.
     """
 
     def __init__(self, units: Units | None = None, later: Callable[[], object] = lambda: None) -> None:
@@ -43,6 +45,7 @@ class Outbox:
         self._units = units
         self._later = later
         self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self.handed_over: deque[Callable[[], object]] = deque()
         self._delivering = False
 
     def post(self, call: Callable[[Any], object], argument: Any) -> None:
@@ -52,6 +55,8 @@ class Outbox:
     def __enter__(self) -> Outbox:
         self.lock.acquire()
         self.depth += 1
+        if self.handed_over:
+            self.take_over()
         return self
 
     def __exit__(
@@ -59,28 +64,62 @@ class Outbox:
     ) -> None:
         self.leave()
 
+    def begin_at_once(self) -> bool:
+        """Begin a change as ``with`` does, unless another thread is making one: False then."""
+        if not self.lock.acquire(False):
+            return False
+        self.depth += 1
+        if self.handed_over:
+            self.take_over()
+        return True
+
+    def hand_over(self, change: Callable[[], object]) -> None:
+        """Have the thread that is making a change make this one too, which nobody waits for.
+
+        Waiting for that thread would stop this one at every message, once the two have met: a lock that is given back
+        goes to the one who waits for it, so each of them finds the other one there from then on.
+        """
+        self.handed_over.append(change)
+        # That thread looks once more when it has given the lock back; here it has done so already.
+        if self.lock.acquire(False):
+            self.depth += 1
+            self.leave(wait=False)
+
+    def take_over(self) -> None:
+        """Make the changes that were handed over. The lock is held."""
+        if self.depth == 1:
+            while self.handed_over:
+                self.handed_over.popleft()()
+
     def leave(self, wait: bool = True) -> None:
         """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change
         is at it. Whoever begins a change without ``with`` takes the lock, counts ``depth`` up, and ends it here.
 
         wait: False where nobody asks for an answer: the change is written at once unless another thread is writing.
         """
-        self.depth -= 1
-        if self.depth:
-            self.lock.release()
-            return
-        unit = 0 if self._units is None else self._units.seal()
-        try:
-            if self._delivering or not self.posted:
+        while True:
+            if self.handed_over:
+                self.take_over()
+            self.depth -= 1
+            if self.depth:
                 self.lock.release()
-            else:
-                self._deliver()
-        finally:
-            if unit and self._units is not None:
-                if wait:
-                    self._units.wait(unit)
-                elif not self._units.write():
-                    self._later()
+                return
+            unit = 0 if self._units is None else self._units.seal()
+            try:
+                if self._delivering or not self.posted:
+                    self.lock.release()
+                else:
+                    self._deliver()
+            finally:
+                if unit and self._units is not None:
+                    if wait:
+                        self._units.wait(unit)
+                    elif not self._units.write():
+                        self._later()
+            if not self.handed_over or not self.lock.acquire(False):
+                return
+            self.depth += 1
+            wait = False
 
     def _deliver(self) -> None:
         """Make the calls that were posted; the lock is held, and free afterwards."""

@@ -61,7 +61,8 @@ class Session:
         self.session_id = session_id
         self.acknowledge_mode = mode
         self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
-        self._waits_for_acks = not options.send_acks_async and not self.transacted
+        # Who hears of an acknowledgement that failed; None: whoever acknowledges, who waits for the broker then.
+        self._failed_ack = connection.report if options.send_acks_async or self.transacted else None
         self.transport = connection.transport
         self.clock = connection.clock
         self.lock = threading.RLock()
@@ -377,7 +378,7 @@ class Session:
                 if not outgoing and len(commands) == 1:
                     command = commands[0]
                     if isinstance(command, MessageAck):
-                        self._acknowledge(command)
+                        self.transport.acknowledge(command, failed=self._failed_ack)
                     else:
                         self._carry_out(command, pull_timeout)
                     return
@@ -387,7 +388,7 @@ class Session:
 
     def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
         if isinstance(command, MessageAck):
-            self._acknowledge(command)
+            self.transport.acknowledge(command, failed=self._failed_ack)
         elif isinstance(command, Begin):
             self.transport.begin(self.connection.connection_id, command.transaction_id)
         elif isinstance(command, Pull):
@@ -400,14 +401,6 @@ class Session:
             self.transport.remove_consumer(command.consumer.consumer_id, last_delivered=command.last_delivered)
         else:
             self._later(command)
-
-    def _acknowledge(self, command: MessageAck) -> None:
-        try:
-            self.transport.acknowledge(command, wait=self._waits_for_acks)
-        except JMSError as error:
-            if self._waits_for_acks:
-                raise
-            self.connection.report(error)
 
     def _later(self, command: Later) -> None:
         def redeliver() -> None:

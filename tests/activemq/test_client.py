@@ -293,7 +293,7 @@ def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_cloc
     sender = connect().create_session().create_producer("q")
     acknowledged = []
     plain = broker.acknowledge
-    broker.acknowledge = lambda ack, wait: (acknowledged.append(ack.message_count), plain(ack, wait=wait))
+    broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
     consumer = connect(url).create_session().create_consumer("q")
     sender.send_batch("abcdefghij")
     for _ in range(7):
@@ -398,7 +398,7 @@ def test_a_temporary_queue_is_read_by_its_connection_alone(connect):
 def test_a_batch_is_acknowledged_at_once(connect, broker):
     acknowledged = []
     plain = broker.acknowledge
-    broker.acknowledge = lambda ack, wait: (acknowledged.append(ack.message_count), plain(ack, wait=wait))
+    broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
     session = connect().create_session()
     session.create_producer("q").send_batch("abcde")
     consumer = session.create_consumer("q")

@@ -86,8 +86,12 @@ class Script:
         else:
             done = queue.popleft()
             self.note("begin", {}, {"q": [done]})
-            self.wire.acknowledge("a", done, wait=choice < 0.9)
+            self.wire.acknowledge("a", done, failed=None if choice < 0.9 else refuse)
         self.note("end")
+
+
+def refuse(error):
+    raise error
 
 
 def child(folder, journal, seed):

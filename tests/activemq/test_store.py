@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from threading import Thread
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from pyengine.activemq.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.topology.policy import Policy
-from tests.activemq.wire import Wire
+from tests.activemq.wire import Wire, until
 
 
 @pytest.fixture
@@ -35,13 +34,6 @@ def start(tmp_path, clock):
     yield broker
     while running:
         running.pop().close()
-
-
-def until(true):
-    end = monotonic() + 30
-    while not true():
-        assert monotonic() < end
-        sleep(0.001)
 
 
 def bodies(broker, queue):

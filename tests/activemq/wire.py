@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
 
 import pyengine
@@ -79,9 +81,9 @@ class Wire:
         return found[-1]
 
     def acknowledge(self, consumer: str, body: Any, kind: AckKind = AckKind.INDIVIDUAL, **fields: Any) -> None:
-        wait = fields.pop("wait", True)
+        failed = fields.pop("failed", None)
         where = next(c.destination for c in self.dispatched if c.consumer_id == consumer and c.destination is not None)
-        self.broker.acknowledge(MessageAck(consumer, where, kind, self.id_of(consumer, body), **fields), wait=wait)
+        self.broker.acknowledge(MessageAck(consumer, where, kind, self.id_of(consumer, body), **fields), failed=failed)
 
     def pull(self, consumer: str, to: str, timeout: int = 0) -> None:
         self.broker.pull(MessagePull(consumer, destination(to), timeout))
@@ -93,3 +95,11 @@ def bodies(consumer: MessageConsumer, timeout: float = 0.1) -> list[Any]:
     while (message := consumer.receive(timeout)) is not None:
         found.append(message.body)
     return found
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for what another thread does."""
+    end = monotonic() + 30
+    while not true():
+        assert monotonic() < end
+        sleep(0.001)

@@ -1,0 +1,126 @@
+"""The broker's lock: who makes a change that another thread handed over, and when."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from pyengine.activemq import AcknowledgeMode, Broker, ConnectionFactory
+from pyengine.activemq.outbox import Outbox
+from tests.activemq.wire import until
+
+
+@contextmanager
+def at_work(outbox: Outbox) -> Iterator[None]:
+    """Another thread is making a change meanwhile."""
+    begun, over = Event(), Event()
+
+    def work() -> None:
+        with outbox:
+            begun.set()
+            assert over.wait(10)
+
+    other = Thread(target=work)
+    other.start()
+    assert begun.wait(10)
+    try:
+        yield
+    finally:
+        over.set()
+        other.join()
+
+
+def test_a_change_handed_over_is_made_by_the_thread_at_work_before_any_later_one():
+    outbox, made = Outbox(), []
+    with at_work(outbox):
+        assert not outbox.begin_at_once()
+        outbox.hand_over(lambda: made.append(1))
+        outbox.hand_over(lambda: outbox.post(made.append, "posted by 2"))
+        assert made == []
+    assert made == [1, "posted by 2"]
+
+
+def test_one_handed_over_to_nobody_is_made_at_once():
+    outbox, made = Outbox(), []
+    outbox.hand_over(lambda: made.append(outbox.depth))
+    assert made == [1]
+    assert outbox.depth == 0
+
+
+@pytest.mark.parametrize("begin", [Outbox.__enter__, Outbox.begin_at_once])
+def test_what_begins_later_finds_it_made(begin):
+    outbox, made = Outbox(), []
+    outbox.handed_over.append(lambda: made.append(outbox.depth))  # as if its thread had given the lock back just now
+    assert begin(outbox)
+    assert made == [1]
+    outbox.leave()
+
+
+def test_it_is_no_part_of_a_change_that_has_begun_inside_another():
+    outbox, made = Outbox(), []
+    with outbox:
+        outbox.handed_over.append(lambda: made.append(1))
+        with outbox:
+            assert made == []
+        assert made == []
+    assert made == [1]
+
+
+def test_no_change_of_many_threads_is_lost_or_made_twice_or_beside_another():
+    outbox, made, inside = Outbox(), [], []
+
+    def change(number: int) -> None:
+        inside.append(number)
+        assert inside == [number]
+        made.append(number)
+        inside.clear()
+
+    def work(first: int) -> None:
+        for number in range(first, first + 5_000):
+            if number % 3 == 0:
+                with outbox:
+                    change(number)
+            elif outbox.begin_at_once():
+                change(number)
+                outbox.leave()
+            else:
+                outbox.hand_over(lambda number=number: change(number))
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [Thread(target=work, args=(10_000 * n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not outbox.handed_over
+    assert sorted(made) == [10_000 * n + each for n in range(4) for each in range(5_000)]
+    for n in range(4):  # each thread's in its own order
+        assert [each for each in made if each // 10_000 == n] == list(range(10_000 * n, 10_000 * n + 5_000))
+
+
+def test_an_acknowledgement_does_not_wait_for_another_threads_change_and_counts_in_all_that_follows():
+    with Broker(name="outbox") as broker:
+        factory = ConnectionFactory("vm://outbox", broker=broker)
+        with factory.create_connection() as connection:
+            heard = []
+            connection.exception_listener = heard.append
+            session = connection.create_session(AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE)
+            consumer = session.create_consumer("q")
+            session.create_producer("q").send_batch(["a", "b"])
+            first, second = consumer.receive(5), consumer.receive(5)
+            with at_work(broker.outbox):
+                first.acknowledge()
+            assert broker.view("q").dequeue_count == 1
+            broker.remove_consumer(consumer.consumer_id)
+            with at_work(broker.outbox):
+                second.acknowledge()
+            until(lambda: heard)
+            assert "there is no subscription" in str(heard[0])
