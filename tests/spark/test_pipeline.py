@@ -111,6 +111,15 @@ def test_messages_keep_types_and_absence(spark: Any, orders: Topology, tmp_path:
     assert messages.column("__row").to_pylist() == [0, 1, 2, 5]
 
 
+@pytest.mark.parametrize("kind", ["deliveries", "held"])
+def test_spark_reads_back_what_a_run_wrote(spark: Any, orders: Topology, tmp_path: Path, kind: str) -> None:
+    run(orders, tmp_path / "out", spark=spark)
+    own = pq.read_table(tmp_path / "out" / kind)
+    found = spark.read.parquet(str(tmp_path / "out" / kind)).toArrow()
+    assert found.cast(own.schema).sort_by("row").equals(own.sort_by("row"))
+    assert own.num_rows == 2
+
+
 def test_a_run_replaces_its_own_result_and_nothing_else(spark: Any, orders: Topology, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(orders, out, spark=spark)
