@@ -164,8 +164,7 @@ class DispatchTask:
             self._asked = True
             if self._worker is None:
                 self._worker = self._clock.worker(self._name)
-            worker = self._worker
-        worker.submit(self._run)
+            self._worker.submit(self._run)  # with the lock: nobody closes it in between
 
     def close(self) -> None:
         """Stop; what was not delivered yet is not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 from pyengine.clock import Clock, Timer, Worker
@@ -29,6 +30,7 @@ class SessionTasks:
         # Those that wait, with the time since when, in ms; the last one works next.
         self._idle: list[tuple[Worker, int]] = []
         self._timer: Timer | None = None
+        self._closed = False
 
     def task(self, name: str, run: Callable[[], bool]) -> SessionTask:
         """A task that calls ``run`` until it returns False, whenever it is woken up; name: of a thread of its own."""
@@ -36,32 +38,40 @@ class SessionTasks:
             return SessionTask(self._submit, run)
         worker = self._clock.worker(name)
         self._workers.append(worker)
-        return SessionTask(worker.submit, run)
+        return SessionTask(partial(self._submit_to, worker), run)
+
+    def _submit_to(self, worker: Worker, action: Callable[[], None]) -> None:
+        with self._lock:  # nobody closes the worker in between
+            if not self._closed:
+                worker.submit(action)
+                return
+        action()
 
     def _submit(self, action: Callable[[], None]) -> None:
         with self._lock:
-            if self._idle:
+            if self._closed:
+                worker = None
+            elif self._idle:
                 worker = self._idle.pop()[0]
             elif len(self._workers) < self._size:
                 worker = self._clock.worker(f"ActiveMQ Session Task-{next(self._numbers)}")
                 self._workers.append(worker)
             else:
                 worker = None
-        if worker is None:
-            action()  # every thread is busy: the caller works, as in CallerRunsPolicy
-            return
-        chosen = worker
+            if worker is not None:
+                worker.submit(partial(self._work, worker, action))
+                return
+        action()  # every thread is busy: the caller works, as in CallerRunsPolicy
 
-        def work() -> None:
-            try:
-                action()
-            finally:
-                with self._lock:
-                    self._idle.append((chosen, self._clock.now()))
-                    if self._timer is None and self._size:
+    def _work(self, worker: Worker, action: Callable[[], None]) -> None:
+        try:
+            action()
+        finally:
+            with self._lock:
+                if not self._closed:
+                    self._idle.append((worker, self._clock.now()))
+                    if self._timer is None:
                         self._plan()
-
-        worker.submit(work)
 
     def _plan(self) -> None:
         """The first that waits may end when its time has come. The lock is held."""
@@ -82,11 +92,11 @@ class SessionTasks:
             worker.close()
 
     def close(self) -> None:
-        """Let the threads finish what they do and stop them."""
+        """Let the threads finish what they do and stop them; what comes later is done by whoever asks for it."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
-            workers, self._workers, self._idle, self._size = self._workers, [], [], 0
+            workers, self._workers, self._idle, self._closed = self._workers, [], [], True
         for worker in workers:
             worker.close()
 

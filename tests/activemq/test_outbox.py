@@ -10,7 +10,9 @@ from threading import Event, Thread
 import pytest
 
 from pyengine.activemq import AcknowledgeMode, Broker, ConnectionFactory
-from pyengine.activemq.outbox import Outbox
+from pyengine.activemq.commands import ConnectionSink, MessageDispatch
+from pyengine.activemq.outbox import DispatchTask, Outbox
+from pyengine.clock import SystemClock
 from tests.activemq.wire import until
 
 
@@ -124,3 +126,25 @@ def test_an_acknowledgement_does_not_wait_for_another_threads_change_and_counts_
                 second.acknowledge()
             until(lambda: heard)
             assert "there is no subscription" in str(heard[0])
+
+
+def test_a_connection_that_ends_in_the_middle_of_a_dispatch_does_not_fail_its_sender():
+    class Late(SystemClock):
+        def worker(self, name):
+            worker, closer = super().worker(name), Thread(target=lambda: task.close())
+            submit = worker.submit
+
+            def late(action):
+                closer.start()
+                closer.join(0.2)
+                submit(action)
+
+            worker.submit = late
+            return worker
+
+    got = []
+    task = DispatchTask(Late(), "ends", ConnectionSink(got.append))
+    task.add(MessageDispatch("c", None, None, 0))
+    task.close()
+    task.add(MessageDispatch("c", None, None, 0))
+    assert len(got) <= 1

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from time import sleep
 
 import pytest
 
 import pyengine
 from pyengine.activemq import AckKind, Broker, ConnectionFactory
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck
+from pyengine.activemq.tasks import SessionTasks
+from pyengine.clock import SystemClock
 from pyengine.destinations import Destination
 
 THREADS, EACH = 4, 150
@@ -80,3 +83,35 @@ def test_threads_of_the_session_pool_end_after_thirty_idle_seconds(broker, clock
         assert names == [[], ["ActiveMQ Session Task-1"], ["ActiveMQ Session Task-1"], [], []]
         producer.send("x")
         assert [worker._name for worker in connection.tasks._workers] == ["ActiveMQ Session Task-2"]
+
+
+@pytest.mark.parametrize("dedicated", [False, True])
+def test_work_that_comes_while_the_threads_end_is_done_by_whoever_asks_for_it(dedicated):
+    """A session's thread finds more to do at the moment at which its connection closes."""
+    done, in_work, closing = [], threading.Event(), threading.Event()
+
+    def run():
+        done.append(threading.current_thread().name)
+        if len(done) == 1:
+            in_work.set()
+            assert closing.wait(10)
+            while not tasks._closed:
+                sleep(0.001)
+            task.wake_up()
+            return True
+        return False
+
+    clock = SystemClock()
+    tasks = SessionTasks(clock, 2, dedicated=dedicated)
+    task = tasks.task("own", run)
+    task.wake_up()
+    assert in_work.wait(10)
+    closer = threading.Thread(target=tasks.close)
+    closer.start()
+    closing.set()
+    closer.join(10)
+    assert not closer.is_alive()
+    task.wake_up()
+    name = "own" if dedicated else "ActiveMQ Session Task-1"
+    assert done == [name, name, threading.current_thread().name]
+    clock.close()
