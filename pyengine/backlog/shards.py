@@ -83,7 +83,7 @@ def write_assignments(
                     if part.num_rows:
                         if path not in writers:
                             numbers = [field.name for field in batch.schema if pa.types.is_integer(field.type)]
-                            # Numbers that mostly grow: a dictionary takes four times as long and six times the room.
+                            # Most of them grow from row to row: a dictionary of them would be as long as the column.
                             writers[path] = pq.ParquetWriter(
                                 path,
                                 batch.schema,
