@@ -360,11 +360,8 @@ class Broker(Administration):
     ) -> None:
         """See Transport."""
         outbox = self.outbox
-        outbox.lock.acquire()
-        outbox.depth += 1
+        outbox.begin()
         try:
-            if outbox.handed_over:
-                outbox.take_over()
             if self._closed:
                 self._open()
             message.connection_id = connection_id
@@ -393,7 +390,7 @@ class Broker(Administration):
         if failed is None:
             with outbox:
                 self._acknowledge(ack, None)
-        elif outbox.begin_at_once():
+        elif outbox.begin(False):
             try:
                 self._acknowledge(ack, failed)
             finally:

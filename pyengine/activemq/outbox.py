@@ -53,10 +53,7 @@ class Outbox:
         self.posted.append((call, argument))
 
     def __enter__(self) -> Outbox:
-        self.lock.acquire()
-        self.depth += 1
-        if self.handed_over:
-            self.take_over()
+        self.begin()
         return self
 
     def __exit__(
@@ -64,13 +61,16 @@ class Outbox:
     ) -> None:
         self.leave()
 
-    def begin_at_once(self) -> bool:
-        """Begin a change as ``with`` does, unless another thread is making one: False then."""
-        if not self.lock.acquire(False):
+    def begin(self, wait: bool = True) -> bool:
+        """Begin a change, or a part of one; ``leave`` ends it, as ``with`` does by itself.
+
+        wait: False not to wait for a thread that is making one; nothing is begun then, and False returned.
+        """
+        if not self.lock.acquire(wait):
             return False
         self.depth += 1
         if self.handed_over:
-            self.take_over()
+            self._take_over()
         return True
 
     def hand_over(self, change: Callable[[], object]) -> None:
@@ -81,11 +81,10 @@ class Outbox:
         """
         self.handed_over.append(change)
         # That thread looks once more when it has given the lock back; here it has done so already.
-        if self.lock.acquire(False):
-            self.depth += 1
+        if self.begin(wait=False):
             self.leave(wait=False)
 
-    def take_over(self) -> None:
+    def _take_over(self) -> None:
         """Make the changes that were handed over. The lock is held."""
         if self.depth == 1:
             while self.handed_over:
@@ -93,13 +92,13 @@ class Outbox:
 
     def leave(self, wait: bool = True) -> None:
         """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change
-        is at it. Whoever begins a change without ``with`` takes the lock, counts ``depth`` up, and ends it here.
+        is at it.
 
         wait: False where nobody asks for an answer: the change is written at once unless another thread is writing.
         """
         while True:
             if self.handed_over:
-                self.take_over()
+                self._take_over()
             self.depth -= 1
             if self.depth:
                 self.lock.release()
@@ -116,9 +115,8 @@ class Outbox:
                         self._units.wait(unit)
                     elif not self._units.write():
                         self._later()
-            if not self.handed_over or not self.lock.acquire(False):
+            if not self.handed_over or not self.begin(wait=False):
                 return
-            self.depth += 1
             wait = False
 
     def _deliver(self) -> None:

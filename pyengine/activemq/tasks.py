@@ -49,19 +49,16 @@ class SessionTasks:
 
     def _submit(self, action: Callable[[], None]) -> None:
         with self._lock:
-            if self._closed:
-                worker = None
-            elif self._idle:
+            worker = None
+            if self._idle:
                 worker = self._idle.pop()[0]
-            elif len(self._workers) < self._size:
+            elif len(self._workers) < self._size and not self._closed:
                 worker = self._clock.worker(f"ActiveMQ Session Task-{next(self._numbers)}")
                 self._workers.append(worker)
-            else:
-                worker = None
             if worker is not None:
                 worker.submit(partial(self._work, worker, action))
                 return
-        action()  # every thread is busy: the caller works, as in CallerRunsPolicy
+        action()  # no thread is free: the caller works, as in CallerRunsPolicy
 
     def _work(self, worker: Worker, action: Callable[[], None]) -> None:
         try:

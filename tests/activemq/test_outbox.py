@@ -39,7 +39,7 @@ def at_work(outbox: Outbox) -> Iterator[None]:
 def test_a_change_handed_over_is_made_by_the_thread_at_work_before_any_later_one():
     outbox, made = Outbox(), []
     with at_work(outbox):
-        assert not outbox.begin_at_once()
+        assert not outbox.begin(wait=False)
         outbox.hand_over(lambda: made.append(1))
         outbox.hand_over(lambda: outbox.post(made.append, "posted by 2"))
         assert made == []
@@ -53,7 +53,7 @@ def test_one_handed_over_to_nobody_is_made_at_once():
     assert outbox.depth == 0
 
 
-@pytest.mark.parametrize("begin", [Outbox.__enter__, Outbox.begin_at_once])
+@pytest.mark.parametrize("begin", [Outbox.__enter__, Outbox.begin])
 def test_what_begins_later_finds_it_made(begin):
     outbox, made = Outbox(), []
     outbox.handed_over.append(lambda: made.append(outbox.depth))  # as if its thread had given the lock back just now
@@ -86,7 +86,7 @@ def test_no_change_of_many_threads_is_lost_or_made_twice_or_beside_another():
             if number % 3 == 0:
                 with outbox:
                     change(number)
-            elif outbox.begin_at_once():
+            elif outbox.begin(wait=False):
                 change(number)
                 outbox.leave()
             else:
