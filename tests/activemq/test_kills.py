@@ -123,7 +123,7 @@ def found(folder):
         state = {name: [message.body for message in broker.browse(name)] for name in names}
         wire = Wire(broker, client_id="client")
         for name in ("sub", "slow"):
-            wire.consume(name, "topic://T", prefetch=1000, subscription_name=name)
+            wire.consume(name, "topic://T", prefetch=1_000_000, subscription_name=name)
             state[name] = [body for _, body in wire.taken()]
         assert broker.view("topic://T").queue_size == len({*state["sub"], *state["slow"]})
     return {queue: bodies for queue, bodies in state.items() if bodies}
