@@ -1,6 +1,7 @@
 """channel: what a broker dispatched to a client and nobody has taken yet (MessageDispatchChannel).
 
-Invariants: ``size`` counts every list; without priorities only the first list is used; a closed channel does not run.
+Invariants: ``size`` counts every list, and is part of the backlog's; without priorities only the first list is used; a
+closed channel does not run.
 """
 
 from pyengine._engine.message cimport Message
@@ -16,12 +17,18 @@ cdef class MessageDispatch:
     cdef bint seen                            # it was queued or delivered by this client before
 
 
+cdef class Backlog:
+    cdef int size
+
+
 cdef class Channel:
+    cdef Backlog backlog
     cdef tuple lists                          # of deque; by priority, or one
     cdef readonly int size
     cdef readonly bint running
     cdef readonly bint closed
 
+    cdef int count(self, int change) except -1
     cdef object list_of(self, MessageDispatch dispatch)
     cdef int enqueue(self, MessageDispatch dispatch) except -1
     cdef int enqueue_first(self, MessageDispatch dispatch) except -1

@@ -33,11 +33,27 @@ cdef class MessageDispatch:
         return MessageDispatch, (self.consumer_id, self.destination, self.message, self.redelivery_counter)
 
 
-cdef class Channel:
-    """First in, first out; or ten such lists, the highest priority first (SimplePriorityMessageDispatchChannel)."""
+cdef class Backlog:
+    """How much waits in several channels together."""
 
-    def __cinit__(self, bint prioritized):
+    def __reduce__(self):
+        raise TypeError("a backlog belongs to its channels and cannot be pickled")
+
+
+cdef class Channel:
+    """First in, first out; or ten such lists, the highest priority first (SimplePriorityMessageDispatchChannel).
+
+    backlog: where what waits here is counted too.
+    """
+
+    def __cinit__(self, bint prioritized, Backlog backlog not None):
         self.lists = tuple([deque() for _ in range(10 if prioritized else 1)])
+        self.backlog = backlog
+
+    cdef int count(self, int change) except -1:
+        self.size += change
+        self.backlog.size += change
+        return 0
 
     cdef object list_of(self, MessageDispatch dispatch):
         if len(self.lists) == 1:
@@ -46,18 +62,18 @@ cdef class Channel:
 
     cdef int enqueue(self, MessageDispatch dispatch) except -1:
         self.list_of(dispatch).append(dispatch)
-        self.size += 1
+        self.count(1)
         return 0
 
     cdef int enqueue_first(self, MessageDispatch dispatch) except -1:
         self.list_of(dispatch).appendleft(dispatch)
-        self.size += 1
+        self.count(1)
         return 0
 
     cdef MessageDispatch dequeue(self):
         if not self.running or not self.size:
             return None
-        self.size -= 1
+        self.count(-1)
         for waiting in reversed(self.lists):
             if waiting:
                 return waiting.popleft()
@@ -67,7 +83,7 @@ cdef class Channel:
         for waiting in reversed(self.lists):
             found.extend(waiting)
             waiting.clear()
-        self.size = 0
+        self.count(-self.size)
         return found
 
     cdef int start(self) except -1:

@@ -13,7 +13,7 @@ from pyengine._engine.redelivery cimport RedeliveryPolicy
 
 cpdef enum Offer:
     KEPT = 0                    # it waits, or was dealt with
-    LISTEN = 1                  # the listener is to get it now; then ``listened`` or ``failed``
+    LISTEN = 1                  # the listener is to get it now; then ``listened`` or ``failed`` says how that went
     QUEUED = 2                  # it waits for the session's task (only SessionState.arrive)
 
 
@@ -21,6 +21,7 @@ cdef class Consumption:
     cdef readonly Exchange session
     cdef readonly object consumer_id
     cdef readonly object destination
+    cdef public object owner
     cdef public int prefetch
     cdef readonly bint topic
     cdef readonly bint browser

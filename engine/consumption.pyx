@@ -33,7 +33,7 @@ cdef class Consumption:
     session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
     subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
     redelivery follows from the message's counter, not from the consumer's last delay, and the broker is told of the
-    first too. now: ms since 1970, as in every method that has it.
+    first too. owner: whatever drives it keeps here. now: ms since 1970, as in every method that has it.
     Acknowledgements and other commands go to the session's; whoever drives it carries them out in order.
     """
 
@@ -61,7 +61,7 @@ cdef class Consumption:
         self.transacted_individual_ack = transacted_individual_ack or non_blocking_redelivery or prioritized
         self.consumer_expiry_check = consumer_expiry_check
         self.delay_by_counter = delay_by_counter
-        self.waiting = Channel(prioritized)
+        self.waiting = Channel(prioritized, session.backlog)
         self.delivered = {}
 
     # What is true of a message
@@ -114,8 +114,9 @@ cdef class Consumption:
         return 0
 
     cdef int say_all(self, object kind, object transaction, object cause) except -1:
-        return self.say(
-            kind, last_of(self.delivered), first_of(self.delivered), len(self.delivered), transaction, cause)
+        cdef MessageDispatch first = first_of(self.delivered)
+        cdef Py_ssize_t count = len(self.delivered)
+        return self.say(kind, first if count == 1 else last_of(self.delivered), first, count, transaction, cause)
 
     cdef int poison(self, MessageDispatch dispatch, object cause) except -1:
         return self.say(POISON, dispatch, dispatch, 1, None, cause)
@@ -228,7 +229,8 @@ cdef class Consumption:
     # Messages that come
 
     cpdef Offer offer(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
-        """A message has reached the consumer. LISTEN: give it to the listener, then call listened or failed."""
+        """A message has reached the consumer. LISTEN: give it to the listener, then call SessionState.listened or
+        ``failed``."""
         if self.waiting.closed:
             return Offer.KEPT
         if not self.browser and not dispatch.seen and self.duplicate(dispatch):
@@ -318,10 +320,6 @@ cdef class Consumption:
         """Whether the broker must be asked before a message can come (prefetch 0)."""
         self.ended = False
         return self.prefetch == 0 and not self.waiting.size
-
-    def listened(self, MessageDispatch dispatch not None, int64_t now):
-        """The listener has returned."""
-        self.after(dispatch, False, now)
 
     def failed(self, MessageDispatch dispatch not None, int64_t now, object cause, double chance=0.5):
         """The listener has raised; cause: what, as text."""

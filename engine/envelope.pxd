@@ -48,6 +48,7 @@ cdef class Envelope:
     cdef int set_redelivered(self, bint redelivered) except -1
     cdef int copy_headers(self, Envelope envelope) except -1       # the body too
     cdef int64_t size_in_bytes(self, int64_t smallest) except -1   # smallest: minimumMessageSize
+    cpdef received(self, destination, int64_t sequence, int64_t now)
 
 
 # The value of a header by its code; JMSXUserID without its property. False: it is null. Borrows from the envelope.

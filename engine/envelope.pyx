@@ -237,7 +237,7 @@ cdef class Envelope:
         envelope._body = self._body
         return 0
 
-    def received(self, destination, int64_t sequence, int64_t now):
+    cpdef received(self, destination, int64_t sequence, int64_t now):
         """The broker takes it: sets destination, broker_sequence and broker_in_time (ms) at once."""
         if destination != self._destination:
             self.destination = destination

@@ -3,7 +3,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from pyengine._engine.connection_audit cimport ConnectionAudit
-from pyengine._engine.channel cimport Channel
+from pyengine._engine.channel cimport Backlog, Channel
 
 
 @cython.freelist(256)
@@ -79,7 +79,8 @@ cdef class Exchange:
         self.prefix = prefix
         self.commands = []
         self.synchronizations = []
-        self.queue = Channel(prioritized)
+        self.backlog = Backlog()
+        self.queue = Channel(prioritized, Backlog())
         self.audit = audit
 
     cdef int begin(self) except -1:
@@ -90,7 +91,7 @@ cdef class Exchange:
             self.commands.append(Begin(self.transaction))
         return 0
 
-    def take_commands(self):
+    cpdef take_commands(self):
         """What is to be carried out now, in order, or None for nothing; it is not given again."""
         cdef list commands = self.commands
         if not commands:

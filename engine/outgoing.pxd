@@ -1,9 +1,12 @@
 """outgoing: what a producer puts on its messages before they are sent (ActiveMQMessageProducer, ActiveMQSession.send).
 
-Invariants: ``sent`` is the sequence number of the last message's id; priority is 0 to 9; time_to_live is not negative.
+Invariants: ``sent`` is the sequence number of the last message's id; priority is 0 to 9; time_to_live is not negative;
+``destination`` and ``hidden`` are what a message's destination becomes where ``given`` is said.
 """
 
 from libc.stdint cimport int64_t
+
+from pyengine._engine.message cimport Message
 
 
 cdef class Outgoing:
@@ -14,7 +17,11 @@ cdef class Outgoing:
     cdef readonly int64_t time_to_live        # ms, 0: for ever
     cdef public bint timestamps
     cdef public bint copies
+    cdef str given                            # where the last message was sent, None: nowhere yet
+    cdef object destination
+    cdef int hidden
 
+    cdef int address(self, Message message, str destination) except -1
     cdef int check_priority(self, object priority) except -1
     cdef int64_t milliseconds(self, object seconds) except -1
     cdef bint is_persistent(self, object mode) except -1

@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from pyengine._engine.conversion cimport destination_text, hidden_prefix
 from pyengine._engine.message cimport Message
 
 from pyengine.errors import InvalidMessageError
@@ -34,6 +35,16 @@ cdef class Outgoing:
             raise InvalidMessageError("delivery_mode", mode, "no such mode", hint="give PERSISTENT or NON_PERSISTENT")
         return mode == "PERSISTENT"
 
+    cdef int address(self, Message message, str destination) except -1:
+        # Most messages go where the last one went.
+        if destination != self.given:
+            self.destination = destination_text(destination, "destination")
+            self.hidden = <int> hidden_prefix(self.destination)
+            self.given = destination
+        message._destination = self.destination
+        message._destination_hidden = self.hidden
+        return 0
+
     def set_priority(self, priority):
         """0 to 9. Raises InvalidMessageError."""
         self.priority = self.check_priority(priority)
@@ -67,8 +78,8 @@ cdef class Outgoing:
         message._expiration = now + life if life > 0 and self.timestamps else 0
         message._redelivery_counter = 0
         message._message_id = f"{self.producer_id}:{self.sent}"
-        message.destination = destination
-        message.broker_path = None
+        self.address(message, destination)
+        message._broker_path = message._broker_path_text = None
         if message is not given or not self.copies:
             return message
         sent = Message.__new__(Message)

@@ -18,6 +18,8 @@ cdef class PrefetchSubscription:
     cdef public object consumer_id
     cdef public object route                  # who takes its dispatches; None: its connection is lost
     cdef public bint browser
+    cdef public object queue                  # the RegionQueue of a consumer of one alone that is no browser, or None
+    cdef public object number                 # its id there
     cdef public bint slow
     cdef public int64_t last_acknowledged     # ms
     cdef readonly dict held

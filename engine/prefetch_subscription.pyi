@@ -11,6 +11,8 @@ class PrefetchSubscription:
     consumer_id: str
     route: Callable[[MessageDispatch], object] | None
     browser: bool
+    queue: Any
+    number: int | None
     slow: bool
     last_acknowledged: int
     @property

@@ -12,7 +12,8 @@ cdef class PrefetchSubscription:
     """One consumer at the broker.
 
     consumer_id: see ConsumerInfo. route: what its dispatches are posted to, or None over a lost connection. browser:
-    it holds nothing. slow: it was aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
+    it holds nothing. queue, number: its only queue and its id there, None if it has several or browses. slow: it was
+    aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
     ``{message id: (where it comes from, handle there)}`` of what it was handed and has not acknowledged, in order; a
     copy of a message that is there has the key (message id, where it comes from, handle there).
     """

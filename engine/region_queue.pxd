@@ -20,9 +20,15 @@ cdef class RegionQueue(Queue):
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot
     cdef set purged
+    cdef public bint direct                      # nothing but the core has a say in what is sent and acknowledged
     cdef public bint noting                      # first deliveries are remembered in ``noted``
     cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
     cdef readonly int64_t bytes
 
+    cdef int take_in(self, Message message) except -1
+    cdef list offer(self, Message message, int64_t now)
+    cdef list answered(self, PrefetchSubscription subscription, object consumer, MessageAck ack, int64_t now,
+                       object transaction)
+    cdef bint has_news(self)
     cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1

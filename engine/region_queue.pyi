@@ -15,6 +15,7 @@ _Posted: TypeAlias = list[tuple[Callable[[MessageDispatch], object], MessageDisp
 class RegionQueue(Queue):
     owner: Any
     destination: Any
+    direct: bool
     noting: bool
     minimum_message_size: int
     @property
@@ -34,12 +35,8 @@ class RegionQueue(Queue):
     def run(self, now: int = 0, limit: int = -1) -> _Posted: ...  # type: ignore[override]
     def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Posted: ...  # type: ignore[override]
     def pull_timeout(self, consumer: int, *, now: int = 0) -> _Posted: ...  # type: ignore[override]
-    def offer(self, message: Message, now: int) -> _Posted | None: ...
     def offer_all(
         self, messages: list[Message], destination: str, connection_id: str, sequence: int, now: int
-    ) -> _Posted | None: ...
-    def answer_and_run(
-        self, subscription: PrefetchSubscription, consumer: int, ack: MessageAck, now: int
     ) -> _Posted | None: ...
     @property
     def news(self) -> bool: ...

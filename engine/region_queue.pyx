@@ -16,8 +16,9 @@ from pyengine.errors import IllegalStateError, InvalidMessageError, JMSError
 cdef class RegionQueue(Queue):
     """One queue of a broker with its subscriptions.
 
-    owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. noting:
-    remember which messages were handed out for the first time (``take_noted``). The settings are Queue's.
+    owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
+    nothing but the core has a say here (see QueueRegion). noting: remember which messages were handed out for the first
+    time (``take_noted``). The settings are Queue's.
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
     the subscription and what it is to be given, with a copy of the message that has the counter,
@@ -96,6 +97,11 @@ cdef class RegionQueue(Queue):
 
     def put(self, Message message not None, bint wake=True):
         """Take a message and ask for a round; wake False: as one that was there before."""
+        self.take_in(message)
+        if not wake:
+            self.rounds_due -= 1
+
+    cdef int take_in(self, Message message) except -1:
         if message._expiration < 0:
             raise InvalidMessageError(
                 "JMSExpiration", message._expiration, f"must be a whole number from 0 to {INT64_MAX}")
@@ -103,18 +109,17 @@ cdef class RegionQueue(Queue):
                    message._persistent, message._connection_id, message._target_consumer_id,
                    message._redelivery_counter)
         self.bytes += message.size_in_bytes(self.minimum_message_size)
-        if not wake:
-            self.rounds_due -= 1
+        return 0
 
-    def offer(self, Message message not None, int64_t now):
-        """``put`` and ``run`` in one."""
-        self.put(message)
+    cdef list offer(self, Message message, int64_t now):
+        # ``put`` and ``run`` in one.
+        self.take_in(message)
         self.out_size = 0
         self.run_wakeups(now, -1)
-        return self.take_out(now) if self.out_size else None
+        return self.take_out(now)
 
     def offer_all(self, list messages not None, destination, connection_id, int64_t sequence, int64_t now):
-        """``received`` and ``offer`` for one message after the other: the dispatches of all of them.
+        """``received``, ``put`` and ``run`` for one message after the other: the dispatches of all of them.
 
         None, and nothing is done, if one of them may expire. sequence: broker_sequence of the first.
         """
@@ -127,7 +132,7 @@ cdef class RegionQueue(Queue):
             message._connection_id = connection_id
             message.received(destination, sequence, now)
             sequence += 1
-            self.put(message)
+            self.take_in(message)
             self.run_wakeups(now, -1)
         return self.take_out(now)
 
@@ -160,6 +165,9 @@ cdef class RegionQueue(Queue):
     @property
     def news(self):
         """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs."""
+        return self.has_news()
+
+    cdef bint has_news(self):
         return bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
 
     def take_noted(self):
@@ -175,6 +183,10 @@ cdef class RegionQueue(Queue):
         transaction those that are gone now and were not taken off before. Raises JMSError for a message that it does
         not hold.
         """
+        return self.answered(subscription, consumer, ack, now, transaction)
+
+    cdef list answered(self, PrefetchSubscription subscription, object consumer, MessageAck ack, int64_t now,
+                       object transaction):
         cdef int kind = ack.kind
         cdef object last = subscription.first(ack.last_message_id, self.owner)
         cdef object first = None
@@ -182,7 +194,9 @@ cdef class RegionQueue(Queue):
         # Where the last message alone counts, the first may be acknowledged already.
         cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
         if ranged:
-            first = subscription.first(ack.first_message_id, self.owner)
+            first = last
+            if ack.first_message_id is not ack.last_message_id:
+                first = subscription.first(ack.first_message_id, self.owner)
         if last is None or (ranged and first is None):
             missing = ack.last_message_id if last is None else ack.first_message_id
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
@@ -201,16 +215,6 @@ cdef class RegionQueue(Queue):
         for message in messages:
             self.settled(subscription, message, gone)
         return gone
-
-    def answer_and_run(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None,
-                       int64_t now):
-        """``answer`` without a transaction, and ``run``; None if something left unconsumed: take that first."""
-        self.answer(subscription, consumer, ack, now)
-        if self.removed:
-            return None
-        self.out_size = 0
-        self.run_wakeups(now, -1)
-        return self.take_out(now)
 
     def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
         """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""

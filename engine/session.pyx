@@ -60,12 +60,13 @@ cdef class SessionState(Exchange):
         cdef MessageDispatch dispatch
         while True:
             dispatch = None
-            for found in self.consumers.values():
-                consumer = found
-                if consumer.listening:
-                    dispatch = consumer.waiting.dequeue()
-                    if dispatch is not None:
-                        break
+            if self.backlog.size:
+                for found in self.consumers.values():
+                    consumer = found
+                    if consumer.listening:
+                        dispatch = consumer.waiting.dequeue()
+                        if dispatch is not None:
+                            break
             if dispatch is None:
                 dispatch = self.queue.dequeue()
                 if dispatch is None:
@@ -80,15 +81,22 @@ cdef class SessionState(Exchange):
         cdef Consumption consumer
         if self.queue.running and self.queue.size:
             return True
+        if not self.backlog.size:
+            return False
         for found in self.consumers.values():
             consumer = found
             if consumer.listening and consumer.waiting.running and consumer.waiting.size:
                 return True
         return False
 
-    def consumer_of(self, MessageDispatch dispatch not None):
-        """The Consumption that a message from ``step`` or ``arrive`` belongs to."""
-        return dispatch.consumer
+    def owner_of(self, MessageDispatch dispatch not None):
+        """Whoever drives the Consumption that a message from ``step`` or ``arrive`` belongs to."""
+        return (<Consumption> dispatch.consumer).owner
+
+    def listened(self, MessageDispatch dispatch not None, int64_t now):
+        """The listener has returned; what is to be carried out now, as ``take_commands``."""
+        (<Consumption> dispatch.consumer).after(dispatch, False, now)
+        return self.take_commands()
 
     def check_open(self):
         """Raise IllegalStateError if it is closed."""
@@ -226,6 +234,7 @@ cdef class SessionState(Exchange):
         self.queue._check()
         assert self.transaction is not None or not self.synchronizations
         assert self.listeners == sum([consumer.listening for consumer in self.consumers.values()])
+        assert self.backlog.size == sum([consumer.waiting.size for consumer in self.consumers.values()])
         for name, found in self.consumers.items():
             consumer = found
             assert consumer.consumer_id == name and consumer.session is self

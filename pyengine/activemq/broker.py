@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
+from pyengine._engine.queue_region import QueueRegion
 from pyengine.activemq.administration import Administration
 from pyengine.activemq.advisories import Advisories
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
@@ -98,11 +99,12 @@ class Broker(Administration):
         self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
         self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
         self.started = self.clock.now()
-        self.outbox = Outbox(self.store, self._write_later)
+        self.outbox = Outbox(self.store, self._write_later, lambda answer: self._acknowledge(*answer))
         self._write_timer: Timer | None = None
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}
-        self._subscriptions: dict[str, Subscription] = {}
+        self.region = QueueRegion(self.outbox.posted)
+        self._subscriptions: dict[str, Subscription] = self.region.subscriptions
         self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
         self._advisories = Advisories(self)
         self.dead_letters = DeadLetters(self, redelivery_plugin)
@@ -112,7 +114,7 @@ class Broker(Administration):
         self._transactions: dict[str, Transaction] = {}
         self._producers: dict[str, tuple[str, Destination | None]] = {}
         self._connected = 0
-        self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None))
+        self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
         InactiveDestinations(self, schedule_period_for_destination_purge)
         self._closed = False
         _RUNNING[name] = self
@@ -198,7 +200,8 @@ class Broker(Administration):
                     )
                 self._clients[info.client_id] = info.connection_id
             self._connected += 1
-            task = DispatchTask(self.clock, f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}", sink)
+            name = f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}"
+            task = DispatchTask(self.clock, name, sink, self.acknowledge)
             self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
@@ -356,7 +359,12 @@ class Broker(Administration):
     # Messages
 
     def send(
-        self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
+        self,
+        connection_id: str,
+        destination: Destination,
+        message: Message,
+        transaction_id: str | None = None,
+        now: int | None = None,
     ) -> None:
         """See Transport."""
         outbox = self.outbox
@@ -364,11 +372,18 @@ class Broker(Administration):
         try:
             if self._closed:
                 self._open()
-            message.connection_id = connection_id
             if transaction_id is not None:
+                message.connection_id = connection_id
                 self._transaction(transaction_id).steps.append(Sent(destination, message))
-            else:
-                self.router.route(destination, message, self.clock.now())
+                return
+            if now is None:
+                now = self.clock.now()
+            outcome = self.region.send(destination, message, connection_id, now)
+            if outcome is NotImplemented:
+                message.connection_id = connection_id
+                self.router.route(destination, message, now)
+            elif outcome is not None:
+                outcome.heard()
         finally:
             outbox.leave()
 
@@ -384,7 +399,7 @@ class Broker(Administration):
         message.redelivery_counter = 0
         self.router.route(destination, message, self.clock.now())
 
-    def acknowledge(self, ack: MessageAck, *, failed: Callable[[Exception], object] | None = None) -> None:
+    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
         """See Transport."""
         outbox = self.outbox
         if failed is None:
@@ -394,39 +409,46 @@ class Broker(Administration):
             try:
                 self._acknowledge(ack, failed)
             finally:
-                outbox.leave(wait=False)
+                outbox.leave(False)
         else:
             outbox.hand_over(partial(self._acknowledge, ack, failed))
 
     def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None:
         try:
-            subscription = self._subscriptions.get(ack.consumer_id)
-            if subscription is None:
-                raise JMSError(f"acknowledge: there is no subscription {ack.consumer_id!r}")
-            if subscription.browser:
-                return
-            if ack.transaction_id is not None and ack.kind is AckKind.POISON:
-                raise JMSError("a poison acknowledgement cannot be part of a transaction")
-            transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
-            if subscription.topic is not None:
-                self.topics.acknowledge(subscription, ack, transaction)
-            elif subscription.spread:
-                before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
-                for queue, part in subscription.parts_of(ack, before):
-                    queue.acknowledge(subscription, part, transaction, self.clock.now())
-                self._wake(subscription, queue)
-            else:
-                held = subscription.held.get(ack.last_message_id)
-                if held is None:
-                    raise JMSError(
-                        f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer "
-                        f"{ack.consumer_id}"
-                    )
-                held[0].acknowledge(subscription, ack, transaction, self.clock.now())
+            outcome = self.region.acknowledge(ack, self.clock.now())
+            if outcome is NotImplemented:
+                self._acknowledge_elsewhere(ack)
+            elif outcome is not None:
+                outcome.heard()
         except Exception as error:
             if failed is None:
                 raise
             self.outbox.post(failed, error)
+
+    def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
+        """What is said of messages in whose acknowledgement not only one queue's core has a say."""
+        subscription = self._subscriptions.get(ack.consumer_id)
+        if subscription is None:
+            raise JMSError(f"acknowledge: there is no subscription {ack.consumer_id!r}")
+        if subscription.browser:
+            return
+        if ack.transaction_id is not None and ack.kind is AckKind.POISON:
+            raise JMSError("a poison acknowledgement cannot be part of a transaction")
+        transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+        if subscription.topic is not None:
+            self.topics.acknowledge(subscription, ack, transaction)
+        elif subscription.spread:
+            before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
+            for queue, part in subscription.parts_of(ack, before):
+                queue.acknowledge(subscription, part, transaction, self.clock.now())
+            self._wake(subscription, queue)
+        else:
+            held = subscription.held.get(ack.last_message_id)
+            if held is None:
+                raise JMSError(
+                    f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
+                )
+            held[0].acknowledge(subscription, ack, transaction, self.clock.now())
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
@@ -567,9 +589,13 @@ class Broker(Administration):
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
         Returns a function that ends it.
         """
+
+        def call(reported: E) -> None:  # what it returns is no answer to the broker
+            callback(reported)
+
         callbacks = self._callbacks.setdefault(event, [])
-        callbacks.append(callback)
-        return lambda: callbacks.remove(callback)
+        callbacks.append(call)
+        return lambda: callbacks.remove(call)
 
     def report(self, event: Event) -> None:
         """Tell those who asked for such events, and send the advisory message that a policy asks for."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from pyengine._engine.channel import MessageDispatch as MessageDispatch
 from pyengine._engine.exchange import MessageAck as MessageAck
 from pyengine._engine.message import Message
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
+
+Answer: TypeAlias = tuple[MessageAck, Callable[[Exception], object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,13 @@ class ConsumerControl:
 class ConnectionSink:
     """How the broker reaches a connection: called in the broker's order, never while the broker is being changed.
 
-    dispatch: a message. control: close a consumer. failed: the broker ends the connection (abort_connection), with the
-    reason. dispatch_all: several messages, in order; by default one after the other.
+    dispatch: a message; returns an acknowledgement that comes of it at once, with what to call if that fails (see
+    Transport.acknowledge), and None if nothing does or it is said otherwise. control: close a consumer. failed: the
+    broker ends the connection (abort_connection), with the reason. dispatch_all: several messages, in order; by default
+    one after the other.
     """
 
-    dispatch: Callable[[MessageDispatch], None]
+    dispatch: Callable[[MessageDispatch], Answer | None]
     control: Callable[[ConsumerControl], None] = field(default=lambda command: None)
     failed: Callable[[str], None] = field(default=lambda reason: None)
     dispatch_all: Callable[[list[MessageDispatch]], None] | None = None
@@ -138,14 +142,20 @@ class Transport(Protocol):
         """It is there no more."""
 
     def send(
-        self, connection_id: str, destination: Destination, message: Message, transaction_id: str | None = None
+        self,
+        connection_id: str,
+        destination: Destination,
+        message: Message,
+        transaction_id: str | None = None,
+        now: int | None = None,
     ) -> None:
-        """The broker keeps ``message`` as it is: the client hands over a copy."""
+        """The broker keeps ``message`` as it is: the client hands over a copy. now: the clock's time, if the client has
+        just looked at it."""
 
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """``send`` for one message after the other, as one change of the broker, outside a transaction."""
 
-    def acknowledge(self, ack: MessageAck, *, failed: Callable[[Exception], object] | None = None) -> None:
+    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
         """Raises JMSError if the ack does not fit what was dispatched.
 
         failed: called with that error instead. Then nobody waits: a broker that another thread is changing makes this

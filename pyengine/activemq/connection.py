@@ -16,7 +16,14 @@ from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.session import SessionState
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerControl, MessageDispatch, Transport
+from pyengine.activemq.commands import (
+    Answer,
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerControl,
+    MessageDispatch,
+    Transport,
+)
 from pyengine.activemq.consumer import Closing
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions
 from pyengine.activemq.session import Session
@@ -74,12 +81,13 @@ class Connection:
         # The broker must not keep a connection alive that its user forgot.
         reference = weakref.ref(self)
 
-        def dispatch(command: MessageDispatch) -> None:
+        def dispatch(command: MessageDispatch) -> Answer | None:
             connection = reference()
             if connection is not None:
                 session = connection._routes.get(command.consumer_id)
                 if session is not None:
-                    session.arrive(command)
+                    return session.arrive(command)
+            return None
 
         def dispatch_all(commands: list[MessageDispatch]) -> None:
             connection = reference()

@@ -46,6 +46,7 @@ class MessageConsumer:
         self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
         self._plain = not (self._individual or self._client)
+        self._optimizes = state.optimize_acknowledge
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
-from pyengine.activemq.commands import ConnectionSink, MessageDispatch
+from pyengine.activemq.commands import ConnectionSink, MessageAck, MessageDispatch
 from pyengine.clock import Clock, Worker
 
 
@@ -33,22 +33,29 @@ class Outbox:
     """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
     are these calls, for whoever has many of them.
 
-    units: where changes are kept; a change that kept something is over when it is written. later: called, with the
-    lock free, when a change that nobody waits for was left unwritten because another thread was writing.
+    A call that was posted returns None, or an answer: ``answered`` is called with it, which is a change that nobody
+    waits for. units: where changes are kept; a change that kept something is over when it is written. later: called,
+    with the lock free, when a change that nobody waits for was left unwritten because another thread was writing.
     handed_over: changes that nobody waits for either, of threads that found another one at work; they are made before
     any change that begins later.
     """
 
-    def __init__(self, units: Units | None = None, later: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        units: Units | None = None,
+        later: Callable[[], object] = lambda: None,
+        answered: Callable[[Any], object] = lambda answer: None,
+    ) -> None:
         self.lock = threading.RLock()
         self.depth = 0
         self._units = units
         self._later = later
-        self.posted: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self._answered = answered
+        self.posted: deque[tuple[Callable[[Any], Any], Any]] = deque()
         self.handed_over: deque[Callable[[], object]] = deque()
         self._delivering = False
 
-    def post(self, call: Callable[[Any], object], argument: Any) -> None:
+    def post(self, call: Callable[[Any], Any], argument: Any) -> None:
         """Call ``call(argument)`` after this change. The lock is held by the caller."""
         self.posted.append((call, argument))
 
@@ -81,8 +88,8 @@ class Outbox:
         """
         self.handed_over.append(change)
         # That thread looks once more when it has given the lock back; here it has done so already.
-        if self.begin(wait=False):
-            self.leave(wait=False)
+        if self.begin(False):
+            self.leave(False)
 
     def _take_over(self) -> None:
         """Make the changes that were handed over. The lock is held."""
@@ -96,53 +103,75 @@ class Outbox:
 
         wait: False where nobody asks for an answer: the change is written at once unless another thread is writing.
         """
+        lock, posted = self.lock, self.posted
         while True:
-            if self.handed_over:
-                self._take_over()
-            self.depth -= 1
-            if self.depth:
-                self.lock.release()
+            depth = self.depth = self.depth - 1
+            if depth:
+                lock.release()
                 return
             unit = 0 if self._units is None else self._units.seal()
+            answers = 0
             try:
-                if self._delivering or not self.posted:
-                    self.lock.release()
-                else:
-                    self._deliver()
+                if posted and not self._delivering:
+                    self._delivering = True
+                    try:
+                        while posted:
+                            call, argument = posted.popleft()
+                            lock.release()
+                            try:
+                                answer = call(argument)
+                            finally:
+                                lock.acquire()
+                            if answer is not None:
+                                answers = self._answer(answer) or answers
+                    finally:
+                        self._delivering = False
             finally:
-                if unit and self._units is not None:
-                    if wait:
-                        self._units.wait(unit)
-                    elif not self._units.write():
-                        self._later()
-            if not self.handed_over or not self.begin(wait=False):
+                lock.release()
+                if unit:
+                    self._keep(unit, wait)
+                if answers:
+                    self._keep(answers, False)
+            if not self.handed_over or not self.begin(False):
                 return
             wait = False
 
-    def _deliver(self) -> None:
-        """Make the calls that were posted; the lock is held, and free afterwards."""
-        lock, posted = self.lock, self.posted
-        self._delivering = True
+    def _answer(self, answer: Any) -> int:
+        """Make the change that a posted call asked for; return its unit. The lock is held."""
+        self.depth += 1
         try:
-            while posted:
-                call, argument = posted.popleft()
-                lock.release()
-                try:
-                    call(argument)
-                finally:
-                    lock.acquire()
+            if self.handed_over:
+                self._take_over()
+            self._answered(answer)
         finally:
-            self._delivering = False
-            lock.release()
+            self.depth -= 1
+        return 0 if self._units is None else self._units.seal()
+
+    def _keep(self, unit: int, wait: bool) -> None:
+        assert self._units is not None
+        if wait:
+            self._units.wait(unit)
+        elif not self._units.write():
+            self._later()
 
 
 class DispatchTask:
-    """The dispatch task of one connection: hands it what is dispatched asynchronously, in order, on a worker."""
+    """The dispatch task of one connection: hands it what is dispatched asynchronously, in order, on a worker.
 
-    def __init__(self, clock: Clock, name: str, sink: ConnectionSink) -> None:
+    acknowledge: called with what the connection answers.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        name: str,
+        sink: ConnectionSink,
+        acknowledge: Callable[[MessageAck, Callable[[Exception], object]], object],
+    ) -> None:
         self._clock = clock
         self._name = name
         self._sink = sink
+        self._acknowledge = acknowledge
         self._waiting: deque[MessageDispatch] = deque()
         self._lock = threading.Lock()
         self._asked = False
@@ -179,8 +208,8 @@ class DispatchTask:
             while waiting:
                 if len(waiting) > 1 and sink.dispatch_all is not None:
                     sink.dispatch_all([waiting.popleft() for _ in range(len(waiting))])
-                else:
-                    sink.dispatch(waiting.popleft())
+                elif (answer := sink.dispatch(waiting.popleft())) is not None:
+                    self._acknowledge(*answer)
         finally:
             # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
             self._asked = False

@@ -28,7 +28,8 @@ class MessageProducer:
     def __init__(self, session: Session, producer_id: str, destination: Destination | None) -> None:
         options = session.connection.options
         self._session = session
-        self._closed = False
+        self._connection_id = session.connection.connection_id
+        self._closed = False  # also once its session is closed, by whichever end
         self._outgoing = Outgoing(
             producer_id,
             timestamps=not options.disable_time_stamps_by_default,
@@ -104,32 +105,32 @@ class MessageProducer:
         session = self._session
         if self._flat:
             _refuse_nested(message)
-        if destination is None and not self._closed and self.destination is not None and not session.state.closed:
+        if destination is None and self.destination is not None and not self._closed:
             where, text = self.destination, self._text
         else:
             where = self._where(destination)
             text = str(where)
         transaction = session.start_transaction() if session.transacted else None
-        clock = session.clock
+        now = session.clock.now()
         if delivery_mode is None and priority is None and time_to_live is None:
-            sent = self._outgoing.prepare(message, text, clock.now())
+            sent = self._outgoing.prepare(message, text, now)
         else:
             sent = self._outgoing.prepare(
                 message,
                 text,
-                clock.now(),
+                now,
                 delivery_mode=delivery_mode,
                 priority=priority,
                 time_to_live=time_to_live,
             )
         try:
-            session.transport.send(session.connection.connection_id, where, sent, transaction)
+            session.transport.send(self._connection_id, where, sent, transaction, now)
         except JMSError as error:
             if not (self._reports and (not sent.persistent or transaction is not None or self._reports_all)):
                 raise
             session.connection.report(error)
-        if clock.settles:
-            clock.settle()
+        if session.settles:
+            session.clock.settle()
 
     def send_batch(
         self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
@@ -170,7 +171,7 @@ class MessageProducer:
         session.clock.settle()
 
     def _where(self, destination: Destination | str | None) -> Destination:
-        if self._closed or self._session.closed:
+        if self._closed:
             raise IllegalStateError("The producer is closed")
         if destination is None:
             if self.destination is None:

@@ -93,11 +93,11 @@ class QueueDestination:
             self._number = self._store.destination(str(destination))
             self.behind = self.recovered = self._store.count(self._number)
             self._top_up(0)
-        # Nothing but the core has a say in what is put and acknowledged here, but for the few things asked every time.
         self._tells_delivered = policy is not None and policy.advisory_for_delivery
         self._tells_consumed = policy is not None and policy.advisory_for_consumed
         told = self._tells_delivered or self._tells_consumed
-        self._plain = self._store is None and self.watch is None and not told
+        # Several-queue subscriptions aside, nothing but the core has a say in what is put and acknowledged here.
+        self._plain = self.core.direct = self._store is None and self.watch is None and not told
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
@@ -131,6 +131,9 @@ class QueueDestination:
         if subscription.spread:
             self._spread.append(subscription)
             self.core.share_credit(number, 0, subscription.extension)
+            self.core.direct = False
+        elif not subscription.browser:
+            subscription.queue, subscription.number = self.core, number
         self.run()
         if self.watch is not None:
             self.watch.plan()
@@ -138,8 +141,10 @@ class QueueDestination:
     def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """Detach a consumer; what it held goes to the others. The round that this asks for is the caller's to run."""
         number = subscription.queues.pop(self)
+        subscription.queue = subscription.number = None
         if subscription in self._spread:
             self._spread.remove(subscription)
+            self.core.direct = self._plain and not self._spread
         timer = self._pulls.pop(subscription.info.consumer_id, None)
         if timer is not None:
             timer.cancel()
@@ -157,13 +162,6 @@ class QueueDestination:
     def put(self, message: Message, now: int) -> None:
         """Take a message and run the round it asks for. One that has expired goes where expired messages go."""
         expiration = message.expiration
-        if self._plain and not expiration and self.subscriptions and not self._spread:
-            posted = self.core.offer(message, now)
-            if posted:
-                self._posted.extend(posted)
-            if self.core.news:
-                self._heard()
-            return
         if 0 < expiration < now:
             self._unconsumed(message, expiry_cause(message), 0)
             return
@@ -180,18 +178,18 @@ class QueueDestination:
         self.run(now)
 
     def put_all(self, messages: list[Message], text: str, connection_id: str, sequence: int, now: int) -> bool:
-        """``put`` for many at once; False, and nothing is done, where each must be looked at by itself.
+        """``put`` for many at once; False, and nothing is done, where each must be looked at by itself (QueueRegion).
 
         text: what their destination becomes. sequence: the broker's number of the first.
         """
-        if not self._plain or not self.subscriptions or self._spread:
+        if not self.core.direct or not self.subscriptions:
             return False
         posted = self.core.offer_all(messages, text, connection_id, sequence, now)
         if posted is None:
             return False
         self._posted.extend(posted)
         if self.core.news:
-            self._heard()
+            self.heard()
         return True
 
     def _keep(self, message: Message) -> bool:
@@ -278,17 +276,6 @@ class QueueDestination:
     ) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
-        if transaction is None and self._plain and not self._spread:
-            posted = self.core.answer_and_run(subscription, number, ack, now)
-            if posted:
-                self._posted.extend(posted)
-            if self.core.news:
-                if posted is None:
-                    self._removed(ack.poison_cause, gone=True)
-                    self.run(now)
-                else:
-                    self._heard()
-            return
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
             gone = self.core.answer(subscription, number, ack, now)
             if self._sequences or self._tells_consumed:
@@ -376,11 +363,11 @@ class QueueDestination:
             if posted:
                 self._post(posted)
             if core.news:
-                self._heard()
+                self.heard()
             if not behind or core.wakeups in (0, due):
                 break
 
-    def _heard(self) -> None:
+    def heard(self) -> None:
         """Rounds left news besides their deliveries."""
         self._removed("")
         self._noticed()

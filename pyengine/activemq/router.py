@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 AnyDestination: TypeAlias = QueueDestination | TopicDestination
-DIRECT_KEPT = 4096
+WAYS_KEPT = 4096
 
 
 class _Composite:
@@ -51,13 +51,11 @@ class Router:
 
     def __init__(self, broker: Broker, virtual_destinations: Iterable[VirtualDestination]) -> None:
         self._broker = broker
-        self._sent = 0
+        self._region = broker.region
         self.destinations: dict[Destination, AnyDestination] = {}
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
         self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
-        # Destinations of producers, by identity, that lead to one destination and no further.
-        self._direct: dict[int, tuple[Destination, AnyDestination, str]] = {}
         self._mapped: set[Destination] = set()  # queues that virtual topics feed
         for given in virtual_destinations:
             kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
@@ -115,42 +113,43 @@ class Router:
         found = self.destinations.pop(destination, None)
         self._mapped.discard(destination)
         self._fed.clear()
-        self._direct.clear()
+        self._region.ways.clear()
         if found is not None:
             found.dispose()
 
     def route(self, destination: Destination, message: Message, now: int) -> None:
         """Send a message to every destination that ``destination`` names."""
-        self._sent += 1
-        direct = self._direct.get(id(destination))
-        if direct is not None:
-            message.received(direct[2], self._sent, now)
-            direct[1].put(message, now)
+        region = self._region
+        region.sent += 1
+        way = region.way(destination)
+        if way is not None:
+            message.received(way[1], region.sent, now)
+            way[2].put(message, now)
             return
         if "," not in destination.name:
             text = str(destination)
-            message.received(text, self._sent, now)
+            message.received(text, region.sent, now)
             target = self.find(destination)
             if not self._interceptors_of(target):
-                if len(self._direct) >= DIRECT_KEPT:
-                    self._direct.clear()
-                self._direct[id(destination)] = (destination, target, text)
+                if len(region.ways) >= WAYS_KEPT:
+                    region.ways.clear()
+                region.lead(destination, text, target, target.core if isinstance(target, QueueDestination) else None)
             self._send(target, message, now)
             return
         parts = composite_parts(destination)
         for index, part in enumerate(parts):
             own = message if index == len(parts) - 1 else message.copy()
             own.original_destination = str(destination)
-            own.received(str(part), self._sent, now)
+            own.received(str(part), region.sent, now)
             self._send(self.find(part), own, now)
 
     def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
         """``route`` for many messages of one connection, in order."""
-        direct = self._direct.get(id(destination))
-        if direct is not None and isinstance(direct[1], QueueDestination):
-            first = self._sent + 1
-            if direct[1].put_all(messages, direct[2], connection_id, first, now):
-                self._sent += len(messages)
+        way = self._region.way(destination)
+        if way is not None and isinstance(way[2], QueueDestination):
+            first = self._region.sent + 1
+            if way[2].put_all(messages, way[1], connection_id, first, now):
+                self._region.sent += len(messages)
                 return
         for message in messages:
             message.connection_id = connection_id

@@ -18,7 +18,7 @@ from pyengine._engine.consumption import Consumption, Offer
 from pyengine._engine.exchange import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
 from pyengine._engine.session import SessionState
 from pyengine.activemq.browser import QueueBrowser
-from pyengine.activemq.commands import ConsumerInfo, MessagePull
+from pyengine.activemq.commands import Answer, ConsumerInfo, MessagePull
 from pyengine.activemq.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
 from pyengine.activemq.options import consumer_options
 from pyengine.activemq.producer import MessageProducer
@@ -63,8 +63,11 @@ class Session:
         self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
         # Who hears of an acknowledgement that failed; None: whoever acknowledges, who waits for the broker then.
         self._failed_ack = connection.report if options.send_acks_async or self.transacted else None
+        # In a transaction what was said before must be there: those go out in order, through ``_send``.
+        self._answers = self._failed_ack is not None and not self.transacted
         self.transport = connection.transport
         self.clock = connection.clock
+        self.settles = connection.clock.settles
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.waiting = 0
@@ -255,7 +258,7 @@ class Session:
             delay_by_counter=self.transport.release != "5.17",
             now=self.clock.now(),
         )
-        consumer = kind(self, state, chosen)
+        consumer = state.owner = kind(self, state, chosen)
         if listener is not None:
             consumer._listen(listener)
         with self.lock:
@@ -372,23 +375,26 @@ class Session:
             self._send(commands, pull_timeout)
 
     def _send(self, commands: list[Command] | None, pull_timeout: int | None) -> None:
-        with self._sending:
+        self._sending.acquire()  # a ``with`` costs twice as much, and this is done for every message
+        try:
             outgoing = self._outgoing
             if commands is not None:
                 if not outgoing and len(commands) == 1:
                     command = commands[0]
                     if isinstance(command, MessageAck):
-                        self.transport.acknowledge(command, failed=self._failed_ack)
+                        self.transport.acknowledge(command, self._failed_ack)
                     else:
                         self._carry_out(command, pull_timeout)
                     return
                 outgoing.extend(commands)
             while outgoing:
                 self._carry_out(outgoing.popleft(), pull_timeout)
+        finally:
+            self._sending.release()
 
     def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
         if isinstance(command, MessageAck):
-            self.transport.acknowledge(command, failed=self._failed_ack)
+            self.transport.acknowledge(command, self._failed_ack)
         elif isinstance(command, Begin):
             self.transport.begin(self.connection.connection_id, command.transaction_id)
         elif isinstance(command, Pull):
@@ -427,15 +433,23 @@ class Session:
 
     # Messages that come
 
-    def arrive(self, dispatch: MessageDispatch) -> None:
-        """The broker dispatched a message to a consumer of this session."""
+    def arrive(self, dispatch: MessageDispatch) -> Answer | None:
+        """The broker dispatched a message to a consumer of this session. Returns what is to be acknowledged at once and
+        was not yet."""
         now = self.clock.now() if dispatch.expires else 0
-        with self.lock:
+        self.lock.acquire()
+        try:
             offer = self.state.arrive(dispatch, now)
             if self.waiting:
                 self.changed.notify_all()
+        finally:
+            self.lock.release()
         if offer is LISTEN:
-            self._deliver(dispatch)
+            answer = self._deliver(dispatch)
+            if not self.state.has_work:
+                return answer
+            if answer is not None:
+                self.transport.acknowledge(*answer)
             self.wake_up()
         elif offer is QUEUED:
             self.wake_up()
@@ -444,6 +458,7 @@ class Session:
             consumer = self._consumers.get(dispatch.consumer_id)
             if consumer is not None and consumer._available is not None:
                 consumer._available()
+        return None
 
     def arrive_all(self, dispatches: list[MessageDispatch]) -> None:
         """The broker dispatched several messages to consumers of this session."""
@@ -455,7 +470,9 @@ class Session:
             self.wake_up()
         for dispatch in dispatches[queued:]:
             try:
-                self.arrive(dispatch)
+                answer = self.arrive(dispatch)
+                if answer is not None:
+                    self.transport.acknowledge(*answer)
             except PyengineError as error:  # those behind it come all the same
                 self.connection.report(error)
 
@@ -483,38 +500,55 @@ class Session:
             if dispatch is None:
                 self.flush()
                 return False
-            self._deliver(dispatch)
+            answer = self._deliver(dispatch)
+            if answer is not None:
+                self.transport.acknowledge(*answer)
         return True
 
-    def _deliver(self, dispatch: MessageDispatch) -> None:
-        consumer = self._consumers.get(dispatch.consumer_id)
-        state = self.state.consumer_of(dispatch)
-        failure: Exception | None = None
-        commands: list[Command] | None = None
+    def _deliver(self, dispatch: MessageDispatch) -> Answer | None:
+        """Give a message to its listener and say what comes of it; one acknowledgement that nobody waits for is the
+        caller's to say."""
+        consumer: MessageConsumer = self.state.owner_of(dispatch)
+        listener = consumer._listener
         try:
-            if consumer is not None and consumer._listener is not None:
-                listener = consumer._listener
-                listener(state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
+            if listener is not None:
+                listener(consumer._state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
         except Exception as error:
-            failure = error
-            LOG.exception(
-                "%s: the listener failed on message %s",
-                dispatch.consumer_id,
-                dispatch.message and dispatch.message.message_id,
-            )
-        finally:
+            commands = self._listener_failed(consumer, dispatch, error)
+        except BaseException:  # the program ends: nobody has dealt with this message
             with self.lock:
                 self._deliverer = None
-                if failure is None:
-                    state.listened(dispatch, self.clock.now() if state.optimize_acknowledge else 0)
-                else:
-                    text = f"{type(failure).__name__}: {failure}"
-                    state.failed(dispatch, self.clock.now(), text, random.random())
+                self.changed.notify_all()
+            raise
+        else:
+            now = self.clock.now() if consumer._optimizes else 0
+            self.lock.acquire()
+            try:
+                self._deliverer = None
+                commands = self.state.listened(dispatch, now)
                 if self.waiting:
                     self.changed.notify_all()
-                commands = self.state.take_commands()
-        if commands is not None or self._outgoing:
-            self._send(commands, None)
+            finally:
+                self.lock.release()
+        if commands is None and not self._outgoing:
+            return None
+        if self._answers and commands is not None and len(commands) == 1 and not self._outgoing:
+            command = commands[0]
+            if isinstance(command, MessageAck):
+                return command, self.connection.report
+        self._send(commands, None)
+        return None
+
+    def _listener_failed(
+        self, consumer: MessageConsumer, dispatch: MessageDispatch, error: Exception
+    ) -> list[Command] | None:
+        message = dispatch.message
+        LOG.exception("%s: the listener failed on message %s", dispatch.consumer_id, message and message.message_id)
+        with self.lock:
+            self._deliverer = None
+            consumer._state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random())
+            self.changed.notify_all()
+            return self.state.take_commands()
 
     def _wait_for_listener(self) -> None:
         """Wait until no listener is at work on another thread. The lock is held."""
@@ -609,6 +643,8 @@ class Session:
             self.state.take_commands()
             self._outgoing.clear()
             self.forget_all()
+            for producer in self._producers.values():
+                producer._closed = True
             self._producers.clear()
             self.changed.notify_all()
         self._cancel()

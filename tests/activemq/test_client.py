@@ -500,6 +500,20 @@ def test_a_session_without_a_thread_gives_a_failing_listener_its_message_again(c
     assert seen == [1, 2, 3]
 
 
+def test_a_program_that_is_interrupted_in_a_listener_has_acknowledged_nothing(connect, broker):
+    session = connect("jms.dispatchAsync=false&jms.alwaysSessionAsync=false").create_session()
+
+    def on_message(message):
+        raise KeyboardInterrupt
+
+    session.create_consumer("q", listener=on_message)
+    with pytest.raises(KeyboardInterrupt):
+        session.create_producer("q").send("x")
+    assert session.listening_thread is None
+    session.connection.close(Closing.LOST)
+    assert broker.view("queue://q").queue_size == 1
+
+
 def test_a_session_without_a_thread_redelivers_the_last_message_first(connect):
     delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
     options = f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}"

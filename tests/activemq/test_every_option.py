@@ -70,9 +70,9 @@ class _Heard:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
 
-    def acknowledge(self, ack: Any, *, failed: Any) -> None:
+    def acknowledge(self, ack: Any, failed: Any = None) -> None:
         self._acks.append((AckKind(ack.kind).name, ack.message_count))
-        self._broker.acknowledge(ack, failed=failed)
+        self._broker.acknowledge(ack, failed)
 
 
 Observe = Callable[[Scene], object]

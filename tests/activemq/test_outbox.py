@@ -11,8 +11,9 @@ import pytest
 
 from pyengine.activemq import AcknowledgeMode, Broker, ConnectionFactory
 from pyengine.activemq.commands import ConnectionSink, MessageDispatch
+from pyengine.activemq.events import ConsumerStarted
 from pyengine.activemq.outbox import DispatchTask, Outbox
-from pyengine.clock import SystemClock
+from pyengine.clock import ManualClock, SystemClock
 from tests.activemq.wire import until
 
 
@@ -143,8 +144,57 @@ def test_a_connection_that_ends_in_the_middle_of_a_dispatch_does_not_fail_its_se
             return worker
 
     got = []
-    task = DispatchTask(Late(), "ends", ConnectionSink(got.append))
+    task = DispatchTask(Late(), "ends", ConnectionSink(got.append), lambda ack, failed: None)
     task.add(MessageDispatch("c", None, None, 0))
     task.close()
     task.add(MessageDispatch("c", None, None, 0))
     assert len(got) <= 1
+
+
+def test_the_answer_of_a_delivery_is_a_change_of_its_own_before_the_next_delivery():
+    order: list[object] = []
+    outbox = Outbox(answered=lambda answer: (order.append((answer, outbox.depth)), outbox.post(order.append, "posted")))
+
+    def ask(argument: str) -> str:
+        order.append((argument, outbox.depth))
+        return argument.upper()
+
+    with outbox:
+        outbox.post(ask, "a")
+        outbox.post(ask, "b")
+    assert order == [("a", 0), ("A", 1), ("b", 0), ("B", 1), "posted", "posted"]
+
+
+def test_what_was_handed_over_before_an_answer_is_made_before_it():
+    order: list[object] = []
+    outbox = Outbox(answered=order.append)
+
+    def ask(argument: str) -> str:
+        outbox.handed_over.append(lambda: order.append("handed over"))
+        return argument
+
+    with outbox:
+        outbox.post(ask, "answer")
+    assert order == ["handed over", "answer"]
+
+
+def test_what_a_callback_of_an_event_returns_is_no_answer():
+    with Broker(name="returns") as broker:
+        broker.on(ConsumerStarted, lambda event: "not an acknowledgement")
+        with ConnectionFactory("vm://returns", broker=broker).create_connection() as connection:
+            connection.create_session().create_consumer("q")
+
+
+def test_an_acknowledgement_that_a_listener_s_delivery_answers_with_may_fail():
+    errors: list[Exception] = []
+    with (
+        Broker(name="answers", clock=ManualClock()) as broker,
+        ConnectionFactory(
+            "vm://answers?jms.dispatchAsync=false&jms.alwaysSessionAsync=false", broker=broker
+        ).create_connection() as connection,
+    ):
+        connection.exception_listener = errors.append
+        session = connection.create_session()
+        consumer = session.create_consumer("q", listener=lambda message: broker.remove_consumer(consumer.consumer_id))
+        session.create_producer("q").send("x")
+        assert [str(error) for error in errors] == [f"acknowledge: there is no subscription {consumer.consumer_id!r}"]

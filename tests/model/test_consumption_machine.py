@@ -95,9 +95,9 @@ class SessionMachine(RuleBasedStateMachine):
     def name_of(self, which: int) -> str:
         return f"c{which % len(self.real)}"
 
-    def compare(self) -> None:
+    def compare(self, commands: list[Any] | None = None) -> None:
         found: list[tuple[Any, ...]] = []
-        for command in self.state.take_commands() or ():
+        for command in commands or self.state.take_commands() or ():
             if isinstance(command, MessageAck):
                 inside = command.transaction_id is not None
                 first, last, count = command.first_message_id, command.last_message_id, command.message_count
@@ -172,13 +172,14 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(fails=st.booleans())
     def listener_ends(self, fails: bool) -> None:
         consumer, told, dispatch = self.listeners.pop(0)
+        commands: list[Any] | None = None
         if fails:
             self.real[consumer.name].failed(dispatch, self.now, "cause")
             self.model.failed(consumer, told, self.now)
         else:
-            self.real[consumer.name].listened(dispatch, self.now)
+            commands = self.state.listened(dispatch, self.now)
             self.model.after(consumer, told, self.now)
-        self.compare()
+        self.compare(commands)
 
     @rule(which=WHICH, listening=st.sampled_from([False, False, True]))
     def listen(self, which: int, listening: bool) -> None:

@@ -1,0 +1,19 @@
+"""queue_region: the consumers of a broker by id, and the destinations that lead to one queue and no further: what is
+sent and acknowledged there is decided in one step (broker.region.AbstractRegion).
+
+Invariants: a subscription stands in ``subscriptions`` under its consumer id; a way in ``ways`` under the identity of
+its destination, which it keeps alive.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.region_queue cimport RegionQueue
+
+
+cdef class QueueRegion:
+    cdef readonly object posted
+    cdef readonly dict subscriptions          # consumer id -> PrefetchSubscription, also of those that have several
+    cdef readonly dict ways                   # id of a destination -> (destination, its name, where to, RegionQueue)
+    cdef public int64_t sent                  # messages so far: the broker's number of the last one
+
+    cdef object over(self, RegionQueue queue, list dispatches)
