@@ -33,7 +33,8 @@ cdef class Consumption:
     session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
     subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
     redelivery follows from the message's counter, not from the consumer's last delay, and the broker is told of the
-    first too. owner: whatever drives it keeps here. now: ms since 1970, as in every method that has it.
+    first too. owner: the consumer as the program has it, not looked at here. now: ms since 1970, as in every method
+    that has it.
     Acknowledgements and other commands go to the session's; whoever drives it carries them out in order.
     """
 

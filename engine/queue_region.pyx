@@ -41,24 +41,24 @@ cdef class QueueRegion:
         cdef RegionQueue queue
         if way is None:
             return NotImplemented
-        queue = <RegionQueue> (<tuple> way)[3]
+        queue = (<tuple?> way)[3]
         if queue is None or not queue.direct or message._expiration or not queue.subscriptions:
             return NotImplemented
         self.sent += 1
         message._connection_id = connection_id
-        message.received((<tuple> way)[1], self.sent, now)
+        message.received(way[1], self.sent, now)
         return self.over(queue, queue.offer(message, now))
 
     def acknowledge(self, MessageAck ack not None, int64_t now):
         """What a consumer says of the messages of its queue, and the rounds this asks for. NotImplemented: it has
         several queues, or one that is not ``direct``, there is a transaction, or the messages leave unconsumed or are
         not held. Raises JMSError as RegionQueue.answer."""
-        cdef PrefetchSubscription subscription = <PrefetchSubscription> self.subscriptions.get(ack.consumer_id)
+        cdef PrefetchSubscription subscription = self.subscriptions.get(ack.consumer_id)
         cdef RegionQueue queue
         cdef int kind = ack.kind
         if subscription is None or ack.transaction_id is not None or kind == POISON or kind == EXPIRED:
             return NotImplemented
-        queue = <RegionQueue> subscription.queue
+        queue = subscription.queue
         if queue is None or not queue.direct or ack.last_message_id not in subscription.held:
             return NotImplemented
         queue.answered(subscription, subscription.number, ack, now, None)

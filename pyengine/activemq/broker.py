@@ -99,7 +99,7 @@ class Broker(Administration):
         self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
         self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
         self.started = self.clock.now()
-        self.outbox = Outbox(self.store, self._write_later, lambda answer: self._acknowledge(*answer))
+        self.outbox = Outbox(self.store, self._write_later, self._acknowledge)
         self._write_timer: Timer | None = None
         self._connections: dict[str, Connection] = {}
         self._clients: dict[str, str] = {}

@@ -33,7 +33,7 @@ class Outbox:
     """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
     are these calls, for whoever has many of them.
 
-    A call that was posted returns None, or an answer: ``answered`` is called with it, which is a change that nobody
+    A call that was posted returns None, or a tuple: then ``answered`` is called with its items, as a change that nobody
     waits for. units: where changes are kept; a change that kept something is over when it is written. later: called,
     with the lock free, when a change that nobody waits for was left unwritten because another thread was writing.
     handed_over: changes that nobody waits for either, of threads that found another one at work; they are made before
@@ -44,7 +44,7 @@ class Outbox:
         self,
         units: Units | None = None,
         later: Callable[[], object] = lambda: None,
-        answered: Callable[[Any], object] = lambda answer: None,
+        answered: Callable[..., object] = lambda *answer: None,
     ) -> None:
         self.lock = threading.RLock()
         self.depth = 0
@@ -136,13 +136,13 @@ class Outbox:
                 return
             wait = False
 
-    def _answer(self, answer: Any) -> int:
+    def _answer(self, answer: tuple[Any, ...]) -> int:
         """Make the change that a posted call asked for; return its unit. The lock is held."""
         self.depth += 1
         try:
             if self.handed_over:
                 self._take_over()
-            self._answered(answer)
+            self._answered(*answer)
         finally:
             self.depth -= 1
         return 0 if self._units is None else self._units.seal()

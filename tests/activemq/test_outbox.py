@@ -155,9 +155,9 @@ def test_the_answer_of_a_delivery_is_a_change_of_its_own_before_the_next_deliver
     order: list[object] = []
     outbox = Outbox(answered=lambda answer: (order.append((answer, outbox.depth)), outbox.post(order.append, "posted")))
 
-    def ask(argument: str) -> str:
+    def ask(argument: str) -> tuple[str]:
         order.append((argument, outbox.depth))
-        return argument.upper()
+        return (argument.upper(),)
 
     with outbox:
         outbox.post(ask, "a")
@@ -169,9 +169,9 @@ def test_what_was_handed_over_before_an_answer_is_made_before_it():
     order: list[object] = []
     outbox = Outbox(answered=order.append)
 
-    def ask(argument: str) -> str:
+    def ask(argument: str) -> tuple[str]:
         outbox.handed_over.append(lambda: order.append("handed over"))
-        return argument
+        return (argument,)
 
     with outbox:
         outbox.post(ask, "answer")
