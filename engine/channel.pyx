@@ -17,13 +17,23 @@ cdef class MessageDispatch:
     def __init__(self, object consumer_id, object destination, Message message, int redelivery_counter=0):
         self.consumer_id = consumer_id
         self.destination = destination
-        self.message = message
+        self.message = self.source = message
         self.redelivery_counter = redelivery_counter
+        if message is not None:
+            self.counter = message._redelivery_counter
+
+    cdef int renew(self) except -1:
+        if self.source is not self.message:
+            self.message = self.source.copy()
+            self.message._group_first_for_consumer = self.group_first
+            self.message._broker_out_time = self.out_time
+        self.message._redelivery_counter = self.counter
+        return 0
 
     @property
     def expires(self):
         """Whether its message has a time to live."""
-        return self.message is not None and self.message._expiration != 0
+        return self.source is not None and self.source._expiration != 0
 
     def __repr__(self):
         return (f"MessageDispatch(consumer_id={self.consumer_id!r}, destination={self.destination!r}, "
@@ -58,7 +68,7 @@ cdef class Channel:
     cdef object list_of(self, MessageDispatch dispatch):
         if len(self.lists) == 1:
             return self.lists[0]
-        return self.lists[4 if dispatch.message is None else dispatch.message._priority]
+        return self.lists[4 if dispatch.source is None else dispatch.source._priority]
 
     cdef int enqueue(self, MessageDispatch dispatch) except -1:
         self.list_of(dispatch).append(dispatch)
@@ -108,4 +118,5 @@ cdef class Channel:
         assert not (self.closed and self.running)
         if len(self.lists) == 10:
             for priority, waiting in enumerate(self.lists):
-                assert all((4 if one.message is None else one.message.priority) == priority for one in waiting)
+                for one in waiting:
+                    assert (4 if one.message is None else (<MessageDispatch> one).source._priority) == priority

@@ -68,27 +68,27 @@ cdef class Consumption:
     # What is true of a message
 
     cdef bint expired(self, MessageDispatch dispatch, int64_t now) except -1:
-        return self.consumer_expiry_check and 0 < dispatch.message._expiration < now
+        return self.consumer_expiry_check and 0 < dispatch.source._expiration < now
 
     cdef bint exceeded(self, MessageDispatch dispatch) except -1:
         if self.session.mode != AcknowledgeMode.SESSION_TRANSACTED or not self.redelivery_policy.pre_dispatch_check:
             return False
         # The broker's redelivery plugin marks what it sends again, however often that was.
         return (self.redelivery_policy.exhausted(dispatch.redelivery_counter)
-                and not dispatch.message.property_exists("redeliveryDelay"))
+                and not dispatch.source.property_exists("redeliveryDelay"))
 
     cdef bint duplicate(self, MessageDispatch dispatch) except -1:
-        if self.session.audit is None or dispatch.message is None or dispatch.message._message_id is None:
+        if self.session.audit is None or dispatch.message is None or dispatch.source._message_id is None:
             return False
         return self.session.audit.seen(
-            self.consumer_id if self.topic else dispatch.message._destination, dispatch.message._message_id)
+            self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
 
     cdef int forget(self, MessageDispatch dispatch) except -1:
         """It may be dispatched to this connection once more."""
         if (not self.browser and self.session.audit is not None and dispatch.message is not None
-                and dispatch.message._message_id is not None):
+                and dispatch.source._message_id is not None):
             self.session.audit.forget(
-                self.consumer_id if self.topic else dispatch.message._destination, dispatch.message._message_id)
+                self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
         return 0
 
     # Acknowledgements
@@ -99,8 +99,8 @@ cdef class Consumption:
         ack.consumer_id = self.consumer_id
         ack.destination = last.destination
         ack.kind = kind
-        ack.last_message_id = last.message._message_id
-        ack.first_message_id = None if first is None else first.message._message_id
+        ack.last_message_id = last.source._message_id
+        ack.first_message_id = None if first is None else first.source._message_id
         ack.message_count = <int>count
         ack.transaction_id = transaction
         ack.poison_cause = cause
@@ -131,8 +131,8 @@ cdef class Consumption:
 
     cdef int before(self, MessageDispatch dispatch) except -1:
         dispatch.seen = True
-        self.last_sequence = dispatch.message.broker_sequence
-        self.last_delivered = dispatch.message._message_id
+        self.last_sequence = dispatch.source.broker_sequence
+        self.last_delivered = dispatch.source._message_id
         if self.acknowledges_batch:
             return 0
         self.delivered[dispatch] = None
@@ -305,6 +305,8 @@ cdef class Consumption:
         """The message as its user gets it; what the user changes is not seen by a redelivery. acknowledge: what
         Message.acknowledge calls, or None."""
         cdef Message message
+        if acknowledge is None and dispatch.source is not dispatch.message:
+            return dispatch.message           # what comes again is made anew
         if self.acknowledges_each and not self.optimize_acknowledge and dispatch not in self.delivered:
             return dispatch.message           # acknowledged: it does not come again
         message = Message.__new__(Message)
@@ -366,10 +368,10 @@ cdef class Consumption:
         if not self.delivered:
             return
         last = last_of(self.delivered)
-        again = last.message._redelivery_counter > 0
+        again = last.counter > 0
         if self.delay_by_counter:
             self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
-            for _ in range(last.message._redelivery_counter):
+            for _ in range(last.counter):
                 self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
         elif again:
             self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
@@ -377,11 +379,11 @@ cdef class Consumption:
             self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
         dispatches = list(self.delivered)
         for dispatch in dispatches:
-            dispatch.message._redelivery_counter += 1
+            dispatch.counter += 1
             self.forget(dispatch)
         self.delivered_count -= len(dispatches)
-        if self.redelivery_policy.exhausted(last.message._redelivery_counter):
-            self.say_all(POISON, None, f"Delivery[{last.message._redelivery_counter}] exceeds redelivery policy limit:"
+        if self.redelivery_policy.exhausted(last.counter):
+            self.say_all(POISON, None, f"Delivery[{last.counter}] exceeds redelivery policy limit:"
                                        f"{self.redelivery_policy!r}, cause:{last.cause}")
             self.delivered.clear()
             self.redelivery_delay = 0
@@ -389,6 +391,8 @@ cdef class Consumption:
         if again or self.delay_by_counter:
             self.say_all(REDELIVERED, None, "")
         self.delivered.clear()
+        for dispatch in dispatches:
+            dispatch.renew()
         if self.waiting.closed:
             return
         if not self.non_blocking_redelivery:

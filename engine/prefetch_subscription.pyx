@@ -128,14 +128,15 @@ cdef class PrefetchSubscription:
                                    ack.message_count if one else number, ack.transaction_id, ack.poison_cause))
                 for owner, first, last, number in runs]
 
-    cdef int give(self, list posted, object destination, Message message, int redeliveries) except -1:
+    cdef MessageDispatch give(self, list posted, object destination, Message message, int redeliveries):
+        # None where nothing reaches the consumer any more.
         cdef MessageDispatch dispatch
         if self.route is None:
-            return 0
+            return None
         dispatch = MessageDispatch.__new__(MessageDispatch)
         dispatch.consumer_id = self.consumer_id
         dispatch.destination = destination
-        dispatch.message = message
-        dispatch.redelivery_counter = redeliveries
+        dispatch.message = dispatch.source = message
+        dispatch.redelivery_counter = dispatch.counter = redeliveries
         posted.append((self.route, dispatch))
-        return 0
+        return dispatch

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
+from pyengine._engine.channel cimport MessageDispatch
 from pyengine._engine.envelope cimport SMALLEST_SIZE
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
@@ -141,6 +142,7 @@ cdef class RegionQueue(Queue):
         cdef list posted = []
         cdef Handout* it
         cdef Message sent, message
+        cdef MessageDispatch dispatch
         cdef PrefetchSubscription subscription
         for index in range(self.out_size):
             it = &self.out[index]
@@ -149,7 +151,8 @@ cdef class RegionQueue(Queue):
                 subscription.give(posted, None, None, 0)
                 continue
             sent = <Message> self.object_of(it.message)
-            message = sent.copy()
+            message = Message.__new__(Message)
+            sent.copy_into(message)
             message._redelivery_counter = it.redeliveries
             message._group_first_for_consumer = it.group_first != 0
             message._broker_out_time = now
@@ -158,7 +161,11 @@ cdef class RegionQueue(Queue):
                     self.noted.append(sent)
                 subscription.keep(message._message_id or "", self.owner, it.handle)
                 subscription.slow = False
-            subscription.give(posted, self.destination, message, it.redeliveries)
+            dispatch = subscription.give(posted, self.destination, message, it.redeliveries)
+            if dispatch is not None:
+                dispatch.source = sent
+                dispatch.group_first = it.group_first != 0
+                dispatch.out_time = now
         self.out_size = 0
         return posted
 

@@ -514,6 +514,38 @@ def test_a_program_that_is_interrupted_in_a_listener_has_acknowledged_nothing(co
     assert broker.view("queue://q").queue_size == 1
 
 
+@pytest.mark.parametrize("mode", [activemq.AUTO_ACKNOWLEDGE, activemq.SESSION_TRANSACTED, activemq.CLIENT_ACKNOWLEDGE])
+def test_what_a_user_does_to_a_message_is_seen_by_nobody_else(connect, broker, mode):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
+    session = connect(f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}").create_session(mode)
+    seen = []
+
+    def on_message(message):
+        told = message.attributes(), message.properties()
+        seen.append(({name: value for name, value in told[0].items() if name != "redelivery_counter"}, told[1]))
+        counters.append(message.redelivery_counter)
+        message.message_id, message.destination, message.priority, message.body = "ID:mine", "queue://mine", 9, "mine"
+        message.group_first_for_consumer, message.broker_out_time, message.redelivery_counter = False, 1, 7
+        message.set_int_property("number", 2)
+        if len(seen) < 3:
+            if mode is activemq.AUTO_ACKNOWLEDGE:
+                raise RuntimeError("as the test says")
+            session.rollback() if session.transacted else session.recover()
+        elif mode is activemq.CLIENT_ACKNOWLEDGE:
+            message.acknowledge()
+
+    counters = []
+    session.create_consumer("q", listener=on_message)
+    connect().create_session().create_producer("q").send(Message({"number": 1}, body="theirs", group_id="g"))
+    if session.transacted:
+        session.commit()
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][0]["group_first_for_consumer"]
+    assert counters == [0, 1, 2]
+    assert broker.view("queue://q").queue_size == 0
+    assert [str(each) for each in broker.destinations()] == ["queue://q"]
+
+
 def test_a_session_without_a_thread_redelivers_the_last_message_first(connect):
     delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
     options = f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}"
