@@ -375,7 +375,7 @@ class Session:
             self._send(commands, pull_timeout)
 
     def _send(self, commands: list[Command] | None, pull_timeout: int | None) -> None:
-        self._sending.acquire()  # a ``with`` costs twice as much, and this is done for every message
+        self._sending.acquire()  # without ``with``, which looks its two methods up for every message
         try:
             outgoing = self._outgoing
             if commands is not None:
@@ -445,11 +445,13 @@ class Session:
         finally:
             self.lock.release()
         if offer is LISTEN:
-            answer = self._deliver(dispatch)
-            if not self.state.has_work:
-                return answer
-            if answer is not None:
-                self.transport.acknowledge(*answer)
+            commands = self._deliver(dispatch)
+            if commands is not None and len(commands) == 1 and self._answers and not self._outgoing:
+                command = commands[0]
+                if isinstance(command, MessageAck) and not self.state.has_work:
+                    return command, self.connection.report
+            if commands is not None or self._outgoing:
+                self._send(commands, None)
             self.wake_up()
         elif offer is QUEUED:
             self.wake_up()
@@ -500,21 +502,20 @@ class Session:
             if dispatch is None:
                 self.flush()
                 return False
-            answer = self._deliver(dispatch)
-            if answer is not None:
-                self.transport.acknowledge(*answer)
+            commands = self._deliver(dispatch)
+            if commands is not None or self._outgoing:
+                self._send(commands, None)
         return True
 
-    def _deliver(self, dispatch: MessageDispatch) -> Answer | None:
-        """Give a message to its listener and say what comes of it; one acknowledgement that nobody waits for is the
-        caller's to say."""
+    def _deliver(self, dispatch: MessageDispatch) -> list[Command] | None:
+        """Give a message to its listener; what is to be carried out then, None for nothing."""
         consumer: MessageConsumer = self.state.owner_of(dispatch)
         listener = consumer._listener
         try:
             if listener is not None:
                 listener(consumer._state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
         except Exception as error:
-            commands = self._listener_failed(consumer, dispatch, error)
+            return self._listener_failed(consumer, dispatch, error)
         except BaseException:  # the program ends: nobody has dealt with this message
             with self.lock:
                 self._deliverer = None
@@ -525,19 +526,11 @@ class Session:
             self.lock.acquire()
             try:
                 self._deliverer = None
-                commands = self.state.listened(dispatch, now)
                 if self.waiting:
                     self.changed.notify_all()
+                return self.state.listened(dispatch, now)
             finally:
                 self.lock.release()
-        if commands is None and not self._outgoing:
-            return None
-        if self._answers and commands is not None and len(commands) == 1 and not self._outgoing:
-            command = commands[0]
-            if isinstance(command, MessageAck):
-                return command, self.connection.report
-        self._send(commands, None)
-        return None
 
     def _listener_failed(
         self, consumer: MessageConsumer, dispatch: MessageDispatch, error: Exception
