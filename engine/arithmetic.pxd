@@ -49,6 +49,6 @@ cdef struct Vector:          # one value on the stack
 # Runs the steps on rows [row, row + rows) of the columns, rows <= VECTOR_ROWS; what is left lies in stack[0 ..].
 # ``memory``: VECTOR_BYTES. Values below a null are rubbish, and computed with as such.
 cdef void compute_vectors(
-    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, const kernel_table* kernels,
-    void* memory, Vector* stack
+    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, int64_t ahead,
+    const kernel_table* kernels,     void* memory, Vector* stack
 ) noexcept nogil

@@ -10,7 +10,7 @@ from pyengine._engine.value cimport REMAINDER_OF
 
 
 cdef void load(
-    const Column* column, int64_t row, int64_t rows, const kernel_table* kernels, Vector* into
+    const Column* column, int64_t row, int64_t rows, int64_t ahead, const kernel_table* kernels, Vector* into
 ) noexcept nogil:
     cdef const void* values = <const char*> column.values + row * width_of(column.storage)
     cdef int64_t i
@@ -18,7 +18,7 @@ cdef void load(
         for i in range(rows):
             (<double*> into.values)[i] = kernel_float_of_half((<const uint16_t*> values)[i])
     else:
-        kernels.widen[column.storage](values, rows, into.values)
+        kernels.widen[column.storage](values, rows, ahead, into.values)
     into.nulls = column.validity != NULL
     if into.nulls:
         kernel_load_bits(column.validity, column.validity_start + row, rows, into.valid)
@@ -45,8 +45,8 @@ cdef void merge(Vector* left, const Vector* right) noexcept nogil:
 
 
 cdef void compute_vectors(
-    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, const kernel_table* kernels,
-    void* memory, Vector* stack
+    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, int64_t ahead,
+    const kernel_table* kernels, void* memory, Vector* stack
 ) noexcept nogil:
     cdef const VectorStep* step
     cdef void* spare = <char*> memory + 8 * VECTOR_ROWS * HEIGHT
@@ -60,7 +60,7 @@ cdef void compute_vectors(
     for at in range(count):
         step = &steps[at]
         if step.operation == LOAD:
-            load(columns[step.slot], row, rows, kernels, &stack[height])
+            load(columns[step.slot], row, rows, ahead, kernels, &stack[height])
             height += 1
             continue
         if step.operation == FILL:

@@ -28,6 +28,7 @@ cdef struct Run:
     Prefixes* prefixes        # by slot
     int64_t row               # first row of the chunk in its batch
     int64_t count             # rows of the chunk
+    int64_t ahead             # rows from a row to the one that is fetched early; 0: they are in a cache
     float* reals              # CHUNK of them, for halves
     void* vectors             # VECTOR_BYTES where a test computes
 

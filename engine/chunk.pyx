@@ -136,7 +136,7 @@ cdef void run_within(Run* run, const Step* step, const Test* test) noexcept nogi
         values = <const char*> column.values + run.row * width_of(storage)
     if storage >= FLOAT_VALUES and test.bounds.keyed:
         loop = storage + 2
-    run.kernels.range[loop](values, run.count, &test.bounds, inside)
+    run.kernels.range[loop](values, run.count, run.ahead, &test.bounds, inside)
     give(run, step, inside, NULL, valid if load_validity(run, column, valid) else NULL, test.truths[1])
 
 
@@ -146,12 +146,12 @@ cdef void run_computed(Run* run, Plan plan, const Step* step, const Test* test) 
     cdef int storage = DOUBLE_VALUES if test.real else INT64_VALUES
     cdef int i
     compute_vectors(
-        plan.vector_steps + test.first_step, test.vector_count, run.columns, run.row, run.count, run.kernels,
-        run.vectors, stack,
+        plan.vector_steps + test.first_step, test.vector_count, run.columns, run.row, run.count, run.ahead,
+        run.kernels, run.vectors, stack,
     )
     if test.kind == COMPUTED_WITHIN:
         run.kernels.range[storage + 2 if test.real and test.bounds.keyed else storage](
-            stack[0].values, run.count, &test.bounds, on
+            stack[0].values, run.count, 0, &test.bounds, on
         )
         give(run, step, on, NULL, stack[0].valid if stack[0].nulls else NULL, test.truths[1])
         return
@@ -213,7 +213,7 @@ cdef void run_lookup(Run* run, const Step* step, const Test* test, const Table* 
         if number == NO_REGISTER:
             continue
         out = register_at(run, number)
-        run.kernels.codes[loop](codes, run.count, table.sets + which * table.words, table.size, out)
+        run.kernels.codes[loop](codes, run.count, run.ahead, table.sets + which * table.words, table.size, out)
         if nulls:
             fill = 0
             if table.when_null == (TRUE if which == 0 else FALSE if which == 1 else RAISED):

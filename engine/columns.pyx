@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pyengine._engine.arithmetic cimport VECTOR_BYTES
-from pyengine._engine.arrow cimport NO_VALUES, Column, Columns, read_cell
+from pyengine._engine.arrow cimport CODES, NO_VALUES, Column, Columns, read_cell, width_of
 from pyengine._engine.bits cimport lowest_bit
 from pyengine._engine.chunk cimport Prefixes, Run, register_at, run_steps
 from pyengine._engine.header cimport NO_HEADER, header_code
@@ -28,6 +28,11 @@ cdef enum Shape:              # of the output
     BYTES                     # 0 or 1 a row
     WORDS                     # a bit a row
     TRUTHS                    # 1, 0, -1, -2
+
+
+cdef enum Fetch:
+    AHEAD = 2048              # rows, from the row at hand to the one that is fetched early
+    CACHED = 1 << 25          # bytes of values that a last-level cache may hold
 
 
 cdef class Evaluation:
@@ -143,8 +148,20 @@ cdef class Evaluation:
                 self.run.prefixes[slot].lengths = <uint64_t*> (at + 8 * CHUNK)
                 at += 16 * CHUNK
         self.run.reals = <float*> at
+        self.run.ahead = AHEAD if self.columns.row_count * self.row_bytes() > CACHED else 0
         self.run.kernels = best_kernels()
         return 0
+
+    cdef int64_t row_bytes(self) noexcept nogil:
+        """Bytes of a row's values, but for texts."""
+        cdef int64_t size = 0
+        cdef int slot
+        cdef const Column* column
+        for slot in range(self.slot_count if self.columns.batch_count else 0):
+            if self.places[slot] >= 0:
+                column = &self.columns.views[self.places[slot]]
+                size += width_of(column.code_storage if column.storage == CODES else column.storage)
+        return size
 
     cdef int fill_table(self, int number, int64_t rows) noexcept nogil:
         """Ask the test's node once for each value of the dictionary; -1 without memory."""

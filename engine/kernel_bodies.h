@@ -22,8 +22,8 @@
     }
 
 #define RANGE_INTEGER(name, T)                                                                                         \
-    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, int64_t ahead,                       \
+                                                   const kernel_range *r, uint64_t *words) {                           \
         const T *v = (const T *)column;                                                                                \
         const T low = (T)r->low, high = (T)r->high;                                                                    \
         KERNEL_LOOP((v[i] >= low) & (v[i] <= high))                                                                    \
@@ -31,8 +31,8 @@
 
 /* Bounds by IEEE comparison: right when no bound has to part -0.0 from 0.0 (kernel_range.keyed is 0). */
 #define RANGE_REAL(name, T)                                                                                            \
-    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, int64_t ahead,                       \
+                                                   const kernel_range *r, uint64_t *words) {                           \
         const T *v = (const T *)column;                                                                                \
         const T low = (T)r->real_low, high = (T)r->real_high;                                                          \
         const uint8_t nan = r->nan;                                                                                    \
@@ -44,8 +44,8 @@
     }
 
 #define RANGE_KEYED(name, T, INT, KEY)                                                                                 \
-    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, int64_t ahead,                       \
+                                                   const kernel_range *r, uint64_t *words) {                           \
         const T *v = (const T *)column;                                                                                \
         const INT low = (INT)r->low, high = (INT)r->high;                                                              \
         KERNEL_LOOP((KEY(v[i]) >= low) & (KEY(v[i]) <= high))                                                          \
@@ -63,8 +63,8 @@
 
 /* table: bit c is the outcome of code c; codes from `size` up (rubbish below a null) give 0 or 1, never a read outside. */
 #define CODES(name, T, U)                                                                                              \
-    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, const uint32_t *table, int64_t size, \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, int64_t ahead, const uint32_t *table,\
+                                                   int64_t size, uint64_t *words) {                                    \
         const T *v = (const T *)column;                                                                                \
         if (size <= 32) {                                                                                              \
             const uint32_t bits = table[0];                                                                            \
@@ -88,7 +88,10 @@
 #define WORD_LOOP(T, WORD)                                                                                             \
     const T *at = v;                                                                                                   \
     int64_t base = 0;                                                                                                  \
-    for (; base + 64 <= n; base += 64, at += 64) words[base >> 6] = WORD;                                              \
+    for (; base + 64 <= n; base += 64, at += 64) {                                                                     \
+        kernel_fetch(at, ahead * (int64_t)sizeof(T), 64 * sizeof(T));                                                  \
+        words[base >> 6] = WORD;                                                                                       \
+    }                                                                                                                  \
     if (base < n) {                                                                                                    \
         T rest[64];                                                                                                    \
         memset(rest, 0, sizeof(rest));                                                                                 \
@@ -98,16 +101,16 @@
     }
 
 #define RANGE_INTEGER_WORDS(name, T)                                                                                   \
-    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, int64_t ahead,                       \
+                                                   const kernel_range *r, uint64_t *words) {                           \
         const T *v = (const T *)column;                                                                                \
         const T low = (T)r->low, high = (T)r->high;                                                                    \
         WORD_LOOP(T, KERNEL(inside_##name)(at, low, high))                                                             \
     }
 
 #define RANGE_REAL_WORDS(name, T)                                                                                      \
-    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, const kernel_range *r,               \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(range_##name)(const void *column, int64_t n, int64_t ahead,                       \
+                                                   const kernel_range *r, uint64_t *words) {                           \
         const T *v = (const T *)column;                                                                                \
         const T low = (T)r->real_low, high = (T)r->real_high;                                                          \
         if (r->nan) {                                                                                                  \
@@ -118,8 +121,8 @@
     }
 
 #define CODES_WORDS(name, T)                                                                                           \
-    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, const uint32_t *table, int64_t size, \
-                                                   uint64_t *words) {                                                  \
+    KERNEL_TARGET static void KERNEL(codes_##name)(const void *column, int64_t n, int64_t ahead, const uint32_t *table,\
+                                                   int64_t size, uint64_t *words) {                                    \
         const T *v = (const T *)column;                                                                                \
         const KERNEL(code_table) held = KERNEL(code_table_of)(table, size);                                            \
         if (size <= KERNEL(CODES_IN_REGISTER)) {                                                                       \
@@ -259,11 +262,15 @@ KERNEL_TARGET static void KERNEL(expand)(const uint64_t *words, int64_t n, uint8
 
 /* Arithmetic: no buffer overlaps another. Unsigned, because int and long wrap. */
 #define WIDEN(name, T, U)                                                                                              \
-    KERNEL_TARGET static void KERNEL(widen_##name)(const void *column, int64_t n, void *out) {                         \
+    KERNEL_TARGET static void KERNEL(widen_##name)(const void *column, int64_t n, int64_t ahead, void *out) {          \
         const T *v = (const T *)column;                                                                                \
         U *o = (U *)out;                                                                                               \
-        int64_t i;                                                                                                     \
-        for (i = 0; i < n; i++) o[i] = (U)v[i];                                                                        \
+        int64_t i, base = 0;                                                                                           \
+        for (; base + 64 <= n; base += 64) {                                                                           \
+            kernel_fetch(v + base, ahead * (int64_t)sizeof(T), 64 * sizeof(T));                                        \
+            for (i = base; i < base + 64; i++) o[i] = (U)v[i];                                                         \
+        }                                                                                                              \
+        for (i = base; i < n; i++) o[i] = (U)v[i];                                                                     \
     }
 WIDEN(int8, int8_t, int64_t)
 WIDEN(int16, int16_t, int64_t)

@@ -22,9 +22,12 @@ typedef struct {
     uint8_t nan, keyed;
 } kernel_range;
 
-typedef void (*kernel_range_loop)(const void *column, int64_t n, const kernel_range *range, uint64_t *words);
+/* ahead: rows from each row to the one whose memory is fetched early; the plain copy does not fetch. */
+typedef void (*kernel_range_loop)(const void *column, int64_t n, int64_t ahead, const kernel_range *range,
+                                  uint64_t *words);
 typedef void (*kernel_pair_loop)(const void *left, const void *right, int64_t n, int wanted, uint64_t *words);
-typedef void (*kernel_codes_loop)(const void *codes, int64_t n, const uint32_t *table, int64_t size, uint64_t *words);
+typedef void (*kernel_codes_loop)(const void *codes, int64_t n, int64_t ahead, const uint32_t *table, int64_t size,
+                                  uint64_t *words);
 typedef void (*kernel_prefixes_loop)(const void *offsets, const uint8_t *data, int64_t end, int64_t n,
                                      uint64_t *prefixes, uint64_t *lengths);
 
@@ -39,7 +42,7 @@ typedef struct {
     void (*expand)(const uint64_t *, int64_t, uint8_t *);
     /* arithmetic on up to 1024 rows; int64 stands for int and long. widen: int8 .. uint64 to int64, float, double to double;
        opposite, compute: by int, long, double; compute: 0 sum, 1 difference, 2 product, and of doubles 3 quotient */
-    void (*widen[10])(const void *, int64_t, void *);
+    void (*widen[10])(const void *, int64_t, int64_t, void *);
     void (*to_real)(const int64_t *, int64_t, double *);
     void (*opposite[3])(const void *, int64_t, void *);
     void (*compute[3])(int, const void *, const void *, int64_t, void *);
@@ -88,6 +91,17 @@ KERNEL_INLINE float kernel_float_of_half(uint16_t half) {
     }
     memcpy(&value, &bits, 4);
     return value;
+}
+
+/* Fetch what lies `ahead` bytes further into the second-level cache; it need not exist. */
+KERNEL_INLINE void kernel_fetch(const void *at, int64_t ahead, size_t size) {
+#if defined(__GNUC__)
+    const uintptr_t first = (uintptr_t)at + (uintptr_t)ahead;
+    size_t line;
+    for (line = 0; line < size; line += 64) __builtin_prefetch((const void *)(first + line), 0, 2);
+#else
+    (void)at, (void)ahead, (void)size;
+#endif
 }
 
 KERNEL_INLINE uint64_t kernel_load64(const uint8_t *p) {

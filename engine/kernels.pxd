@@ -15,9 +15,11 @@ cdef extern from "kernels.h" nogil:
         uint8_t nan
         uint8_t keyed
 
-    ctypedef void (*kernel_range_loop)(const void*, int64_t, const kernel_range*, uint64_t*) noexcept nogil
+    ctypedef void (*kernel_range_loop)(const void*, int64_t, int64_t, const kernel_range*, uint64_t*) noexcept nogil
     ctypedef void (*kernel_pair_loop)(const void*, const void*, int64_t, int, uint64_t*) noexcept nogil
-    ctypedef void (*kernel_codes_loop)(const void*, int64_t, const uint32_t*, int64_t, uint64_t*) noexcept nogil
+    ctypedef void (*kernel_codes_loop)(
+        const void*, int64_t, int64_t, const uint32_t*, int64_t, uint64_t*
+    ) noexcept nogil
     ctypedef void (*kernel_prefixes_loop)(
         const void*, const uint8_t*, int64_t, int64_t, uint64_t*, uint64_t*
     ) noexcept nogil
@@ -35,7 +37,7 @@ cdef extern from "kernels.h" nogil:
             const uint64_t*, const uint64_t*, int64_t, uint64_t, uint64_t, uint64_t, uint64_t*
         ) noexcept nogil
         void (*expand)(const uint64_t*, int64_t, uint8_t*) noexcept nogil
-        void (**widen)(const void*, int64_t, void*) noexcept nogil
+        void (**widen)(const void*, int64_t, int64_t, void*) noexcept nogil
         void (*to_real)(const int64_t*, int64_t, double*) noexcept nogil
         void (**opposite)(const void*, int64_t, void*) noexcept nogil
         void (**compute)(int, const void*, const void*, int64_t, void*) noexcept nogil

@@ -124,6 +124,19 @@ def test_numpy_columns() -> None:
         same_answers(Selector(text), rows, batch)
 
 
+def test_more_rows_than_a_cache_holds() -> None:
+    """Memory is fetched early then, up to rows that are not there."""
+    weight = np.arange(2_500_003, dtype=np.int64)
+    price = weight / 7
+    colors = pa.DictionaryArray.from_arrays(pa.array((weight % 3).astype(np.int32)), pa.array(["red", "blue", "green"]))
+    batch = pa.record_batch({"weight": weight, "price": price, "color": colors})
+    table = pa.Table.from_batches([batch.slice(0, 1_000_001), batch.slice(1_000_001)])
+    expected = (weight > 2500) & (price <= 300_000) & (weight % 3 == 1) & (weight * price > 1e6)
+    for data in (batch, table):
+        mask = Selector("weight > 2500 AND price <= 300000 AND color = 'blue' AND weight * price > 1000000").mask(data)
+        assert np.array_equal(mask, expected)
+
+
 def test_other_producers() -> None:
     arrow = pa.table({"a": [1, None, 3], "s": ["x", "y", None]})
     rows = [{"a": np.int64(1), "s": "x"}, {"s": "y"}, {"a": np.int64(3)}]
