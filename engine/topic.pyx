@@ -39,7 +39,7 @@ cdef tuple origin(object identity):
     if not isinstance(identity, str):
         return None, 0
     producer, colon, number = identity.rpartition(":")
-    if not colon or not number.isascii() or not number.isdigit():
+    if not colon or not number.isascii() or not number.isdigit() or len(number) > 18:
         return None, 0
     return producer, int(number)
 
@@ -409,6 +409,8 @@ cdef class TopicRegion(Region):
         """
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)
+        cdef object producer = None
+        cdef int64_t number = 0
         cdef int32_t slot
         self.open()
         if isinstance(message, Envelope):
@@ -419,7 +421,8 @@ cdef class TopicRegion(Region):
             message_id = header_in(message, "JMSMessageID") if message_id is ABSENT else message_id
         if -1 != handle < self.next_handle:
             raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
-        producer, number = origin(None if message_id is ABSENT else message_id)
+        if message_id is not ABSENT and message_id is not None:
+            producer, number = origin(message_id)
         slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection)
         try:
             if 0 < self.at[slot].expiration < now:
@@ -449,7 +452,7 @@ cdef class TopicRegion(Region):
         cdef int64_t size = -1 if count is None else count
         cdef list deferred
         self.open()
-        self.given_up.clear()
+        self.given_up = []
         deferred = None if transaction is None else []
         it.acknowledge(kind, -1 if first is None else first, last, size, transaction, deferred, now)
         if deferred:
@@ -462,7 +465,7 @@ cdef class TopicRegion(Region):
         cdef TopicDelivery delivery
         cdef Subscription it
         self.open()
-        self.given_up.clear()
+        self.given_up = []
         for each in deliveries:
             if type(each) is TopicDelivery and (<TopicDelivery> each).message is not None:
                 delivery = each
@@ -481,13 +484,13 @@ cdef class TopicRegion(Region):
     @property
     def settled(self):
         """What the last ``acknowledge`` or ``commit`` gave up: ``[(handle, what was sent)]``, in order."""
-        return list(self.given_up)
+        return list(zip(self.given_up[::2], self.given_up[1::2]))
 
     def commit(self, transaction, *, int64_t now=0):
         """Give up what was acknowledged in a transaction; return what is handed out for the room it makes."""
         cdef Subscription it
         self.open()
-        self.given_up.clear()
+        self.given_up = []
         for deferred in self.transactions.pop(transaction, ()):
             it = deferred[0]
             it.commit(deferred, now)

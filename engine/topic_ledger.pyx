@@ -149,7 +149,8 @@ cdef class Ledger(References):
 
     cdef int give_up_message(self, int32_t message) except -1:
         cdef PyObject* body = self.at[message].body
-        self.given_up.append((self.at[message].handle, <object> body))
+        self.given_up.append(self.at[message].handle)
+        self.given_up.append(<object> body)
         return 0
 
     cdef list take(self):

@@ -228,6 +228,8 @@ def test_an_audit_refuses_what_it_saw_and_is_off_by_default() -> None:
     message = Message(message_id="ID:host-1-1:1:1:1:1")
     assert len(given(region.send(first, message))) == 2
     assert [consumer for consumer, _ in given(region.send(second, message))] == [careless]
+    beyond_long = {"JMSMessageID": f"ID:host-1-1:1:1:1:{2**63}"}
+    assert len(given(region.send(first, beyond_long))) == 2
 
 
 def test_an_audit_remembers_so_many_numbers_of_so_many_producers() -> None:
