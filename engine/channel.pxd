@@ -12,16 +12,17 @@ from pyengine._engine.message cimport Message
 cdef class MessageDispatch:
     cdef readonly object consumer_id
     cdef readonly object destination
-    cdef readonly Message message             # None: the end of a browse, or of a pull that found nothing
     cdef readonly int redelivery_counter
-    cdef Message source                       # what the client goes by: the broker's, never changed, or ``message``
-    cdef int counter                          # redeliveries as the client counts; this and the next two for a new copy
+    cdef Message source                       # what the client goes by; None: nothing came (see ``message``)
+    cdef Message own                          # the consumer's copy; None: not made; ``source`` if that is its own
+    cdef int counter                          # redeliveries as the client counts; this and the next two for a copy
     cdef bint group_first
     cdef int64_t out_time
     cdef object consumer                      # the Consumption that has it, once it arrived
     cdef object cause                         # text of what the listener raised, or None
     cdef bint seen                            # it was queued or delivered by this client before
 
+    cdef Message take(self)                   # the consumer's copy
     cdef int renew(self) except -1            # a redelivery was counted: what the user did to it is not seen again
 
 

@@ -8,8 +8,9 @@ from pyengine._engine.message import Message
 class MessageDispatch:
     consumer_id: str
     destination: Any
-    message: Message | None
     redelivery_counter: int
+    @property
+    def message(self) -> Message | None: ...
     @property
     def expires(self) -> bool: ...
     def __init__(

@@ -17,18 +17,31 @@ cdef class MessageDispatch:
     def __init__(self, object consumer_id, object destination, Message message, int redelivery_counter=0):
         self.consumer_id = consumer_id
         self.destination = destination
-        self.message = self.source = message
+        self.source = self.own = message
         self.redelivery_counter = redelivery_counter
         if message is not None:
             self.counter = message._redelivery_counter
 
+    cdef Message take(self):
+        cdef Message own = self.own
+        if own is None and self.source is not None:
+            self.own = own = Message.__new__(Message)
+            self.source.copy_into(own)
+            own._redelivery_counter = self.counter
+            own._group_first_for_consumer = self.group_first
+            own._broker_out_time = self.out_time
+        return own
+
     cdef int renew(self) except -1:
-        if self.source is not self.message:
-            self.message = self.source.copy()
-            self.message._group_first_for_consumer = self.group_first
-            self.message._broker_out_time = self.out_time
-        self.message._redelivery_counter = self.counter
+        if self.source is self.own:
+            self.own._redelivery_counter = self.counter
+        else:
+            self.own = None
         return 0
+
+    @property
+    def message(self):
+        return self.take()
 
     @property
     def expires(self):

@@ -78,14 +78,14 @@ cdef class Consumption:
                 and not dispatch.source.property_exists("redeliveryDelay"))
 
     cdef bint duplicate(self, MessageDispatch dispatch) except -1:
-        if self.session.audit is None or dispatch.message is None or dispatch.source._message_id is None:
+        if self.session.audit is None or dispatch.source is None or dispatch.source._message_id is None:
             return False
         return self.session.audit.seen(
             self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
 
     cdef int forget(self, MessageDispatch dispatch) except -1:
         """It may be dispatched to this connection once more."""
-        if (not self.browser and self.session.audit is not None and dispatch.message is not None
+        if (not self.browser and self.session.audit is not None and dispatch.source is not None
                 and dispatch.source._message_id is not None):
             self.session.audit.forget(
                 self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
@@ -247,7 +247,7 @@ cdef class Consumption:
             self.after(dispatch, True, now)
         else:
             dispatch.seen = True
-            if dispatch.message is None or not self.expired(dispatch, now):
+            if dispatch.source is None or not self.expired(dispatch, now):
                 self.waiting.enqueue(dispatch)
             else:
                 self.before(dispatch)
@@ -266,7 +266,7 @@ cdef class Consumption:
             dispatch = self.waiting.dequeue()
             if dispatch is None:
                 return None
-            if dispatch.message is None:
+            if dispatch.source is None:
                 self.ended = True
                 return None
             if self.expired(dispatch, now):
@@ -305,12 +305,12 @@ cdef class Consumption:
         """The message as its user gets it; what the user changes is not seen by a redelivery. acknowledge: what
         Message.acknowledge calls, or None."""
         cdef Message message
-        if acknowledge is None and dispatch.source is not dispatch.message:
-            return dispatch.message           # what comes again is made anew
+        if acknowledge is None and dispatch.source is not dispatch.own:
+            return dispatch.take()            # what comes again is made anew
         if self.acknowledges_each and not self.optimize_acknowledge and dispatch not in self.delivered:
-            return dispatch.message           # acknowledged: it does not come again
+            return dispatch.take()            # acknowledged: it does not come again
         message = Message.__new__(Message)
-        dispatch.message.copy_into(message)
+        dispatch.take().copy_into(message)
         message._acknowledge = acknowledge
         return message
 

@@ -7,6 +7,7 @@ from pyengine._engine.channel cimport Backlog, Channel
 
 
 @cython.freelist(256)
+@cython.no_gc
 cdef class MessageAck:
     """What a consumer says of messages it was given: ``message_count`` of them, first to last in dispatch order.
 

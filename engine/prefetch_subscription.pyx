@@ -128,7 +128,7 @@ cdef class PrefetchSubscription:
                                    ack.message_count if one else number, ack.transaction_id, ack.poison_cause))
                 for owner, first, last, number in runs]
 
-    cdef MessageDispatch give(self, list posted, object destination, Message message, int redeliveries):
+    cdef MessageDispatch give(self, list posted, object destination, Message source, int redeliveries):
         # None where nothing reaches the consumer any more.
         cdef MessageDispatch dispatch
         if self.route is None:
@@ -136,7 +136,7 @@ cdef class PrefetchSubscription:
         dispatch = MessageDispatch.__new__(MessageDispatch)
         dispatch.consumer_id = self.consumer_id
         dispatch.destination = destination
-        dispatch.message = dispatch.source = message
+        dispatch.source = source
         dispatch.redelivery_counter = dispatch.counter = redeliveries
         posted.append((self.route, dispatch))
         return dispatch

@@ -141,7 +141,7 @@ cdef class RegionQueue(Queue):
         cdef int64_t index
         cdef list posted = []
         cdef Handout* it
-        cdef Message sent, message
+        cdef Message sent
         cdef MessageDispatch dispatch
         cdef PrefetchSubscription subscription
         for index in range(self.out_size):
@@ -151,19 +151,13 @@ cdef class RegionQueue(Queue):
                 subscription.give(posted, None, None, 0)
                 continue
             sent = <Message> self.object_of(it.message)
-            message = Message.__new__(Message)
-            sent.copy_into(message)
-            message._redelivery_counter = it.redeliveries
-            message._group_first_for_consumer = it.group_first != 0
-            message._broker_out_time = now
             if not subscription.browser:
                 if self.noting and not it.redeliveries:
                     self.noted.append(sent)
-                subscription.keep(message._message_id or "", self.owner, it.handle)
+                subscription.keep(sent._message_id or "", self.owner, it.handle)
                 subscription.slow = False
-            dispatch = subscription.give(posted, self.destination, message, it.redeliveries)
+            dispatch = subscription.give(posted, self.destination, sent, it.redeliveries)
             if dispatch is not None:
-                dispatch.source = sent
                 dispatch.group_first = it.group_first != 0
                 dispatch.out_time = now
         self.out_size = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -411,7 +410,7 @@ class Broker(Administration):
             finally:
                 outbox.leave(False)
         else:
-            outbox.hand_over(partial(self._acknowledge, ack, failed))
+            outbox.hand_over(ack, failed)
 
     def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None:
         try:

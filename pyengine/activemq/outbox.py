@@ -36,8 +36,8 @@ class Outbox:
     A call that was posted returns None, or a tuple: then ``answered`` is called with its items, as a change that nobody
     waits for. units: where changes are kept; a change that kept something is over when it is written. later: called,
     with the lock free, when a change that nobody waits for was left unwritten because another thread was writing.
-    handed_over: changes that nobody waits for either, of threads that found another one at work; they are made before
-    any change that begins later.
+    handed_over: what ``answered`` is to be called with for threads that found another one at work; these changes are
+    made before any that begins later.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Outbox:
         self._later = later
         self._answered = answered
         self.posted: deque[tuple[Callable[[Any], Any], Any]] = deque()
-        self.handed_over: deque[Callable[[], object]] = deque()
+        self.handed_over: deque[tuple[Any, ...]] = deque()
         self._delivering = False
 
     def post(self, call: Callable[[Any], Any], argument: Any) -> None:
@@ -80,22 +80,22 @@ class Outbox:
             self._take_over()
         return True
 
-    def hand_over(self, change: Callable[[], object]) -> None:
-        """Have the thread that is making a change make this one too, which nobody waits for.
+    def hand_over(self, *answer: Any) -> None:
+        """Have the thread that is making a change call ``answered`` with this, as a change that nobody waits for.
 
         Waiting for that thread would stop this one at every message, once the two have met: a lock that is given back
         goes to the one who waits for it, so each of them finds the other one there from then on.
         """
-        self.handed_over.append(change)
+        self.handed_over.append(answer)
         # That thread looks once more when it has given the lock back; here it has done so already.
         if self.begin(False):
             self.leave(False)
 
     def _take_over(self) -> None:
-        """Make the changes that were handed over. The lock is held."""
+        """Call ``answered`` with what was handed over. The lock is held."""
         if self.depth == 1:
             while self.handed_over:
-                self.handed_over.popleft()()
+                self._answered(*self.handed_over.popleft())
 
     def leave(self, wait: bool = True) -> None:
         """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change

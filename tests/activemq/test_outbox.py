@@ -38,35 +38,39 @@ def at_work(outbox: Outbox) -> Iterator[None]:
 
 
 def test_a_change_handed_over_is_made_by_the_thread_at_work_before_any_later_one():
-    outbox, made = Outbox(), []
+    made: list[str] = []
+    outbox = Outbox(answered=lambda how, what: outbox.post(made.append, what) if how == "post" else made.append(what))
     with at_work(outbox):
         assert not outbox.begin(wait=False)
-        outbox.hand_over(lambda: made.append(1))
-        outbox.hand_over(lambda: outbox.post(made.append, "posted by 2"))
+        outbox.hand_over("make", "1")
+        outbox.hand_over("post", "posted by 2")
         assert made == []
-    assert made == [1, "posted by 2"]
+    assert made == ["1", "posted by 2"]
 
 
 def test_one_handed_over_to_nobody_is_made_at_once():
-    outbox, made = Outbox(), []
-    outbox.hand_over(lambda: made.append(outbox.depth))
+    made: list[int] = []
+    outbox = Outbox(answered=lambda: made.append(outbox.depth))
+    outbox.hand_over()
     assert made == [1]
     assert outbox.depth == 0
 
 
 @pytest.mark.parametrize("begin", [Outbox.__enter__, Outbox.begin])
 def test_what_begins_later_finds_it_made(begin):
-    outbox, made = Outbox(), []
-    outbox.handed_over.append(lambda: made.append(outbox.depth))  # as if its thread had given the lock back just now
+    made: list[int] = []
+    outbox = Outbox(answered=lambda: made.append(outbox.depth))
+    outbox.handed_over.append(())  # as if its thread had given the lock back just now
     assert begin(outbox)
     assert made == [1]
     outbox.leave()
 
 
 def test_it_is_no_part_of_a_change_that_has_begun_inside_another():
-    outbox, made = Outbox(), []
+    made: list[int] = []
+    outbox = Outbox(answered=made.append)
     with outbox:
-        outbox.handed_over.append(lambda: made.append(1))
+        outbox.handed_over.append((1,))
         with outbox:
             assert made == []
         assert made == []
@@ -74,13 +78,15 @@ def test_it_is_no_part_of_a_change_that_has_begun_inside_another():
 
 
 def test_no_change_of_many_threads_is_lost_or_made_twice_or_beside_another():
-    outbox, made, inside = Outbox(), [], []
+    made, inside = [], []
 
     def change(number: int) -> None:
         inside.append(number)
         assert inside == [number]
         made.append(number)
         inside.clear()
+
+    outbox = Outbox(answered=change)
 
     def work(first: int) -> None:
         for number in range(first, first + 5_000):
@@ -91,7 +97,7 @@ def test_no_change_of_many_threads_is_lost_or_made_twice_or_beside_another():
                 change(number)
                 outbox.leave()
             else:
-                outbox.hand_over(lambda number=number: change(number))
+                outbox.hand_over(number)
 
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -170,7 +176,7 @@ def test_what_was_handed_over_before_an_answer_is_made_before_it():
     outbox = Outbox(answered=order.append)
 
     def ask(argument: str) -> tuple[str]:
-        outbox.handed_over.append(lambda: order.append("handed over"))
+        outbox.handed_over.append(("handed over",))
         return (argument,)
 
     with outbox:
