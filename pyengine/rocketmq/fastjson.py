@@ -7,7 +7,7 @@ single quotes, a byte order mark. What RocketMQ writes is written by :mod:`.offs
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from json import JSONDecodeError, JSONDecoder
 from typing import Any
@@ -24,15 +24,15 @@ _STRINGS = JSONDecoder(strict=False)
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def loads(text: str, source: str = "fastjson", *, keyed_by_objects: str = "") -> Any:
+def loads(text: str, source: str = "fastjson", *, typed: tuple[str, int] = ("", 0)) -> Any:
     """The value of a document: dict, list, str, int, Decimal (of a fraction or exponent), bool or None.
 
     A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
-    names, without those whose value is an array or object. keyed_by_objects: the member whose keys are objects, among
-    which fastjson takes no comma too many but one at the end. source: where the text is from, for errors. Raises
-    InvalidSourceError, which says where it makes no sense.
+    names, without those whose value is an array or object. typed: the member, and how many levels down in it, with the
+    maps whose keys are no texts to the real reader; there it takes no comma too many but one at the end. source: where
+    the text is from, for errors. Raises InvalidSourceError, which says where it makes no sense.
     """
-    reader = _Reader(text, source, keyed_by_objects)
+    reader = _Reader(text, source, typed)
     value = reader.value(0)
     if reader.at < len(text):
         raise reader.error("text behind the document")
@@ -40,10 +40,10 @@ def loads(text: str, source: str = "fastjson", *, keyed_by_objects: str = "") ->
 
 
 class _Reader:
-    def __init__(self, text: str, source: str, keyed_by_objects: str) -> None:
+    def __init__(self, text: str, source: str, typed: tuple[str, int]) -> None:
         self.text = text
         self.source = source
-        self.keyed_by_objects = keyed_by_objects
+        self.typed = typed
         self.at = int(text.startswith("\ufeff"))
         self.blanks()
 
@@ -66,28 +66,34 @@ class _Reader:
         self.blanks()
         return True
 
-    def value(self, depth: int) -> Any:
+    def value(self, depth: int, levels: int = 0) -> Any:
         if depth > MAX_DEPTH:
             raise self.error(f"nested deeper than {MAX_DEPTH}")
         first = self.text[self.at : self.at + 1]
         if first == "{":
-            return self.object(depth)
+            return self.object(depth, levels)
         if first == "[":
             return self.array(depth)
         if first in ('"', "'"):
             return self.string()
         number = _NUMBER.match(self.text, self.at)
         if number is not None:
+            found = self.number(*number.groups(default=""))
             self.at = number.end()
             self.blanks()
-            whole, fraction, exponent = number.groups(default="")
-            return Decimal(whole + fraction + exponent) if fraction or exponent else int(whole)
+            return found
         word = _NAME.match(self.text, self.at)
         if word is not None and word[0] in _WORDS:
             self.at = word.end()
             self.blanks()
             return _WORDS[word[0]]
         raise self.error("a value is missing" if first else "the document ends within a value")
+
+    def number(self, whole: str, fraction: str, exponent: str) -> int | Decimal:
+        try:
+            return Decimal(whole + fraction + exponent) if fraction or exponent else int(whole)
+        except (InvalidOperation, ValueError) as error:
+            raise self.error("a number without bounds") from error
 
     def string(self) -> str:
         text, start, shift = self.text, self.at, 0
@@ -124,20 +130,19 @@ class _Reader:
                 raise self.error("',' or ']' is missing")
         return found
 
-    def object(self, depth: int, *, by_objects: bool = False) -> dict[Any, Any]:
-        commas = partial(self.next_is, ",") if by_objects else self.commas
+    def object(self, depth: int, levels: int = 0) -> dict[Any, Any]:
+        # levels: 1 for a map of typed keys, 2 for one of such maps, 0 for others.
+        commas = partial(self.next_is, ",") if levels == 1 else self.commas
         self.next_is("{")
         found: dict[Any, Any] = {}
-        if not by_objects:
+        if levels != 1:
             self.commas()
         while not self.next_is("}"):
             key = self.key(depth + 1)
             if not self.next_is(":"):
                 raise self.error("':' is missing")
-            if key == self.keyed_by_objects and depth == 0 and self.text.startswith("{", self.at):
-                found[key] = self.object(depth + 1, by_objects=True)
-            else:
-                found[key] = self.value(depth + 1)
+            inner = self.typed[1] if depth == 0 and key == self.typed[0] else max(0, levels - 1)
+            found[key] = self.value(depth + 1, inner)
             if not commas() and not self.text.startswith("}", self.at):
                 raise self.error("',' or '}' is missing")
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ INT32 = 2**31
 INT64 = 2**63
 MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
 
+_INTEGER = re.compile(r"[+-]?\d{1,40}")
 _T = TypeVar("_T")
 
 
@@ -65,17 +67,18 @@ def read_consumer_offsets(
 
     Raises InvalidSourceError for a text that the broker could not read either.
     """
-    document = _document(text, source)
+    document = _document(text, source, levels=2)
     table: dict[str, dict[int, int]] = {}
-    for key, queues in _mapping(document.get("offsetTable"), "offsetTable", source).items():
-        name = str(key)
+    for name, queues in _mapping(document.get("offsetTable"), "offsetTable", source).items():
+        if not isinstance(name, str) or queues is None:
+            raise InvalidSourceError(source, f"offsetTable: {name!r}: {queues!r} is no topic@group with its queues")
         table[name] = {}
         for queue, offset in _mapping(queues, f"offsetTable.{name}", source).items():
-            number = _whole(queue, INT32, f"queue id of {name}", source)
-            table[name][number] = _whole(offset, INT64, f"offset of {name} {queue}", source)
+            number = _number(queue, INT32, f"queue id of {name}", source)
+            table[name][number] = _number(offset, INT64, f"offset of {name} {queue}", source)
     version = _mapping(document.get("dataVersion"), "dataVersion", source)
     numbers = (
-        _whole(version.get(name, 0), INT64, f"dataVersion.{name}", source)
+        _number(version.get(name) or 0, INT64, f"dataVersion.{name}", source)
         for name in ("counter", "stateVersion", "timestamp")
     )
     return table, DataVersion(*numbers)
@@ -94,17 +97,17 @@ def local_offset_text(table: Mapping[MessageQueue, int]) -> str:
 def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQueue, int]:
     """What a broadcasting client's offsets.json says. Raises InvalidSourceError for what cannot be read."""
     table: dict[MessageQueue, int] = {}
-    document = _document(text, source, keyed_by_objects="offsetTable")
+    document = _document(text, source, levels=1)
     for key, offset in _mapping(document.get("offsetTable"), "offsetTable", source).items():
         fields = dict(key) if isinstance(key, tuple) else {}
         queue = MessageQueue(
             str(fields.get("topic") or ""),
             str(fields.get("brokerName") or ""),
-            _field(fields.get("queueId") or 0, INT32, "queueId", source),
+            _number(fields.get("queueId") or 0, INT32, "queueId", source),
         )
         if not queue.topic:
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
-        table[queue] = _field(offset, INT64, f"offset of {queue}", source)
+        table[queue] = _number(offset, INT64, f"offset of {queue}", source)
     return table
 
 
@@ -178,8 +181,8 @@ def _object(entries: str) -> str:
     return f"{{{entries}\n\t}}"
 
 
-def _document(text: str, source: str, *, keyed_by_objects: str = "") -> Mapping[str, Any]:
-    return _mapping(fastjson.loads(text, source, keyed_by_objects=keyed_by_objects), "the document", source)
+def _document(text: str, source: str, *, levels: int) -> Mapping[str, Any]:
+    return _mapping(fastjson.loads(text, source, typed=("offsetTable", levels)), "the document", source)
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
@@ -190,26 +193,19 @@ def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
     return value
 
 
-def _field(value: object, limit: int, what: str, source: str) -> int:
-    """A number of a client's file: of a decimal fastjson takes the lowest bits, true is 1, and an int's text may end
-    with ".0".
+def _number(value: object, limit: int, what: str, source: str) -> int:
+    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
+    in it; an int's text may end with ".0".
     """
-    if isinstance(value, bool):
-        return int(value)
+    number: object = value
     if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
-        return (int(value) + limit) % (2 * limit) - limit
-    if isinstance(value, str) and limit == INT32 and "." in value:
-        value = value.rstrip("0").removesuffix(".")
-    return _whole(value, limit, what, source)
-
-
-def _whole(value: object, limit: int, what: str, source: str) -> int:
-    """A whole number, which may stand as a text or a decimal."""
-    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE and value % 1 == 0:
-        value = int(value)
-    if isinstance(value, str) and value.lstrip("-").isdecimal():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
+        number = (int(value) + limit) % (2 * limit) - limit
+    elif isinstance(value, str):
+        text = value.replace(",", "")
+        if limit == INT32 and "." in text:
+            text = text.rstrip("0").removesuffix(".")
+        number = int(text) if _INTEGER.fullmatch(text) else None
+    if not isinstance(number, int) or not -limit <= number < limit:
         shown = str(value) if isinstance(value, Decimal) else repr(value)
-        raise InvalidSourceError(source, f"{what} = {shown} is no whole number from {-limit} to {limit - 1}")
-    return value
+        raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
+    return int(number)

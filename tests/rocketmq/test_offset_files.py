@@ -80,7 +80,11 @@ def test_local_offsets_come_back(table: dict[MessageQueue, int]) -> None:
         ('{"a":"x', "Unterminated string"),
         ("{} {}", "text behind the document"),
         ('{"offsetTable":[1]}', "offsetTable is [1], not an object"),
-        ('{"offsetTable":{"T@G":{0:1.5}}}', "offset of T@G 0 = 1.5 is no whole number"),
+        ('{"offsetTable":{"T@G":{0:"--5"}}}', "offset of T@G 0 = '--5' is no whole number"),
+        ('{"offsetTable":{"T@G":{0:"' + "9" * 5000 + '"}}}', "offset of T@G 0 = '999"),
+        ('{"offsetTable":{"T@G":{0:' + "9" * 5000 + "}}}", "column 26: a number without bounds"),
+        ('{"offsetTable":{"T@G":{0:1e99999999999999999999}}}', "column 26: a number without bounds"),
+        ('{"offsetTable":{"T@G":{0:1e101}}}', "offset of T@G 0 = 1E+101 is no whole number"),
         ('{"offsetTable":{"T@G":{2147483648:1}}}', "queue id of T@G = 2147483648 is no whole number"),
         ('{"offsetTable":{"T@G":{x:1}}}', "queue id of T@G = 'x'"),
         ("[" * 200, "nested deeper than 100"),
@@ -91,6 +95,39 @@ def test_what_cannot_be_read_says_where(text: str, words: str) -> None:
     with pytest.raises(InvalidSourceError) as raised:
         read_consumer_offsets(text)
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("queues", "read"),
+    [
+        ('{0:"+5",1:"1,000",2:true,3:false}', {0: 5, 1: 1000, 2: 1, 3: 0}),
+        ("{0:1.5,1:-1.5,2:1e-3,3:1e3}", {0: 1, 1: -1, 2: 0, 3: 1000}),
+        ("{0:99999999999999999999999.0,1:1e99}", {0: 200376420520689663, 1: 0}),
+        ('{"1.0":5,"1,0":6,"+2":7}', {1: 5, 10: 6, 2: 7}),
+        ("{0:1,}", {0: 1}),
+        ("{,0:1}", None),
+        ("{0:1,,}", None),
+        ("{0:1,,1:2}", None),
+        ('{"1.5":5}', None),
+        ('{0:"1.0"}', None),
+        ('{0:" 5"}', None),
+        ("{0:null}", None),
+        ("null", None),
+    ],
+)
+def test_what_an_editor_leaves_is_read_as_the_real_broker_reads_it(queues: str, read: dict[int, int] | None) -> None:
+    text = f'{{"offsetTable":{{"T@G":{queues}}}}}'
+    if read is None:
+        with pytest.raises(InvalidSourceError):
+            read_consumer_offsets(text)
+    else:
+        assert read_consumer_offsets(text)[0] == {"T@G": read}
+
+
+def test_a_number_that_cannot_be_read_lets_the_backup_count(tmp_path: Path) -> None:
+    (tmp_path / "consumerOffset.json").write_text('{"offsetTable":{"T@G":{0:"--5"}}}')
+    (tmp_path / "consumerOffset.json.bak").write_text(CONSUMER_OFFSETS)
+    assert (read_or_backup(tmp_path / "consumerOffset.json", read_consumer_offsets) or ({}, None))[0] == TABLE
 
 
 def test_fastjson_reads_what_people_leave() -> None:
