@@ -109,6 +109,9 @@ def test_a_line_that_does_not_fit_is_told_not_dropped() -> None:
     assert len(evidence.destinations) == 1
     log = read_text(LOG, "client.log")
     assert [(remark.line, remark.why) for remark in log.remarks] == [(3, "a flow-control line of unknown form")]
+    torn = read_text(LOG.splitlines()[0].replace("2026-11-20", "2026-13-20") + "\n" + LOG, "client.log")
+    assert [remark.line for remark in torn.remarks] == [1, 4]
+    assert len(torn.flow_controls) == 1
     assert [(state.cause, state.threshold, state.min_offset, state.label) for state in log.flow_controls] == [
         ("count", 1000, 50, "Orders/broker-a/0")
     ]

@@ -37,7 +37,10 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     for number, line in enumerate(text.splitlines(), 1):
         if MARK not in line:
             continue
-        state = _line(line, number, file, modified)
+        try:
+            state = _line(line, number, file, modified)
+        except ValueError:  # a date or a number that cannot be
+            state = None
         if state is None:
             found.remarks.append(Remark(file, number, line.strip()[:200], say("a flow-control line of unknown form")))
         else:
