@@ -71,3 +71,8 @@ def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
     }
     assert len(codes) > 40
     assert asked | codes <= words.keys(), sorted((asked | codes) - words.keys())
+
+
+def test_a_name_that_utf_8_cannot_write_is_written_as_its_number(tmp_path: Path) -> None:
+    pages.write("queue a\udcff\ud800", tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == rb"queue a\udcff\ud800"

@@ -58,7 +58,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
 def write(text: str, path: Path) -> None:
     """Write a page. Raises InvalidSourceError if the file cannot be written."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InvalidSourceError(str(path), f"cannot be written: {error.strerror}", "choose another file") from error
 
