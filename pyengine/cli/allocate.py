@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from pyengine.errors import ConfigurationError, InvalidSourceError
+from pyengine.backlog.evidence.opening import open_whole
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueByMachineRoom,
@@ -71,13 +74,9 @@ def items(text: str) -> list[str]:
 
 def items_or_file(text: str) -> list[str]:
     """The parts between commas, or the lines of a file of that name."""
-    path = Path(text)
-    if "," in text or not path.is_file():
+    if "," in text or not isfile(text):
         return items(text)
-    try:
-        return [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSourceError(text, f"cannot be read: {error}") from error
+    return [line.strip() for line in open_whole(text).text.splitlines() if line.strip()]
 
 
 def ask(topics: Path, clients: Sequence[str], strategies: Sequence[str], options: Options) -> list[Answer]:
@@ -136,7 +135,7 @@ def show(answers: Sequence[Answer], console: Console) -> None:
 def _show_plan(answer: Answer, console: Console) -> None:
     loads = Table("client", "queues", "most of one topic")
     for load in answer.plan.loads()[:SHOWN]:
-        loads.add_row(load.client_id, str(load.queues), str(load.most_of_one_topic))
+        loads.add_row(Text(load.client_id), str(load.queues), str(load.most_of_one_topic))
     console.print(loads)
     _and_more(len(answer.plan.client_ids), "clients", console)
     for move in answer.moves[:SHOWN]:

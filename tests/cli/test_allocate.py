@@ -58,12 +58,31 @@ def test_rooms_are_read_in_names(tmp_path: Path) -> None:
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     topics = tmp_path / "topics.json"
     topics.write_text('{"orders": 8}')
+    many, far = tmp_path / "many.json", tmp_path / "far.json"
+    many.write_text('{"orders": 99999999999}')
+    far.write_text('[["orders", "a", 2147483648]]')
     for arguments, words in (
         ((tmp_path / "none.json", "--clients", "c1"), "cannot be read"),
         ((topics, "--clients", ","), "cidAll is null or cidAll empty"),
         ((topics, "--clients", "c1", "--strategy", "AVERAGE"), "there is no allocation strategy of this name"),
         ((topics, "--clients", "c1", "--leave", "c2"), "c2 is not in the plan"),
+        ((many, "--clients", "c1"), "lists 99999999999 queues, more than 1000000"),
+        ((far, "--clients", "c1"), "item 0 is ['orders', 'a', 2147483648], no message queue"),
     ):
         done = pyengine("allocate", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
+
+
+def test_clients_are_printed_as_they_are_named(tmp_path: Path) -> None:
+    topics, clients = tmp_path / "topics.json", tmp_path / "clients.txt"
+    topics.write_text('{"orders": 8}')
+    clients.write_bytes(b"\xef\xbb\xbfc1\r\n[red]c2[/b]\r\n")
+    done = pyengine("allocate", topics, "--clients", clients)
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.endswith("4                 │")] == [
+        "[red]c2[/b]",
+        "c1",
+    ]
+    long = "c" * 5000
+    done = pyengine("allocate", topics, "--clients", long, "--json")
+    assert list(json.loads(done.stdout)[0]["clients"]) == [long]
