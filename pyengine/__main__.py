@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import sys
 
 from pyengine.errors import MissingExtraError
@@ -15,6 +16,9 @@ def main() -> None:
     if missing:
         print(f"pyengine: {MissingExtraError('cli', ' and '.join(missing))}", file=sys.stderr)
         raise SystemExit(2)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started this
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     from pyengine.cli import app
 
     for stream in (sys.stdout, sys.stderr):

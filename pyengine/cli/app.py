@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,8 +72,15 @@ def plain_errors() -> Iterator[None]:
     """A mistake of the user's is one clear message and exit code 2, never a traceback."""
     try:
         yield
+        sys.stdout.flush()
     except PyengineError as error:
         print(f"pyengine: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"pyengine: {error.filename or 'the answer'} cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it closes stdout
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
         print("pyengine: interrupted", file=sys.stderr)

@@ -91,6 +91,32 @@ def test_mistakes_are_one_message_and_exit_code_2(arguments: tuple[str | Path, .
     assert words in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors in the shell")
+@pytest.mark.parametrize(
+    ("redirected", "words"),
+    [
+        ("diagnose - <&-", "standard input: is empty"),
+        ("simulate - <&-", "has no [[variant]]"),
+        ("diagnose {data}/jolokia-1.json --json >/dev/full", "the answer cannot be written: No space left on device"),
+        ("diagnose {data}/jolokia-1.json >/dev/full", "the answer cannot be written: No space left on device"),
+        ("policies {xml} >/dev/full", "the answer cannot be written: No space left on device"),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: str, tmp_path: Path) -> None:
+    if "/dev/full" in redirected and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    xml = tmp_path / "activemq.xml"
+    xml.write_text('<broker xmlns="http://activemq.apache.org/schema/core" brokerName="b"/>')
+    command = redirected.format(data="tests/backlog/data", xml=xml)
+    done = subprocess.run(
+        f"{sys.executable} -m pyengine {command}", shell=True, capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("pyengine: ")
+    assert words in line
+
+
 @needs_columns
 def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
     lines = '{"a": 1}\n{"a": 2, "b": null}\n\n[1]\nnonsense\n'
