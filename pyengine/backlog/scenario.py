@@ -37,6 +37,8 @@ CONSUMER = tuple(each.name for each in fields(SimulatedConsumer) if each.name !=
 CLIENT = tuple(each.name for each in fields(SimulatedClient) if each.name != "slows")
 CLIENT_NUMBERS = tuple(each.name for each in fields(SimulatedClient) if type(each.default) is int)
 TIMES = ("joins_at", "leaves_at", "dies_at", "breaks_at")
+LONGEST = 1e9  # seconds
+INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,16 @@ def parse(text: str, file: str = "") -> Scenario:
 def _seconds(table: Table, key: str) -> float:
     value = table.number(key, 0.0)
     if value < 0:
-        table.refuse(key, "is negative", "seconds from the start, 0 or more")
+        table.refuse(key, "is negative", "seconds, 0 or more")
+    if value > LONGEST:
+        table.refuse(key, "is out of range", f"seconds, at most {LONGEST:g}")
+    return value
+
+
+def _factor(table: Table, key: str) -> float:
+    value = table.number(key, 1.0)
+    if not 0 <= value <= 1e6:
+        table.refuse(key, "is out of range", "how many times as long its work takes: 0 to 1e6")
     return value
 
 
@@ -91,19 +102,24 @@ def _workload(table: Table) -> Workload:
     seed = table.integer("seed", 0, 0)
     rng = np.random.default_rng(seed + 1)
     columns: dict[str, Any] = {"properties": dict(_properties(table.table("property"), rng, messages))}
-    if count := table.integer("groups", 0, 0):
+    rate, service = _positive(table, "rate"), _positive(table, "service")
+    if messages / rate > LONGEST:
+        table.refuse("rate", f"spreads {messages} messages over more than {LONGEST:g} seconds", "write a higher one")
+    if count := table.integer("groups", 0, 0, INT32):
         columns["groups"] = [f"g{number}" for number in rng.integers(0, count, messages)]
     if table.flag("priorities", False):
         columns["priorities"] = rng.integers(0, 10, messages).astype(np.int32)
-    if lifetime := table.number("lifetime", 0.0):
+    if "lifetime" in table.values and (lifetime := _seconds(table, "lifetime")):
         columns["lifetimes"] = np.full(messages, int(lifetime * 1000), np.int64)
     if failing := table.number("failing", 0.0):
-        columns["failures"] = (rng.random(messages) < failing) * np.int32(table.integer("failures", 1, 1))
-    if size := table.integer("size", 0, 0):
+        if not 0 < failing <= 1:
+            table.refuse("failing", "is no share", "write failing = 0.01: one message in a hundred")
+        columns["failures"] = (rng.random(messages) < failing) * np.int32(table.integer("failures", 1, 1, INT32))
+    if size := table.integer("size", 0, 0, INT32):
         columns["sizes"] = np.full(messages, size, np.int64)
     return Workload.from_rate(
-        _positive(table, "rate"),
-        _positive(table, "service"),
+        rate,
+        service,
         messages,
         arrivals=cast(Distribution, table.choice("arrivals", DISTRIBUTIONS, "exponential")),
         services=cast(Distribution, table.choice("services", DISTRIBUTIONS, "exponential")),
@@ -160,20 +176,18 @@ def _group_variant(table: Table) -> GroupVariant:
         clients,
         table.integer("queues", 4, 1, 100_000),
         strategy,
-        table.number("round_trip", 0.001),
+        _seconds(table, "round_trip") if "round_trip" in table.values else 0.001,
     )
 
 
 def _clients(table: Table) -> Iterator[SimulatedClient]:
     table.only((*CLIENT, "copies", "slows_at"))
-    whole = {key: table.integer(key, 0, -1, 2**31 - 1) for key in CLIENT_NUMBERS if key in table.values}
-    times = {key: _seconds(table, key) for key in TIMES if key in table.values}
+    whole: dict[str, Any] = {key: table.integer(key, 0, -1, INT32) for key in CLIENT_NUMBERS if key in table.values}
     client = SimulatedClient(
         table.text("name", required=True),
-        factor=table.number("factor", 1.0),
-        slows=tuple((float(at), factor) for at, factor in _slows(table)),
+        factor=_factor(table, "factor"),
         **whole,
-        **times,  # type: ignore[arg-type]
+        **_life(table),
     )
     for number in range(copies := table.integer("copies", 1, 1, 100_000)):
         yield client if copies == 1 else replace(client, name=f"{client.name}-{number + 1}")
@@ -184,15 +198,13 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
     consumer = SimulatedConsumer(
         table.text("name", required=True),
         selector=table.text("selector"),
-        prefetch=table.integer("prefetch", 1000, 0),
-        threads=table.integer("threads", 1, 1),
+        prefetch=table.integer("prefetch", 1000, 0, INT32),
+        threads=table.integer("threads", 1, 1, INT32),
         priority=table.integer("priority", 0, -128, 127),
         exclusive=table.flag("exclusive", False),
-        factor=table.number("factor", 1.0),
+        factor=_factor(table, "factor"),
+        **_life(table),
     )
-    times = {key: _seconds(table, key) for key in TIMES if key in table.values}
-    slows = tuple((float(at), factor) for at, factor in _slows(table))
-    consumer = replace(consumer, slows=slows, **times)  # type: ignore[arg-type]
     copies = table.integer("copies", 1, 1, 100_000)
     if copies == 1:
         yield consumer
@@ -200,13 +212,32 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
         yield from (replace(consumer, name=f"{consumer.name}-{number + 1}") for number in range(copies))
 
 
-def _slows(table: Table) -> Iterator[tuple[str, float]]:
+def _life(table: Table) -> dict[str, Any]:
+    """When it comes and goes, and what happens in between."""
+    times = {key: _seconds(table, key) for key in TIMES if key in table.values}
+    slows = tuple(_slows(table))
+    if "leaves_at" in times and "breaks_at" in times:
+        table.refuse("breaks_at", "stands beside leaves_at", "it goes once: write one of them")
+    comes = times.get("joins_at", 0.0)
+    goes = times.get("leaves_at", times.get("breaks_at", LONGEST))
+    happens = [(key, at) for key, at in times.items() if key != "joins_at"] + [("slows_at", at) for at, _ in slows]
+    for key, at in happens:
+        if at < comes:
+            table.refuse(key, f"is before it joins, at {comes:g}", "write a later second")
+        if at > goes:
+            table.refuse(key, f"is after it has gone, at {goes:g}", "write an earlier second")
+    return {"slows": slows, **times}
+
+
+def _slows(table: Table) -> Iterator[tuple[float, float]]:
     given = table.table("slows_at")
     for at in given.values:
         try:
-            float(at)
+            second = float(at)
         except ValueError:
+            second = -1.0
+        if not 0 <= second <= LONGEST:
             given.refuse(
                 at, "must be a number of seconds", "write slows_at = { 60 = 4.0 }: from second 60 on, 4 times slower"
             )
-        yield at, given.number(at, 1.0)
+        yield second, _factor(given, at)

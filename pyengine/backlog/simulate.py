@@ -19,6 +19,7 @@ from pyengine._engine.queue import Queue
 from pyengine._engine.simulation import QueueRun, RowMask
 from pyengine.activemq.queues import queue_settings
 from pyengine.backlog.findings import Said
+from pyengine.errors import IllegalStateError
 from pyengine.topology import Policy
 
 NS = 1_000_000_000
@@ -287,14 +288,19 @@ def simulate(
         )
         names[ids[each.name]] = each.name
 
+    def present(name: str) -> int:
+        if name not in ids:
+            raise IllegalStateError(f"consumer {name!r} is not here")
+        return ids[name]
+
     def slow(name: str, factor: float) -> None:
-        run.set_factor(ids[name], factor)
+        run.set_factor(present(name), factor)
 
     def kill(name: str) -> None:
-        run.kill(ids[name])
+        run.kill(present(name))
 
     def remove(name: str, *, lost: bool = False) -> None:
-        run.remove_consumer(ids[name], lost=lost)
+        run.remove_consumer(present(name), lost=lost)
 
     script = Script()
     for each in consumers:

@@ -13,7 +13,7 @@ from pyengine._engine.pull_run import PullRun
 from pyengine.backlog import scenario, simulation_page
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
 from pyengine.backlog.pages import LANGUAGES
-from pyengine.backlog.simulate import NS, Workload, compare
+from pyengine.backlog.simulate import NS, SimulatedConsumer, Workload, compare, simulate
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 from pyengine.rocketmq.allocation import MessageQueue
 
@@ -210,3 +210,57 @@ def test_a_scenario_of_groups() -> None:
     assert found["circle"]["redelivered"] > 0
     with pytest.raises(InvalidTopologyError, match="strategy"):
         scenario.parse(SCENARIO.replace("AVG_BY_CIRCLE", "AVG_BY_CIRCEL"))
+
+
+MEMBER = '{kind} = [{{ name = "c", {life} }}]'
+LOAD = "[workload]\nrate = 100\nservice = 0.01\nmessages = 10\n{load}\n[[variant]]\nname = 'v'\n{member}\n"
+
+
+@pytest.mark.parametrize("kind", ["consumer", "client"])
+@pytest.mark.parametrize(
+    ("life", "words"),
+    [
+        ("joins_at = 10, leaves_at = 5", "is before it joins, at 10"),
+        ("joins_at = 10, slows_at = { 5 = 2.0 }", "is before it joins, at 10"),
+        ("leaves_at = 5, dies_at = 6", "is after it has gone, at 5"),
+        ("leaves_at = 5, breaks_at = 5", "stands beside leaves_at"),
+        ("joins_at = 1e308", "is out of range"),
+        ("dies_at = 9999999999999999999999", "is out of range"),
+        ("slows_at = { nan = 2.0 }", "must be a number of seconds"),
+        ("factor = -1", "is out of range"),
+        ("threads = 2147483648", "is out of range"),
+    ],
+)
+def test_a_life_that_cannot_be_is_refused_where_it_is_written(kind: str, life: str, words: str) -> None:
+    member = MEMBER.format(kind=kind, life=life)
+    with pytest.raises(InvalidTopologyError, match=words):
+        scenario.parse(LOAD.format(load="", member=member))
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "groups = 9999999999999999999999",
+        "lifetime = 1e308",
+        "lifetime = -1",
+        "failing = 1.5",
+        "failing = 0.1\nfailures = 2147483648",
+        "size = 2147483648",
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused_where_it_is_written(load: str) -> None:
+    member = MEMBER.format(kind="consumer", life="threads = 1")
+    with pytest.raises(InvalidTopologyError, match=r"line:[56]: workload"):
+        scenario.parse(LOAD.format(load=load, member=member))
+
+
+def test_messages_of_more_than_thirty_years_are_refused() -> None:
+    member = MEMBER.format(kind="consumer", life="threads = 1")
+    with pytest.raises(InvalidTopologyError, match=r"over more than 1e.09 seconds"):
+        scenario.parse(LOAD.replace("rate = 100", "rate = 1e-9").format(load="", member=member))
+
+
+def test_a_consumer_that_is_not_here_is_named() -> None:
+    late = SimulatedConsumer("late", joins_at=10.0, leaves_at=5.0)
+    with pytest.raises(IllegalStateError, match="consumer 'late' is not here"):
+        simulate(Workload.from_rate(100, 0.01, 10), [late])
