@@ -294,8 +294,8 @@ class BrokerNode:
             if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
                 group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
                 self._retry_topic(group)
-                reconsume_times = int(properties.get(names.PROPERTY_RECONSUME_TIME, "0"))
-                most = int(properties.get(names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES))
+                reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
+                most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
                 if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
@@ -361,7 +361,7 @@ class BrokerNode:
     ) -> Stored:
         """Append a message to the log and its queue's index, and wake the pulls that wait for it."""
         target = MessageQueue(topic, self.name, queue_id)
-        level = self._levels.clamp(int(properties.get(names.PROPERTY_DELAY_TIME_LEVEL, "0")))
+        level = self._levels.clamp(names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL))
         self.queue(topic, queue_id)
         now = self.clock.now()
         code = tags_code(properties.get(names.PROPERTY_TAGS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pyengine.errors import InvalidMessageError
@@ -21,6 +22,8 @@ PROPERTY_CONSUME_START_TIMESTAMP = "CONSUME_START_TIME"
 PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX = "UNIQ_KEY"
 PROPERTY_TRANSACTION_PREPARED = "TRAN_MSG"
 
+_INTEGER = re.compile(r"[+-]?\d{1,40}")
+
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
 
@@ -33,6 +36,17 @@ def retry_topic(group: str) -> str:
 def dlq_topic(group: str) -> str:
     """The topic of a group's dead letters."""
     return DLQ_GROUP_TOPIC_PREFIX + group
+
+
+def whole_property(properties: Mapping[str, str], name: str, default: int = 0) -> int:
+    """A property as Java's Integer.parseInt reads it. Raises InvalidMessageError for other text."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    number = int(text) if _INTEGER.fullmatch(text) else 2**31
+    if not -(2**31) <= number < 2**31:
+        raise InvalidMessageError(name, text, "no whole number of 32 bits")
+    return number
 
 
 class Message:
@@ -78,8 +92,8 @@ class Message:
 
     @property
     def delay_time_level(self) -> int:
-        """1..18, 0 for none (spec rocketmq 6.2)."""
-        return int(self.properties.get(PROPERTY_DELAY_TIME_LEVEL, "0"))
+        """1..18, 0 for none (spec rocketmq 6.2). Raises InvalidMessageError for a property that is no number."""
+        return whole_property(self.properties, PROPERTY_DELAY_TIME_LEVEL)
 
     @delay_time_level.setter
     def delay_time_level(self, level: int) -> None:
