@@ -211,9 +211,19 @@ class MQClientInstance:
         self._periodic: list[Periodic] = []
 
     def start(self, route_interval: int, heartbeat_interval: int, persist_interval: int) -> None:
-        """Start the services, with the intervals (ms) of the first consumer; a second call does nothing."""
+        """Start the services, with the intervals (ms) of the first consumer; a second call does nothing.
+
+        Raises IllegalStateError for an interval below 1, where Java throws IllegalArgumentException.
+        """
         if self._periodic:
             return
+        for name, period in (
+            ("poll_name_server_interval", route_interval),
+            ("heartbeat_broker_interval", heartbeat_interval),
+            ("persist_consumer_offset_interval", persist_interval),
+        ):
+            if period <= 0:
+                raise IllegalStateError(f"{name} = {period}: a period of milliseconds above 0 is needed")
         self.pull_service = PullMessageService(self.clock, self.members)
         self.rebalance_service = RebalanceService(self.clock, self.members)
         self.callbacks = self.clock.worker("NettyClientPublicExecutor_1")

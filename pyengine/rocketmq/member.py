@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyengine._engine.consume_concurrently import restored_topic
 from pyengine._engine.consumer_parameters import attached, suggested
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.errors import MQClientError, PyengineError
+from pyengine.errors import IllegalStateError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import MQClientInstance, client_instance, release, settle, unique_instance_name
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
@@ -175,11 +175,15 @@ class GroupMember:
         self.offset_store.load()
         self.service = (ConsumeMessageOrderlyService if self.orderly else ConsumeMessageConcurrentlyService)(self)
         self.service.start()
-        client.start(
-            consumer.poll_name_server_interval,
-            consumer.heartbeat_broker_interval,
-            consumer.persist_consumer_offset_interval,
-        )
+        try:
+            client.start(
+                consumer.poll_name_server_interval,
+                consumer.heartbeat_broker_interval,
+                consumer.persist_consumer_offset_interval,
+            )
+        except IllegalStateError:
+            self.service.shutdown(0)
+            raise
         client.members[self.group] = self
 
     def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:

@@ -130,12 +130,20 @@ class ConsumerParameters(ClientConfig):
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
         NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for a
-        number that is none, which Java's compiler refuses.
+        number, text or strategy that is none, which Java's compiler refuses.
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
             if parameter.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigurationError(parameter.name, repr(value), "a whole number is needed")
+            if parameter.name in ("client_ip", "instance_name", "unit_name", "consume_timestamp") and not (
+                isinstance(value, str) or (value is None and parameter.default in (None, ""))
+            ):
+                raise ConfigurationError(parameter.name, repr(value), "a text is needed")
+        strategy = self.allocate_message_queue_strategy
+        if isinstance(strategy, str):
+            hint = "AllocateMessageQueueAveragely() and its like of pyengine.rocketmq"
+            raise ConfigurationError("allocate_message_queue_strategy", strategy, "a strategy, not its name", hint)
         check_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)

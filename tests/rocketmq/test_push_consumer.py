@@ -12,7 +12,7 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine.clock import ManualClock, SystemClock
-from pyengine.errors import IllegalStateError
+from pyengine.errors import ConfigurationError, IllegalStateError
 from pyengine.rocketmq import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -525,6 +525,15 @@ def test_start_refuses_in_the_real_words(site: Site) -> None:
         site.consumer(instance_name="one")
     with pytest.raises(IllegalStateError, match="consume_timeout = 0"):
         site.consumer(group="H", consume_timeout=0)
+    for name in ("poll_name_server_interval", "heartbeat_broker_interval", "persist_consumer_offset_interval"):
+        with pytest.raises(IllegalStateError, match=f"{name} = 0: a period"):
+            site.consumer(group="I", **{name: 0})
+    site.clock.advance(60_000)
+    for name, value in (("instance_name", None), ("client_ip", 5), ("unit_name", 5), ("consume_timestamp", 5)):
+        with pytest.raises(ConfigurationError, match=f"{name}={value!r}: a text is needed"):
+            site.consumer(group="I", **{name: value})
+    with pytest.raises(ConfigurationError, match="allocate_message_queue_strategy=AVG: a strategy, not its name"):
+        site.consumer(group="I", allocate_message_queue_strategy="AVG")
     with pytest.raises(MQClientError, match="subscription exception"):
         consumer.subscribe("T", "||")
 
