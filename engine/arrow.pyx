@@ -256,7 +256,7 @@ cdef class Columns:
             view = &self.views[batch * self.column_count + column]
             if view.storage == UNSUPPORTED:
                 raise UnsupportedColumnError(name, type_of(self, column), TYPE_HINT)
-            check_range(self, name, view if view.storage != CODES else view.dictionary)
+            check_range(self, name, view, self.starts[batch])
         return column
 
     def _check(self):
@@ -573,17 +573,24 @@ cdef str type_of(Columns self, int column):
     return self.types[column] if self.types else described(self.schema.children[column])
 
 
-cdef int check_range(Columns self, str name, Column* view) except -1:
+cdef int check_range(Columns self, str name, Column* view, int64_t first) except -1:
+    """That no row has an unsigned integer beyond a Java long; what a dictionary holds unused does not count."""
+    cdef Column* values = view
     cdef int64_t row
     cdef Value value
-    if view.storage != UINT64_VALUES or view.in_range:
+    cdef bint fits = True
+    while values.storage == CODES:
+        values = values.dictionary
+    if values.storage != UINT64_VALUES or view.in_range:
         return 0
-    for row in range(view.length):
-        if (<const int64_t*> view.values)[row] < 0:
+    for row in range(values.length):
+        fits = fits and (<const int64_t*> values.values)[row] >= 0
+    if not fits:
+        for row in range(view.length):
             read_cell(view, row, &value)
-            if value.type != NULL_VALUE:
+            if value.type != NULL_VALUE and value.payload.integer < 0:
                 raise InvalidMessageError(
-                    name, (<const uint64_t*> view.values)[row], f"row {row} does not fit a Java long",
+                    name, <uint64_t> value.payload.integer, f"row {first + row} does not fit a Java long",
                     hint="a property is at most 9223372036854775807",
                 )
     view.in_range = 1

@@ -211,6 +211,17 @@ def test_what_cannot_be_read() -> None:
     assert raised.value.row == 1
 
 
+def test_integers_beyond_long_count_where_a_row_has_them() -> None:
+    beyond = pa.array([1, 2**63], pa.uint64())
+    nested = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), beyond)
+    for dictionary in (beyond, nested):
+        unused = pa.DictionaryArray.from_arrays(pa.array([0, None, 0], pa.int8()), dictionary)
+        assert Selector("n = 1").mask(pa.table({"n": unused})).tolist() == [True, False, True]
+        used = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.int8()), dictionary)
+        with pytest.raises(InvalidMessageError, match=r"9223372036854775808.*row 5"):
+            Selector("n < 1").mask(pa.table({"n": pa.chunked_array([unused, used])}))
+
+
 def test_a_failing_stream_says_why() -> None:
     def parts() -> Any:
         yield pa.record_batch({"a": [1]})
