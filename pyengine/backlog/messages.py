@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.backlog.sources import Reject
-from pyengine.errors import MissingColumnError, UnsupportedColumnError
-from pyengine.topology import Source, Steps, TimeColumn
+from pyengine.backlog.sources import MILLISECONDS, Reject, arrow_type, one_column, scaled, shown, typed
+from pyengine.errors import UnsupportedColumnError
+from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 
 ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", "__bytes"
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
@@ -29,17 +29,6 @@ REJECT_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("value", pa.string()), ("reason", pa.string())]
 )
 
-ARROW_TYPES: dict[str, pa.DataType] = {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "string": pa.string(),
-}
-_UNITS = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}
 _HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
 
 
@@ -80,9 +69,14 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     """
     names = columns.names
     properties = names if source.properties is None else list(source.properties)
-    for name in (*source.columns, *properties, *(column for column, _ in source.types)):
-        if name not in names:
-            raise MissingColumnError(name, names, where)
+    declared = {name: arrow_type(java) for name, java in source.types}
+    for name in (*source.columns, *properties, *declared):
+        one_column(name, names, where)
+    for (name, java), wanted in zip(source.types, declared.values(), strict=True):
+        try:
+            typed(pa.array([], columns.field(name).type), wanted)
+        except pa.ArrowNotImplementedError as error:
+            raise UnsupportedColumnError(name, str(columns.field(name).type), f"it cannot become {java}") from error
     fields = [pa.field(ROW, pa.int64()), pa.field(DESTINATION, pa.string())]
     if source.connection:
         fields.append(pa.field(CONNECTION, pa.string()))
@@ -100,10 +94,9 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     if source.expiration is not None:
         fields.append(pa.field("JMSExpiration", pa.int64()))
     taken = {field.name for field in fields}
-    declared = dict(source.types)
     for name in properties:
         if name not in taken:
-            type = ARROW_TYPES[declared[name]] if name in declared else stored_type(name, columns.field(name).type)
+            type = declared[name] if name in declared else stored_type(name, columns.field(name).type)
             fields.append(pa.field(name, type))
     return pa.schema(fields)
 
@@ -116,7 +109,7 @@ def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table,
     numbers = np.asarray(numbers, np.int64)
     rows = rows.combine_chunks()
     schema = message_schema(rows.schema, source)
-    reading = _Reading(rows, numbers)
+    reading = _Reading(rows, numbers, source)
     columns: dict[str, Any] = {ROW: pa.array(numbers, pa.int64()), DESTINATION: _destination(reading, source)}
     if source.connection:
         columns[CONNECTION] = reading.cast(source.connection, pa.string())
@@ -147,9 +140,10 @@ def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table,
 class _Reading:
     """Columns of one table of rows, and what went wrong with which row (the first problem counts)."""
 
-    def __init__(self, rows: pa.Table, numbers: np.ndarray[Any, Any]) -> None:
+    def __init__(self, rows: pa.Table, numbers: np.ndarray[Any, Any], source: Source) -> None:
         self.rows = rows
         self.numbers = numbers
+        self.declared = {name: arrow_type(java) for name, java in source.types}
         self.rejects: dict[int, Reject] = {}
 
     def reject(self, index: int, field: str, value: object, reason: str) -> None:
@@ -162,7 +156,8 @@ class _Reading:
             if column.num_chunks == 1
             else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
         )
-        return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        return self.converted(name, plain, self.declared[name]) if name in self.declared else plain
 
     def cast(self, name: str, type: pa.DataType, required: str = "") -> Any:
         """The column in another type; a row whose value has no exact counterpart is rejected."""
@@ -170,34 +165,27 @@ class _Reading:
         if required:
             for index in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)):
                 self.reject(int(index), name, None, f"{required} is missing")
-        moment = pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)
-        if moment and type == pa.int64():
-            return array.cast(pa.timestamp("ms", getattr(array.type, "tz", None)), safe=False).cast(pa.int64())
+        return self.converted(name, array, type)
+
+    def converted(self, name: str, array: Any, type: pa.DataType) -> Any:
+        if array.type == type:
+            return array
         try:
-            return _converted(array, type)
+            return typed(array, type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return self.each(
-                name, array, type, lambda value: _converted(pa.array([value], array.type), type)[0].as_py()
-            )
+            return self.each(name, array, type, lambda value: typed(value, type)[0].as_py())
 
     def each(self, name: str, array: Any, type: pa.DataType, convert: Callable[[Any], Any]) -> Any:
-        """The slow way, one value at a time, to find the rows that do not convert."""
+        """The slow way, one value (an array of it) at a time, to find the rows that do not convert."""
         found: list[Any] = []
-        for index, value in enumerate(array.to_pylist()):
+        valid = array.is_valid().to_pylist()
+        for index in range(len(array)):
             try:
-                found.append(None if value is None else convert(value))
+                found.append(convert(array.slice(index, 1)) if valid[index] else None)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OverflowError):
                 found.append(None)
-                self.reject(index, name, value, f"not a {_java_name(type)}")
+                self.reject(index, name, shown(array[index]), f"not a {_java_name(type)}")
         return pa.array(found, type)
-
-
-def _converted(array: Any, type: pa.DataType) -> Any:
-    if pa.types.is_boolean(type) and not pa.types.is_boolean(array.type) and not _is_text(array.type):
-        raise pa.ArrowInvalid("only text and booleans become booleans")
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), type)
-    return pc.cast(array, type)
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -205,7 +193,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _java_name(type: pa.DataType) -> str:
-    return next((name for name, arrow in ARROW_TYPES.items() if arrow == type), str(type))
+    return next((java for java in JAVA_TYPES if arrow_type(java) == type), str(type))
 
 
 def _short(value: object) -> str:
@@ -268,13 +256,13 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
     """Epoch milliseconds; a null is 0, as on a message that was not given the header."""
     array = reading.column(moment.column)
     if pa.types.is_integer(array.type):
-        factor = _UNITS[moment.unit]
-        whole = array.cast(pa.int64())
-        found = _scaled(reading, moment.column, whole, factor)
-    elif pa.types.is_timestamp(array.type):
-        found = _zoned(array, moment.timezone).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    elif pa.types.is_date(array.type):
-        found = _zoned(array.cast(pa.timestamp("ms")), moment.timezone).cast(pa.int64())
+        whole = reading.converted(moment.column, array, pa.int64())
+        found = _scaled(reading, moment.column, whole, MILLISECONDS[moment.unit])
+    elif pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.timestamp("ms"))
+        whole = _zoned(array, moment.timezone).cast(pa.int64())
+        found = _scaled(reading, moment.column, whole, MILLISECONDS[array.type.unit])
     elif _is_text(array.type):
         found = _parsed(reading, moment, array.cast(pa.string()))
     elif pa.types.is_null(array.type):
@@ -284,19 +272,30 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
             moment.column, str(array.type), "a moment is a whole number, a timestamp or ISO 8601 text"
         )
     if moment.plus_minutes:
-        found = pc.add(found, pc.multiply(reading.cast(moment.plus_minutes, pa.int64()), 60_000))
+        found = _later(reading, moment.plus_minutes, found)
     return pc.fill_null(found, 0)
 
 
 def _scaled(reading: _Reading, name: str, whole: Any, factor: int) -> Any:
-    """Whole numbers times ``factor``, or divided by ``-factor`` and rounded down."""
-    if factor > 0:
-        try:
-            return pc.multiply_checked(whole, factor)
-        except pa.ArrowInvalid:
-            return reading.each(name, whole, pa.int64(), lambda value: pa.scalar(value * factor, pa.int64()).as_py())
-    low = pc.divide(whole, -factor)
-    return pc.subtract(low, pc.less(whole, pc.multiply(low, -factor)).cast(pa.int64()))
+    try:
+        return scaled(whole, factor)
+    except pa.ArrowInvalid:
+        return reading.each(name, whole, pa.int64(), lambda value: scaled(value, factor)[0].as_py())
+
+
+def _later(reading: _Reading, name: str, moments: Any) -> Any:
+    """Moments and a column of minutes."""
+    minutes = reading.cast(name, pa.int64())
+    try:
+        return pc.add_checked(moments, pc.multiply_checked(minutes, 60_000))
+    except pa.ArrowInvalid:
+        found: list[int | None] = []
+        for index, (moment, more) in enumerate(zip(moments.to_pylist(), minutes.to_pylist(), strict=True)):
+            found.append(None if moment is None or more is None else moment + more * 60_000)
+            if not -(2**63) <= (found[-1] or 0) < 2**63:
+                found[-1] = None
+                reading.reject(index, name, more, "leads to no moment that fits a long")
+        return pa.array(found, pa.int64())
 
 
 def _zoned(array: Any, timezone: str) -> Any:
@@ -316,7 +315,7 @@ def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
     except pa.ArrowInvalid:
         pass  # some row is no moment, or finer than a millisecond: found one by one below
     zone = ZoneInfo(moment.timezone)
-    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text, zone))
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), zone))
 
 
 def _milliseconds(text: str, zone: ZoneInfo) -> int:

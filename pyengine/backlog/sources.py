@@ -6,20 +6,31 @@ A row that cannot be read is not dropped: it becomes a Reject with its number an
 from __future__ import annotations
 
 import glob
+import gzip
 import importlib.util
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyengine.errors import InvalidSourceError, MissingColumnError, MissingExtraError, UnsupportedColumnError
+from pyengine.errors import (
+    InvalidSourceError,
+    MissingColumnError,
+    MissingExtraError,
+    PyengineError,
+    UnsupportedColumnError,
+)
 from pyengine.topology import JAVA_TYPES, Source
+from pyengine.topology.model import JavaTypeName
 
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
+PACKED = (".zip", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +60,11 @@ def read_source(source: Source) -> Rows:
     """
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read_bytes(name, data, dict(source.types))
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types))
     else:
         rows = read_files(_paths(source.path), source.format, dict(source.types))
-    names = rows.table.column_names
     for column in (*source.columns, *(source.properties or ()), *(column for column, _ in source.types)):
-        if column not in names:
-            raise MissingColumnError(column, names, source.path or f"{source.package}:{source.table}")
+        one_column(column, rows.table.column_names, source.path or f"{source.package}:{source.table}")
     return rows
 
 
@@ -64,7 +73,7 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
 
     format: "parquet", "jsonl", "csv", or "" = by suffix. types: column -> name of a Java type. Raises as read_source.
     """
-    arrow = _arrow()
+    paths = list(paths)
     parts: list[Rows] = []
     for path in paths:
         kind = format or SUFFIXES.get(_suffix(path), "")
@@ -74,14 +83,18 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
         parts.append(_read(str(path), path, kind, types or {}))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
+    return _together(parts, ", ".join(map(str, paths)))
+
+
+def _together(parts: Sequence[Rows], names: str) -> Rows:
+    """Rows of several files one after another, as one table with running numbers."""
+    arrow = _arrow()
     if len(parts) == 1:
         return parts[0]
     try:
         table = arrow.concat_tables([part.table for part in parts], promote_options="permissive")
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-        raise InvalidSourceError(
-            ", ".join(map(str, paths)), f"the files do not fit together: {error}", "declare types"
-        ) from error
+        raise InvalidSourceError(names, f"the files do not fit together: {error}", "declare types") from error
     numbers, rejects, start = [], [], 0
     for part in parts:
         numbers.append(arrow.compute.add(part.numbers, start))
@@ -109,26 +122,21 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
     if source.package:
         return None
     paths = _paths(source.path)
-    if any((source.format or SUFFIXES.get(_suffix(path), "")) != "parquet" for path in paths):
+    if any(
+        (source.format or SUFFIXES.get(_suffix(path), "")) != "parquet" or Path(path).suffix in PACKED for path in paths
+    ):
         return None
-    arrow = _arrow()
     import pyarrow.parquet
 
     pieces: list[Piece] = []
     first = 0
     shape = None
     for path in paths:
-        try:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                shape = shape or file.schema_arrow.remove_metadata()
-                if file.schema_arrow.remove_metadata() != shape:
-                    return None
-                sizes = [file.metadata.row_group(each).num_rows for each in range(file.metadata.num_row_groups)]
-        except OSError as error:
-            problem = error.strerror or str(error).splitlines()[0]
-            raise InvalidSourceError(path, f"cannot be read: {problem}", "check the path and the file") from error
-        except arrow.ArrowInvalid as error:
-            raise InvalidSourceError(path, f"is not valid parquet: {error}", "check the file") from error
+        with _told(path, "parquet"), pyarrow.parquet.ParquetFile(path) as file:
+            shape = shape or file.schema_arrow.remove_metadata()
+            if file.schema_arrow.remove_metadata() != shape:
+                return None
+            sizes = [file.metadata.row_group(each).num_rows for each in range(file.metadata.num_row_groups)]
         taken: list[int] = []
         for number in range(len(sizes)):
             taken.append(number)
@@ -149,7 +157,7 @@ def read_schema(piece: Piece, source: Source) -> Any:
     """The Arrow schema of a piece's rows with the declared types applied. Raises as read_source."""
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(piece.path) as file:
+    with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         table = file.schema_arrow.empty_table()
     return _apply_types(piece.path, table, _numbers(0), [], dict(source.types)).table.schema
 
@@ -159,14 +167,13 @@ def read_piece(piece: Piece, source: Source) -> Rows:
     arrow = _arrow()
     import pyarrow.parquet
 
-    with pyarrow.parquet.ParquetFile(piece.path) as file:
+    with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         wanted = None
         if source.properties is not None:
             types = (column for column, _ in source.types)
             wanted = list(dict.fromkeys((*source.columns, *source.properties, *types)))
             for name in wanted:
-                if name not in file.schema_arrow.names:
-                    raise MissingColumnError(name, file.schema_arrow.names, piece.path)
+                one_column(name, file.schema_arrow.names, piece.path)
         table = file.read_row_groups(list(piece.row_groups), columns=wanted, use_threads=False)
     numbers = arrow.compute.add(_numbers(table.num_rows), piece.first)
     return _apply_types(piece.path, table, numbers, [], dict(source.types))
@@ -188,23 +195,32 @@ def _arrow() -> Any:
 
 def _suffix(path: str | Path) -> str:
     path = Path(path)
-    return Path(path.stem).suffix if path.suffix in (".zip", ".gz") else path.suffix
+    return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
 
 
 def _paths(pattern: str) -> list[str]:
     """A file, the data files in a folder, or what a glob finds, in name order."""
     path = Path(pattern)
     if path.is_dir():
-        found = sorted(str(each) for each in path.rglob("*") if each.is_file() and _suffix(each) in SUFFIXES)
+        found = sorted(
+            str(each)
+            for each in path.rglob("*")
+            if _suffix(each) in SUFFIXES and not _is_hidden(each.relative_to(path)) and each.is_file()
+        )
         if not found:
             raise InvalidSourceError(pattern, "the folder holds no .parquet, .jsonl or .csv file", "check source.path")
-        return [name for name in found if not Path(name).name.startswith(("_", "."))]
+        return found
     if path.exists() or not glob.has_magic(pattern):
         return [pattern]
     found = sorted(glob.glob(pattern, recursive=True))
     if not found:
         raise InvalidSourceError(pattern, "no file matches", "check source.path")
     return found
+
+
+def _is_hidden(path: Path) -> bool:
+    """Whether a file, or a folder it is in, is not finished or a writer's own (_temporary, .crc)."""
+    return any(part.startswith(("_", ".")) for part in path.parts)
 
 
 def _packaged(package: str, table: str) -> tuple[str, bytes]:
@@ -228,30 +244,50 @@ def _packaged(package: str, table: str) -> tuple[str, bytes]:
     )
 
 
-def _read_bytes(name: str, data: bytes, types: dict[str, Any]) -> Rows:
-    if name.endswith(".zip"):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            inner = archive.namelist()[0]
-            return _read(f"{name}/{inner}", io.BytesIO(archive.read(inner)), SUFFIXES[Path(inner).suffix], types)
-    return _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], types)
+def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
+    """What is in a .zip or .gz; the data files of an archive in name order."""
+    if name.endswith(".gz"):
+        with gzip.open(file) as packed:
+            return _read(name.removesuffix(".gz"), io.BytesIO(packed.read()), kind, types)
+    with zipfile.ZipFile(file) as archive:
+        plain = sorted(each for each in archive.namelist() if not each.endswith("/") and not _is_hidden(Path(each)))
+        known = [each for each in plain if Path(each).suffix in SUFFIXES]
+        if not plain:
+            raise InvalidSourceError(name, "the archive holds no .parquet, .jsonl or .csv file", "check the file")
+        return _together(
+            [
+                _read(f"{name}/{each}", io.BytesIO(archive.read(each)), SUFFIXES.get(Path(each).suffix, kind), types)
+                for each in known or plain
+            ],
+            name,
+        )
+
+
+@contextmanager
+def _told(name: str, kind: str) -> Iterator[None]:
+    """Around reading a file: what makes it unreadable is raised as InvalidSourceError."""
+    arrow = _arrow()
+    try:
+        yield
+    except PyengineError:
+        raise
+    except OSError as error:
+        problem = error.strerror or next(iter(str(error).splitlines()), "it ends too early")
+        raise InvalidSourceError(name, f"cannot be read: {problem}", "check the path and the file") from error
+    except (arrow.ArrowException, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError) as error:
+        raise InvalidSourceError(name, f"is not valid {kind}: {error}", "check the file and its format") from error
 
 
 def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
-    arrow = _arrow()
     readers: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Any, Any, list[Reject]]]] = {
         "parquet": _read_parquet,
         "jsonl": _read_jsonl,
         "csv": _read_csv,
     }
-    try:
-        if isinstance(file, (str, Path)) and str(file).endswith(".zip"):
-            return _read_bytes(str(file), Path(file).read_bytes(), types)
+    with _told(name, kind):
+        if name.endswith(PACKED):
+            return _read_packed(name, file, kind, types)
         table, numbers, rejects = readers[kind](name, file, types)
-    except OSError as error:
-        problem = error.strerror or str(error).splitlines()[0]
-        raise InvalidSourceError(name, f"cannot be read: {problem}", "check the path and the file") from error
-    except (arrow.ArrowInvalid, arrow.ArrowKeyError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise InvalidSourceError(name, f"is not valid {kind}: {error}", "check the file and its format") from error
     return _apply_types(name, table, numbers, rejects, types)
 
 
@@ -294,11 +330,13 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
 
 
 def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
-    """One JSON object a line; a line that is none is a reject, an empty line counts for nothing."""
+    """One JSON object a line; a line that is none, or holds what no message can, is a reject, an empty line nothing."""
     arrow = _arrow()
     raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
     objects: list[dict[str, Any]] = []
+    rows: list[int] = []
     rejects: list[Reject] = []
+    names: dict[str, None] = {}
     row = -1
     for line in raw.splitlines():
         if not line.strip():
@@ -306,60 +344,123 @@ def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, 
         row += 1
         try:
             value = json.loads(line)
-        except ValueError as error:
-            rejects.append(Reject(row, "", line[:200].decode("utf-8", "replace"), f"is not JSON: {error}"))
+            if not isinstance(value, dict):
+                raise TypeError("is not a JSON object")
+            new = [key for key in value if key not in names]
+            for key in new:
+                key.encode()
+        except (ValueError, TypeError, RecursionError) as error:
+            problem = str(error) if isinstance(error, TypeError) else f"is not JSON: {error}"
+            rejects.append(Reject(row, "", line[:200].decode("utf-8", "replace"), problem))
             continue
-        if isinstance(value, dict):
-            objects.append(value)
-        else:
-            rejects.append(Reject(row, "", line[:200].decode("utf-8", "replace"), "is not a JSON object"))
-    names = list(dict.fromkeys(key for each in objects for key in each))
-    columns = []
+        names |= dict.fromkeys(new)
+        objects.append(value)
+        rows.append(row)
+    columns: dict[str, list[Any]] = {}
+    unheld: dict[int, Reject] = {}
     for column in names:
         values = [each.get(column) for each in objects]
         if column in types:
             values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+        for index, value in enumerate(values):
+            problem = _unheld(value)
+            if problem:
+                unheld.setdefault(index, Reject(rows[index], column, _printable(value), problem))
+        columns[column] = values
+    made = []
+    for column, values in columns.items():
+        kept = [value for index, value in enumerate(values) if index not in unheld] if unheld else values
         try:
-            columns.append(arrow.array(values))
-        except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+            made.append(arrow.array(kept))
+        except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
             problem = f"column {column!r} mixes types: {error}"
             raise InvalidSourceError(name, problem, f'declare one: types = {{ {column} = "string" }}') from error
-    return (
-        arrow.table(columns, names=names),
-        _numbers(len(objects), {each.row for each in rejects}),
-        rejects,
-    )
+    left = [each for index, each in enumerate(rows) if index not in unheld]
+    return arrow.table(made, names=list(names)), arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
+
+
+def _unheld(value: Any) -> str:
+    """Why no message property can hold a value of a JSON line, or nothing."""
+    if type(value) is str:
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return "is text with half of a surrogate pair"
+    elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
+        return "is an integer beyond long"
+    return ""
+
+
+def _printable(value: Any) -> str:
+    return str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def one_column(name: str, names: Sequence[str], where: str) -> None:
+    """That there is one column of this name. Raises MissingColumnError, UnsupportedColumnError."""
+    if name not in names:
+        raise MissingColumnError(name, names, where)
+    if list(names).count(name) > 1:
+        raise UnsupportedColumnError(name, "ambiguous", f"two columns of {where} have this name; rename one")
+
+
+def arrow_type(java: JavaTypeName) -> Any:
+    """The Arrow type in which a column of a declared Java type is kept."""
+    arrow = _arrow()
+    kinds = ("int8", "int16", "int32", "int64", "float32", "float64", "bool_", "string")
+    return getattr(arrow, dict(zip(JAVA_TYPES, kinds, strict=True))[java])()
+
+
+def typed(values: Any, wanted: Any) -> Any:
+    """Values in another Arrow type; moments become epoch milliseconds, 0 and 1 and their texts booleans.
+
+    Raises ArrowInvalid where some value has no counterpart, ArrowNotImplementedError where none of its type has.
+    """
+    arrow = _arrow()
+    kinds = arrow.types
+    if kinds.is_null(values.type):
+        return arrow.nulls(len(values), wanted)
+    if kinds.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if kinds.is_boolean(wanted) and not kinds.is_boolean(values.type):
+        return values.cast(arrow.string()).cast(wanted)
+    if (kinds.is_timestamp(values.type) or kinds.is_date(values.type)) and wanted == arrow.int64():
+        return milliseconds(values)
+    return values.cast(wanted)
+
+
+MILLISECONDS = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}  # in a unit, or how many units are one
+
+
+def milliseconds(moments: Any) -> Any:
+    """Timestamps or dates as epoch milliseconds, rounded down. Raises ArrowInvalid for one that does not fit."""
+    arrow = _arrow()
+    if not arrow.types.is_timestamp(moments.type):
+        moments = moments.cast(arrow.timestamp("ms"))
+    return scaled(moments.cast(arrow.int64()), MILLISECONDS[moments.type.unit])
+
+
+def scaled(whole: Any, factor: int) -> Any:
+    """Whole numbers times ``factor``, or divided by ``-factor`` and rounded down. Raises ArrowInvalid."""
+    count = _arrow().compute
+    if factor > 0:
+        return count.multiply_checked(whole, factor)
+    low = count.divide(whole, -factor)
+    return count.subtract(low, count.less(whole, count.multiply(low, -factor)).cast(whole.type))
 
 
 def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any]) -> Rows:
     arrow = _arrow()
-    wanted = dict(
-        zip(
-            JAVA_TYPES,
-            (
-                arrow.int8(),
-                arrow.int16(),
-                arrow.int32(),
-                arrow.int64(),
-                arrow.float32(),
-                arrow.float64(),
-                arrow.bool_(),
-                arrow.string(),
-            ),
-            strict=True,
-        )
-    )
     bad: dict[int, Reject] = {}
     for column, java in types.items():
-        if column not in table.column_names:
-            raise MissingColumnError(column, table.column_names, name)
+        one_column(column, table.column_names, name)
         values = table.column(column)
         try:
-            converted = values.cast(wanted[java])
+            converted = typed(values, arrow_type(java))
         except arrow.ArrowNotImplementedError as error:
             raise UnsupportedColumnError(column, str(values.type), f"it cannot become {java}") from error
         except (arrow.ArrowInvalid, arrow.ArrowTypeError):
-            converted = _convert_singly(values, wanted[java], java, column, numbers, bad)
+            converted = _convert_singly(values, arrow_type(java), java, column, numbers, bad)
         table = table.set_column(table.column_names.index(column), column, converted)
     if bad:
         keep = arrow.array([index not in bad for index in range(table.num_rows)])
@@ -373,15 +474,23 @@ def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: A
     plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     encoded = plain.dictionary_encode()
     fits: list[Any] = []
-    for value in encoded.dictionary:
+    for place in range(len(encoded.dictionary)):
         try:
-            fits.append(arrow.array([value.as_py()], plain.type).cast(wanted)[0].as_py())
+            fits.append(typed(encoded.dictionary.slice(place, 1), wanted)[0].as_py())
         except (arrow.ArrowInvalid, arrow.ArrowTypeError):
             fits.append(None)
     result: list[Any] = []
     for index, code in enumerate(encoded.indices.to_pylist()):
         result.append(None if code is None else fits[code])
         if code is not None and fits[code] is None and index not in bad:
-            text = str(encoded.dictionary[code].as_py())[:200]
+            text = shown(encoded.dictionary[code])
             bad[index] = Reject(numbers[index].as_py(), column, text, f"is not a {java}")
     return arrow.array(result, wanted)
+
+
+def shown(value: Any) -> str:
+    """An Arrow value as a reject shows it; a moment that Python has no datetime for as its number."""
+    try:
+        return str(value.as_py())[:200]
+    except (ValueError, OverflowError):
+        return str(value.cast(_arrow().string()).as_py())[:200]

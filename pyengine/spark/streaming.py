@@ -63,6 +63,7 @@ def dispatch_stream(
 
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import DESTINATION, message_schema
+    from pyengine.backlog.sources import arrow_type
 
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
@@ -73,9 +74,11 @@ def dispatch_stream(
     for name in (row, *([event] if event else [])):
         df.select(quoted(name))
     arrow = to_arrow_schema(df.select(*(quoted(name) for name in needed)).schema, timezone="UTC")
+    declared = dict(source.types)
     for name in source.destination_columns:
         kind = str(arrow.field(name).type)
-        if not kind.startswith(("string", "large_string", "int", "bool")):
+        same = declared.get(name) in (None, "string") or arrow_type(declared[name]) == arrow.field(name).type
+        if not same or not kind.startswith(("string", "large_string", "int", "bool")):
             raise UnsupportedColumnError(name, kind, "cast a column that names the queue to string first")
     made = message_schema(arrow, source, "the DataFrame")
     names = columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
@@ -328,7 +331,8 @@ def _events(rows: Any, source: Source) -> list[tuple[int, int, str]]:
     numbers = rows.column(ROW).to_numpy()
     moments = np.zeros(len(numbers), np.int64)
     if source.timestamp is not None and len(numbers):
-        only = Source(destination="event", path=source.path or "event", timestamp=source.timestamp, properties=())
+        types = tuple(item for item in source.types if item[0] in source.timestamp.columns)
+        only = Source(destination="event", path="event", timestamp=source.timestamp, properties=(), types=types)
         made, _ = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
         moments[made.column(ROW).to_numpy()] = made.column("JMSTimestamp").to_numpy()
     texts = rows.column(_EVENT).to_pylist()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyengine.backlog.messages import message_schema, rejects_table, to_messages
+from pyengine.backlog.sources import _apply_types
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Steps, TimeColumn
 
@@ -106,3 +107,48 @@ def test_steps_are_the_models(numbers: list[float | None]) -> None:
     table = pa.table({"d": pa.array(numbers, pa.float64())})
     messages, _ = to_messages(table, range(len(numbers)), source(priority=steps))
     assert messages.column("JMSPriority").to_pylist() == [steps.priority(number) for number in numbers]
+
+
+def test_declared_types_are_the_same_in_files_and_in_columns() -> None:
+    table = pa.table(
+        {
+            "flag": pa.array([0, 1, 2, None]),
+            "at": pa.array([1_999, -1, 5, None]).cast(pa.timestamp("us")),
+            "day": pa.array([1, 2, 3, None], pa.int32()).cast(pa.date32()),
+            "number": pa.array(["01", "1", "x", "2"]).dictionary_encode(),
+        }
+    )
+    types = (("flag", "boolean"), ("at", "long"), ("day", "long"), ("number", "int"))
+    mapping = Source(destination="q.{number}", path="x", types=types, timestamp=TimeColumn("at"))  # type: ignore[arg-type]
+    messages, rejects = to_messages(table, range(4), mapping)
+    read = _apply_types("x", table, pa.array(range(4)), [], dict(types))
+    again, none = to_messages(read.table, read.numbers, mapping)
+    assert not none
+    assert messages == again
+    assert messages.select(["__destination", "JMSTimestamp", "flag", "at", "day"]).to_pylist() == [
+        {"__destination": "q.1", "JMSTimestamp": 1, "flag": False, "at": 1, "day": 86_400_000},
+        {"__destination": "q.1", "JMSTimestamp": -1, "flag": True, "at": -1, "day": 2 * 86_400_000},
+        {"__destination": "q.2", "JMSTimestamp": 0, "flag": None, "at": None, "day": None},
+    ]
+    assert [each.row for each in rejects] == [each.row for each in read.rejects] == [2]
+    with pytest.raises(UnsupportedColumnError, match="cannot become string"):
+        to_messages(pa.table({"a": [[1]]}), [0], source(types=(("a", "string"),)))
+
+
+def test_moments_beyond_long_are_rejected() -> None:
+    table = pa.table(
+        {
+            "at": pa.array([1, 2**63, 2**62, None], pa.uint64()),
+            "more": pa.array([1, 1, 2**61, 2**61]),
+            "old": pa.array([1, 2**61, -(2**61), None]).cast(pa.timestamp("s")),
+        }
+    )
+    messages, rejects = to_messages(
+        table, range(4), source(timestamp=TimeColumn("at", plus_minutes="more"), properties=())
+    )
+    assert messages.column("JMSTimestamp").to_pylist() == [60_001, 0]
+    assert [(each.row, each.column) for each in rejects] == [(1, "at"), (2, "more")]
+    for mapping in (source(timestamp=TimeColumn("old"), properties=()), source(properties=("old",))):
+        messages, rejects = to_messages(table, range(4), mapping)
+        assert [each.row for each in rejects] == [1, 2]
+        assert messages.column(messages.column_names[-1]).to_pylist()[0] == 1000

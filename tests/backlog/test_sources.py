@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from pyengine.backlog.sources import Reject, read_files, read_source
+from pyengine.backlog.sources import Reject, parquet_pieces, read_files, read_piece, read_source
 from pyengine.errors import InvalidSourceError, MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Topology
 
@@ -48,6 +49,69 @@ def test_json_lines_that_are_none(tmp_path: Path) -> None:
     assert rows.table.to_pylist() == [{"n": 1, "m": None}, {"n": 4, "m": True}]
     assert rows.numbers.to_pylist() == [0, 3]
     assert [(each.row, each.column) for each in rows.rejects] == [(1, ""), (2, ""), (4, "n")]
+
+
+def test_a_line_of_json_that_no_message_can_hold_costs_its_row(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    deep = '{"n": 2, "s": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    lines = ['{"n": 1, "s": "x"}', f'{{"n": {2**63}}}', '{"s": "\\ud800"}', '{"\\ud800": 1, "k": 1}', deep, '{"n": -1}']
+    file.write_text("\n".join(lines) + "\n")
+    rows = read_files([file])
+    assert rows.table.to_pylist() == [{"n": 1, "s": "x"}, {"n": -1, "s": None}]
+    assert rows.numbers.to_pylist() == [0, 5]
+    assert sorted((each.row, each.column, each.reason[:20]) for each in rows.rejects) == [
+        (1, "n", "is an integer beyond"),
+        (2, "s", "is text with half of"),
+        (3, "", "is not JSON: 'utf-8'"),
+        (4, "", "is not JSON: maximum"),
+    ]
+
+
+def test_what_is_packed_is_unpacked_whole(tmp_path: Path) -> None:
+    lines = b'{"a": 1}\nbad\n{"a": 2}\n'
+    (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(lines))
+    pyarrow.parquet.write_table(pa.table({"a": [3]}), tmp_path / "x")
+    (tmp_path / "2.parquet.gz").write_bytes(gzip.compress((tmp_path / "x").read_bytes()))
+    with zipfile.ZipFile(tmp_path / "3.csv.zip", "w") as archive:
+        for name, text in (("d/", ""), ("d/2.csv", "a\n5\n"), ("d/1.csv", "a\n4\n"), ("__MACOSX/._1.csv", "?")):
+            archive.writestr(name, text)
+    source = Source(path=str(tmp_path), destination="q")
+    assert parquet_pieces(Source(path=str(tmp_path / "2.parquet.gz"), destination="q")) is None
+    rows = read_source(source)
+    assert rows.table.column("a").to_pylist() == [1, 2, 3, 4, 5]
+    assert [each.row for each in rows.rejects] == [1]
+    with zipfile.ZipFile(tmp_path / "4.csv.zip", "w"):
+        pass
+    with pytest.raises(InvalidSourceError, match=r"4\.csv\.zip: the archive holds no"):
+        read_source(source)
+
+
+def test_what_a_writer_has_not_finished_is_not_read(tmp_path: Path) -> None:
+    for name in ("k=1/a.parquet", "_temporary/0/a.parquet", ".a.parquet.crc", "_delta_log/1.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pa.table({"a": [1]}), tmp_path / name)
+    assert read_source(Source(path=str(tmp_path), destination="q")).table.num_rows == 1
+
+
+@pytest.mark.parametrize("properties", [None, ()])
+def test_two_columns_of_one_name_are_refused(tmp_path: Path, properties: tuple[str, ...] | None) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("q,q\nx,y\n")
+    with pytest.raises(UnsupportedColumnError, match=r"two columns of .*a\.csv have this name"):
+        read_source(Source(path=str(file), destination="q.{q}", properties=properties))
+
+
+def test_a_damaged_page_is_told_with_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pa.table({"a": [f"{n}" for n in range(1000)]}), file, use_dictionary=False)
+    data = bytearray(file.read_bytes())
+    data[100:2000] = b"\xff" * 1900
+    file.write_bytes(data)
+    source = Source(path=str(file), destination="q")
+    pieces = parquet_pieces(source)
+    assert pieces
+    with pytest.raises(InvalidSourceError, match=r"a\.parquet: cannot be read"):
+        read_piece(pieces[0], source)
 
 
 def test_several_files_are_one_source_with_running_numbers(tmp_path: Path) -> None:

@@ -153,6 +153,9 @@ def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> 
     by_double = Topology(Source("q.{when}", path="unused"), (Consumer("a", "q.>"),))
     with pytest.raises(UnsupportedColumnError, match="when"):
         dispatch_stream(frame, by_double, **where)
+    retyped = Topology(Source("q.{number}", path="unused", types=(("number", "int"),)), (Consumer("a", "q.>"),))
+    with pytest.raises(UnsupportedColumnError, match="number"):
+        dispatch_stream(frame, retyped, **where)
 
 
 def come_and_go() -> Topology:
