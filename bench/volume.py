@@ -39,8 +39,8 @@ def go(command: list[str], out: Path, kill_after: int | None, peaks: dict[str, i
     try:
         while running.poll() is None:
             look(running.pid, peaks)
-            done = out.with_name(f".{out.name}.partial") / "done"
-            if kill_after is not None and done.is_dir() and len(list(done.iterdir())) >= kill_after:
+            done = out.with_name(f".{out.name}.partial").glob("*/done/*")
+            if kill_after is not None and len(list(done)) >= kill_after:
                 os.killpg(running.pid, signal.SIGKILL)
                 running.wait()
                 return None

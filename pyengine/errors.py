@@ -188,6 +188,18 @@ class InvalidSourceError(PyengineError, ValueError):
         return f"{text}; {self.hint}" if self.hint else text
 
 
+class OutputError(PyengineError, OSError):
+    """A result that cannot be written: the disk is full, a folder is gone or closed. path: the file. problem: why."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(path, problem)
+
+    def __str__(self) -> str:
+        return f"{self.path}: cannot be written: {self.problem}"
+
+
 class IllegalStateError(PyengineError, RuntimeError):
     """A call that the object's state forbids: acknowledging twice, removing a consumer that is gone."""
 

@@ -21,7 +21,6 @@ from pyengine.backlog.findings import Language, say, translated, word
 from pyengine.backlog.heard import heard
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
-from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
@@ -32,10 +31,7 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool,
     """Read the topology, run the pipeline, write summary.json and report.html; the summary with its paths filled in."""
     topology = Topology.load(file)
     pages.check_installed()
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidSourceError(str(out), f"cannot be written: {error.strerror}", "choose another --out") from error
+    from pyengine.backlog.runs import replace_file
     from pyengine.spark import pipeline
 
     with stdout_to_stderr(), _progress(quiet) as show:
@@ -44,7 +40,8 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool,
     summary["paths"]["report"] = str(out / "report.html")
     summary["paths"]["summary"] = str(out / "summary.json")
     report.write(summary, out / "report.html", language)
-    (out / "summary.json").write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
+    text = json.dumps(summary, ensure_ascii=False, indent=2)
+    replace_file(out / "summary.json", lambda path: path.write_text(text, "utf-8"))
     return summary
 
 

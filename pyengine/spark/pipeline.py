@@ -8,19 +8,26 @@ import platform
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine.backlog.measures import EXAMPLES
 from pyengine.backlog.summary import RejectSummary, Summary
-from pyengine.errors import OutputExistsError, PyengineError
+from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.spark.session import require_spark, start_session
 from pyengine.topology import Topology
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,62 +81,82 @@ def run(
     caller's session its shuffle partitions. progress: called now and then, from this thread or another one, never from
     two at a time.
 
-    Raises OutputExistsError when ``out`` holds what no run wrote, InvalidSourceError, MissingColumnError,
+    Raises OutputExistsError when ``out`` holds what no run wrote, IllegalStateError while another run writes it,
+    OutputError for a full disk (with room again, the next run goes on), InvalidSourceError, MissingColumnError,
     UnsupportedColumnError for the source, MissingExtraError, MissingJavaError.
     """
     require_spark()
+    from pyengine.backlog.runs import replace_file
+
     begun = time.monotonic()
     folder = Path(out).absolute()
     tell = _Teller(progress)
     _refuse_foreign(folder)
-    with _aside(folder) as partial:
+    with _aside(folder) as aside:
         tell("read")
-        plan = _plan(topology, partial, partitions)
-        runs: list[Run] = []
-        if not plan.pieces:
-            plan = _fresh(partial, replace(plan, shards=plan.shards or 2 * (os.cpu_count() or 1)))
-            runs = _ingest_here(topology, partial, plan.shards)
-            tell.rows = sum(run.messages for run in runs)
-        tell("start")
-        session = spark if spark is not None else start_session(master)
-        try:
-            if not plan.shards:
-                plan = replace(plan, shards=_shards(session, plan, own=spark is None))
-            (partial / PLAN).write_text(plan.to_text(), "utf-8")
-            if plan.pieces:
-                with tell.watching(session, "ingest"):
-                    runs = _ingest_there(session, plan, partial)
-                tell.rows = sum(run.messages for run in runs)
-            ingested = time.monotonic()
-            with tell.watching(session, "dispatch"):
-                tallies = _dispatch(session, plan, len(runs), partial)
-            spark_version = session.version
-        finally:
-            if spark is None:
-                session.stop()
-        dispatched = time.monotonic()
-        tell("measure")
-        _complete(partial)
-        summary = _summary(topology, partial, runs, tallies)
-        summary["master"] = master if spark is None else "the caller's session"
-        summary["partitions"] = plan.shards
-        summary["versions"] = _versions(spark_version)
-        name: Literal["messages", "deliveries", "held", "rejects"]
-        for name in ("messages", "deliveries", "held", "rejects"):
-            summary["paths"][name] = str(folder / name)
-        summary["paths"]["out"] = str(folder)
-        summary["paths"]["summary"] = str(folder / MARKER)
-        summary["times"] = {
-            "ingest": round(ingested - begun, 3),
-            "dispatch": round(dispatched - ingested, 3),
-            "total": round(time.monotonic() - begun, 3),
-        }
-        (partial / MARKER).write_text(json.dumps(summary, indent=1, ensure_ascii=False), "utf-8")
+        plan = _plan(topology, aside, partitions)
+        work = aside / plan.work
+        if not (work / MARKER).is_file():  # else it was interrupted behind its last step
+            summary = _dispatched(topology, plan, aside, spark, master, tell)
+            name: Literal["messages", "deliveries", "held", "rejects"]
+            for name in ("messages", "deliveries", "held", "rejects"):
+                summary["paths"][name] = str(folder / name)
+            summary["paths"]["out"] = str(folder)
+            summary["paths"]["summary"] = str(folder / MARKER)
+            summary["times"]["total"] = round(time.monotonic() - begun, 3)
+            text = json.dumps(summary, indent=1, ensure_ascii=False)
+            replace_file(work / MARKER, lambda path: path.write_text(text, "utf-8"))
+        summary = json.loads((work / MARKER).read_text("utf-8"))
         for done in ("runs", "done"):
-            shutil.rmtree(partial / done)
-        (partial / PLAN).unlink()
+            shutil.rmtree(work / done, ignore_errors=True)
+        _replace(folder, work)
     tell("done")
     return RunResult(folder, summary)
+
+
+def _dispatched(
+    topology: Topology, plan: _Plan, aside: Path, spark: SparkSession | None, master: str, tell: _Teller
+) -> Summary:
+    """Everything but the names of the folders in the result."""
+    from pyengine.backlog.runs import replace_file
+
+    begun = time.monotonic()
+    work = aside / plan.work
+    runs: list[Run] = []
+    if not plan.pieces:
+        plan = replace(plan, shards=plan.shards or 2 * (os.cpu_count() or 1))
+        runs = _ingest_here(topology, work, plan.shards)
+        tell.rows = sum(run.messages for run in runs)
+    tell("start")
+    session = spark if spark is not None else start_session(master)
+    try:
+        if not plan.shards:
+            plan = replace(plan, shards=_shards(session, plan, own=spark is None))
+        replace_file(aside / PLAN, lambda path: path.write_text(plan.to_text(), "utf-8"))
+        if plan.pieces:
+            with tell.watching(session, "ingest"):
+                runs = _ingest_there(session, plan, work)
+            tell.rows = sum(run.messages for run in runs)
+        ingested = time.monotonic()
+        with tell.watching(session, "dispatch"):
+            tallies = _dispatch(session, plan, len(runs), work)
+        spark_version = session.version
+    finally:
+        if spark is None:
+            session.stop()
+    dispatched = time.monotonic()
+    tell("measure")
+    _complete(work)
+    summary = _summary(topology, work, runs, tallies)
+    summary["master"] = master if spark is None else "the caller's session"
+    summary["partitions"] = plan.shards
+    summary["versions"] = _versions(spark_version)
+    summary["times"] = {
+        "ingest": round(ingested - begun, 3),
+        "dispatch": round(dispatched - ingested, 3),
+        "total": 0.0,
+    }
+    return summary
 
 
 def _shards(session: SparkSession, plan: _Plan, *, own: bool) -> int:
@@ -145,12 +172,14 @@ def _complete(work: Path) -> None:
 
     from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.messages import REJECT_SCHEMA
+    from pyengine.backlog.runs import replace_file
 
     for name, schema in (("deliveries", ASSIGNMENT_SCHEMA), ("held", ASSIGNMENT_SCHEMA), ("rejects", REJECT_SCHEMA)):
-        for left in (work / name).glob(".*.partial"):
-            left.unlink()
-        if not any((work / name).iterdir()):
-            pq.write_table(schema.empty_table(), work / name / "part-000000.parquet")
+        if not any((work / name).glob("part-*")):
+            empty = schema.empty_table()
+            replace_file(work / name / "part-000000.parquet", partial(pq.write_table, empty))
+    for left in work.glob("*/.*.partial"):
+        left.unlink()
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -167,53 +196,100 @@ def _refuse_foreign(folder: Path) -> None:
 
 @contextmanager
 def _aside(folder: Path) -> Iterator[Path]:
-    """A folder beside ``folder`` that takes its place when the block ends well.
+    """A folder beside ``folder`` to work in, for one run at a time; it goes when the block ends well.
 
-    It stays when the block is interrupted (by a kill, KeyboardInterrupt or an error of Spark), and the next run of the
-    same topology goes on in it; an error of ours removes it, because the same run would fail again.
+    It stays when the block is interrupted (by a kill, KeyboardInterrupt, a full disk or an error of Spark), and the
+    next run of the same topology goes on in it; another error of ours removes it, because the same run would fail
+    again.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.partial")
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    from pyengine.backlog.runs import written
+
+    aside = folder.with_name(f".{folder.name}.partial")
+    with written(aside):
+        aside.mkdir(parents=True, exist_ok=True)
+    with _locked(aside):
+        old = _old(folder)
+        if old.exists() and not folder.exists():  # it was killed between the two renames of _replace
+            old.rename(folder)
+        try:
+            yield aside
+        except OutputError:
+            raise
+        except PyengineError:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes, where the system can. Raises IllegalStateError if one holds it."""
+    if fcntl is None:
+        yield
+        return
+    taken = IllegalStateError(f"{folder}: another run works here; wait for its end, or name another folder")
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        yield partial
-    except PyengineError:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    if folder.exists():
-        folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken from None
+        except OSError:
+            pass  # a file system without locks
+        if not folder.exists() or not os.path.samestat(os.fstat(descriptor), folder.stat()):
+            raise taken  # that run has just ended, and the folder with it
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _replace(folder: Path, work: Path) -> None:
+    """Put ``work`` in the place of ``folder``."""
+    from pyengine.backlog.runs import written
+
+    with written(folder):
+        shutil.rmtree(_old(folder), ignore_errors=True)
+        if folder.exists():
+            folder.rename(_old(folder))
+        work.rename(folder)
+    shutil.rmtree(_old(folder), ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """topology: as text. pieces: of a Parquet source. seen: its files, to tell a changed one. shards: 0 not chosen."""
+    """topology: as text. pieces: of a Parquet source. seen: its files, to tell a changed one. shards: 0 not chosen.
+
+    work: a folder of this plan's own: workers that outlive a killed run of another plan do not write into it.
+    """
 
     topology: str
     pieces: tuple[Piece, ...]
     seen: str
     shards: int
+    work: str = ""
 
     def to_text(self) -> str:
         from pyengine.backlog.runs import LAYOUT
         from pyengine.backlog.shards import pieces_to_text
 
-        return json.dumps([LAYOUT, self.topology, pieces_to_text(self.pieces), self.seen, self.shards])
+        return json.dumps([LAYOUT, self.topology, pieces_to_text(self.pieces), self.seen, self.shards, self.work])
 
     @classmethod
     def from_text(cls, text: str) -> _Plan:
         from pyengine.backlog.runs import LAYOUT
         from pyengine.backlog.shards import piece_from_text
 
-        layout, topology, pieces, seen, shards = json.loads(text)
+        layout, topology, pieces, seen, shards, work = json.loads(text)
         if layout != LAYOUT:
             raise ValueError(f"runs of layout {layout!r}")
-        return cls(topology, tuple(piece_from_text(each) for each in pieces), seen, shards)
+        return cls(topology, tuple(piece_from_text(each) for each in pieces), seen, shards, work)
 
 
-def _plan(topology: Topology, work: Path, shards: int | None) -> _Plan:
+def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
     """What is to be done, or what an interrupted run of the same topology over the same files left to do."""
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import message_schema
@@ -226,18 +302,29 @@ def _plan(topology: Topology, work: Path, shards: int | None) -> _Plan:
         columns_read(topology, made.names)
     wanted = _Plan(topology.to_text(), tuple(pieces or ()), _seen(topology), shards or 0)
     try:
-        kept = _Plan.from_text((work / PLAN).read_text("utf-8"))
+        kept = _Plan.from_text((aside / PLAN).read_text("utf-8"))
     except (OSError, ValueError, KeyError):  # none, or of another version
         kept = None
-    if kept is not None and wanted.shards in (0, kept.shards) and replace(wanted, shards=kept.shards) == kept:
-        return kept
-    return _fresh(work, wanted)
+    if kept is not None and wanted.shards in (0, kept.shards):
+        work = aside / kept.work
+        usable = work.is_dir() if wanted.pieces else (work / MARKER).is_file()
+        if usable and replace(wanted, shards=kept.shards, work=kept.work) == kept:
+            return kept
+    return _fresh(aside, wanted)
 
 
-def _fresh(work: Path, plan: _Plan) -> _Plan:
-    shutil.rmtree(work, ignore_errors=True)
-    for name in ("messages", "rejects", "deliveries", "held", "runs", "done"):
-        (work / name).mkdir(parents=True)
+def _fresh(aside: Path, plan: _Plan) -> _Plan:
+    from pyengine.backlog.runs import written
+
+    for left in aside.iterdir():
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink()
+    plan = replace(plan, work=uuid.uuid4().hex)
+    with written(aside):
+        for name in ("messages", "rejects", "deliveries", "held", "runs", "done"):
+            (aside / plan.work / name).mkdir(parents=True)
     return plan
 
 

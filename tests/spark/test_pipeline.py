@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,9 +19,11 @@ from pyengine.backlog import runs
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import (
+    IllegalStateError,
     InvalidSourceError,
     InvalidTopologyError,
     MissingColumnError,
+    OutputError,
     OutputExistsError,
     UnsupportedColumnError,
 )
@@ -247,7 +252,7 @@ def test_an_interrupted_run_goes_on_where_it_was(spark: Any, tmp_path: Path) -> 
 
     with pytest.raises(KeyboardInterrupt):
         run(topology, tmp_path / "out", spark=spark, partitions=2, progress=interrupt)
-    work = tmp_path / ".out.partial"
+    (work,) = (path for path in (tmp_path / ".out.partial").iterdir() if path.is_dir())
     done = sorted(work.joinpath("done").iterdir())
     runs = {path: path.stat().st_mtime_ns for path in work.joinpath("runs").iterdir()}
     done[-1].unlink()  # as if it had been killed before its last shard
@@ -281,15 +286,87 @@ def test_a_changed_source_is_not_gone_on_with(spark: Any, tmp_path: Path) -> Non
 
 def test_the_files_of_another_layout_are_not_gone_on_with(tmp_path: Path) -> None:
     topology = parquet_orders(tmp_path / "orders")
-    work = tmp_path / ".out.partial"
-    plan = pipeline._plan(topology, work, 2)
-    run_file = runs.run_path(work / "runs", 0)
+    aside = tmp_path / ".out.partial"
+    aside.mkdir()
+    plan = pipeline._plan(topology, aside, 2)
+    run_file = runs.run_path(aside / plan.work / "runs", 0)
     run_file.write_bytes(b"PAR1" + b"\0" * 40 + b"PAR1")
     with pytest.raises(InvalidSourceError, match="no run of this version"):
         next(runs.blocks(run_file, 0))
-    (work / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
-    assert pipeline._plan(topology, work, None) == plan
+    (aside / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
+    assert pipeline._plan(topology, aside, None) == plan
     assert run_file.exists()
-    (work / pipeline.PLAN).write_text(json.dumps([runs.LAYOUT - 1, *json.loads(plan.to_text())[1:]]), "utf-8")
-    assert pipeline._plan(topology, work, 2) == plan
-    assert not run_file.exists()
+    (aside / pipeline.PLAN).write_text(json.dumps([runs.LAYOUT - 1, *json.loads(plan.to_text())[1:]]), "utf-8")
+    other = pipeline._plan(topology, aside, 2)
+    assert other.work != plan.work  # what a worker of the killed run still writes is in nobody's way
+    assert [path.name for path in aside.iterdir()] == [other.work]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("step", ["rmtree", "rename"])
+def test_a_run_killed_while_it_tidies_up_has_only_that_left(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, step: str
+) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    if kind == "csv":
+        table = read_source(topology.source).table
+        shutil.rmtree(tmp_path / "orders")
+        (tmp_path / "orders").mkdir()
+        pyarrow.csv.write_csv(table, tmp_path / "orders" / "1.csv")
+    run(topology, tmp_path / "out", spark=spark)
+    before = (tmp_path / "out" / pipeline.MARKER).stat().st_mtime_ns
+    calls = 0
+
+    def die(*_: Any, **__: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if step == "rmtree":
+            patched.setattr(pipeline.shutil, "rmtree", die)
+        else:
+            rename = Path.rename
+            patched.setattr(Path, "rename", lambda path, to: die() or rename(path, to))
+        with pytest.raises(KeyboardInterrupt):
+            run(topology, tmp_path / "out", spark=spark)
+    stages: list[str] = []
+    if step == "rename":  # between the two: an earlier result stays, whatever comes next
+        with pytest.raises(MissingColumnError):
+            run(topology_for(tmp_path / "orders", TOML.replace("customer", "nobody")), tmp_path / "out", spark=spark)
+        assert (tmp_path / "out" / pipeline.MARKER).stat().st_mtime_ns == before
+        return
+    run(topology, tmp_path / "out", spark=spark, progress=lambda progress: stages.append(progress.stage))
+    assert stages == ["read", "done"]
+    assert (tmp_path / "out" / pipeline.MARKER).stat().st_mtime_ns > before
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "deliveries", "held", "messages", "rejects", "summary.json"
+    ]  # fmt: skip
+    assert not (tmp_path / ".out.partial").exists()
+
+
+def test_two_runs_do_not_write_one_folder(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    def again(progress: Progress) -> None:
+        if progress.stage == "measure":
+            with pytest.raises(IllegalStateError, match="another run works here"):
+                run(orders, tmp_path / "out", spark=spark)
+
+    assert run(orders, tmp_path / "out", spark=spark, progress=again).summary["rows"] == 7
+
+
+def test_a_full_disk_is_told_and_the_next_run_goes_on(spark: Any, tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(progress: Progress) -> None:
+        if progress.stage == "measure":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, unlimited[1]))
+
+    try:
+        with pytest.raises(OutputError, match=r"summary.json: cannot be written: File too large"):
+            run(topology, tmp_path / "out", spark=spark, partitions=2, progress=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert list((tmp_path / ".out.partial").glob("*/done/*"))
+    assert run(topology, tmp_path / "out", spark=spark).summary["rows"] == 900
