@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector
+from pyengine.errors import UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.session import require_spark
 
@@ -34,9 +36,9 @@ class SelectorMask:
         from pyengine.activemq.dispatch import compiled
 
         if self.kind == "pandas":
-            arrays = tuple(pa.Array.from_pandas(series) for series in arrays)
-        names = self.names or ("",)
-        batch = pa.RecordBatch.from_arrays([_plain(array) for array in arrays], names=list(names))
+            batch = _from_json(self.names, *arrays)
+        else:
+            batch = pa.RecordBatch.from_arrays([_plain(array) for array in arrays], names=list(self.names or ("",)))
         mask = compiled(self.text, self.dialect).mask(batch, self.on_error)
         if self.kind == "pandas":
             import pandas as pd
@@ -47,6 +49,43 @@ class SelectorMask:
 
 def _plain(array: Any) -> Any:
     return array.combine_chunks() if hasattr(array, "combine_chunks") else array
+
+
+# pandas has no nulls among whole numbers, tells no null from NaN and shifts moments to the session's time zone, so rows
+# reach it as JSON, in which every value of a Java type is exact, beside the names of the columns' types.
+_JSON = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "dateFormat": "yyyy-MM-dd",
+}
+
+
+def _from_json(names: tuple[str, ...], rows: Any, *kinds: Any) -> Any:
+    """The columns of rows that are JSON objects with the members 0, 1, ..., in the types that Spark names."""
+    import pyarrow as pa
+
+    if not names or rows.empty:
+        return pa.RecordBatch.from_arrays([pa.nulls(len(rows)) for _ in names or ("",)], names=list(names or ("",)))
+    objects = [json.loads(row) for row in rows]
+    arrays = []
+    for place, (name, given) in enumerate(zip(names, kinds, strict=True)):
+        kind = given.iloc[0]
+        if kind not in _ARROW_TYPES:
+            raise UnsupportedColumnError(name, kind, "cast it, or leave it out of the selector")
+        values = [each.get(str(place)) for each in objects]
+        if kind in ("float", "double"):
+            values = [None if value is None else float(value) for value in values]
+        array = pa.array(values, pa.string() if kind in ("timestamp", "timestamp_ntz", "date") else None)
+        arrays.append(array.cast(getattr(pa, _ARROW_TYPES[kind][0])(*_ARROW_TYPES[kind][1:])))
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+_ARROW_TYPES: dict[str, tuple[str, ...]] = {
+    "tinyint": ("int8",), "smallint": ("int16",), "int": ("int32",), "bigint": ("int64",), "float": ("float32",),
+    "double": ("float64",), "boolean": ("bool_",), "string": ("string",), "void": ("null",), "date": ("date32",),
+    "timestamp": ("timestamp", "us"), "timestamp_ntz": ("timestamp", "us"),
+}  # fmt: skip
 
 
 def matches(
@@ -72,9 +111,10 @@ def matches(
     using: who evaluates. "auto": Spark's own expressions where they mean exactly the same for the columns' types, so
     that no row leaves the JVM; schema (df.schema, or df) says the types, and without it, or where the meaning differs,
     it is "arrow". "native": those expressions or NotNativeError with the reason. "arrow": a Python worker, needs
-    pyspark 4.1; "pandas": the same for older Spark, slower.
+    pyspark 4.1; "pandas": the same through pandas, slower.
 
-    Raises InvalidSelectorError here and now, with the position; MissingExtraError without pyspark.
+    Raises here and now InvalidSelectorError, with the position, UnsupportedColumnError where schema has a type that no
+    property can have, MissingExtraError without pyspark.
     """
     require_spark()
     if using in ("auto", "native"):
@@ -93,6 +133,8 @@ def matches(
 
     compiled = Selector(selector, dialect)
     columns = dict(columns or {})
+    if schema is not None:
+        compiled.mask(no_rows(schema, {name: columns.get(name, name) for name in compiled.names}), missing="null")
     for name in columns:
         if name not in compiled.names:
             raise ValueError(
@@ -108,6 +150,10 @@ def matches(
         elif not name.startswith("JMS"):
             names.append(name)
             inputs.append(F.lit(None).cast("string"))
+    if using == "pandas":
+        kinds = [F.typeof(each) for each in inputs]
+        members = [each.alias(str(place)) for place, each in enumerate(inputs)]
+        inputs = [F.to_json(F.struct(*members), _JSON), *kinds] if members else []
     if not inputs:
         inputs = [F.lit(1)]  # a function needs a column to know how many rows there are
     work = SelectorMask(selector, dialect, tuple(names), on_error, using)
@@ -137,7 +183,7 @@ def where(
             if using == "native":
                 raise
         using = "arrow"
-    return df.where(matches(selector, columns=columns, dialect=dialect, on_error=on_error, using=using))
+    return df.where(matches(selector, columns=columns, dialect=dialect, on_error=on_error, using=using, schema=df))
 
 
 def native_truth(
@@ -159,6 +205,21 @@ def native_truth(
         if len(found) == 1:
             types[name], columns[name] = found[0], F.col(quoted(source))
     return truth_of(selector, types, columns, dialect)
+
+
+def no_rows(schema: StructType | DataFrame, sources: Mapping[str, Column | str | None]) -> Any:
+    """Columns as Spark hands them over, without a row: a type that no property has is told before a job starts.
+
+    sources: name -> the name of its column; what is no column of the schema is left out.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    shape: Any = getattr(schema, "schema", schema)
+    types = {field.name: field.dataType for field in shape.fields}
+    found = {name: types[source] for name, source in sources.items() if isinstance(source, str) and source in types}
+    arrays = [pa.array([], to_arrow_type(kind, timezone="UTC")) for kind in found.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(found))
 
 
 def quoted(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyengine import Selector, Subscriptions
 from pyengine.errors import MissingColumnError
 from pyengine.spark.failure import sent_to_driver
-from pyengine.spark.functions import OnError, quoted
+from pyengine.spark.functions import OnError, no_rows, quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology import Source, Topology
 from pyengine.topology.model import TOPIC
@@ -40,8 +40,8 @@ def match(
     explode=True one name, and a row for each. Headers are columns of their name where df has them, else a freshly made
     message's. on_error: as in ``matches``. A worker builds one index for all of them (pyengine.Subscriptions).
 
-    Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is no column), ValueError when df
-    has a column called ``into`` already.
+    Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is no column),
+    UnsupportedColumnError, ValueError when df has a column called ``into`` already.
     """
     require_spark()
     from pyspark.sql import functions as F  # noqa: N812
@@ -60,6 +60,7 @@ def match(
                 read[wanted] = None
             elif not wanted.startswith("JMS"):
                 raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
+    wanted_by.match_places(no_rows(df, {name: name for name in read}), missing="null")
     work = Subscribers(tuple((name, wanted_by[name].text) for name in wanted_by), tuple(read), dialect, on_error)
     made: Any = arrow_udf
     inputs = [F.col(quoted(name)) for name in read] or [F.lit(1)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyengine import InvalidSelectorError, MissingColumnError, Subscriptions
+from pyengine import InvalidSelectorError, MissingColumnError, Selector, Subscriptions, UnsupportedColumnError
 from pyengine import spark as ps
 
 ROWS = [
@@ -56,6 +56,43 @@ def test_a_selector_that_reads_nothing(orders: Any) -> None:
 def test_names_with_dots_are_names(spark: Any) -> None:
     frame = spark.createDataFrame([(1, 5)], "id long, `a.b` int")
     assert ids(frame.where(ps.matches("c = 5", columns={"c": "`a.b`"}))) == [1]
+
+
+ODD = """
+    (1, null, 9007199254740993L, 2147483647, 127Y, double('NaN'), float('-0.0'), true, timestamp'2020-11-01 05:30:00Z'),
+    (2, null, null, null, null, null, null, null, null),
+    (3, 'null', -1L, 5, 1Y, 0.1D, 0.1F, false, timestamp'1969-12-31 23:59:59.999999Z')
+"""
+
+
+ASKED = {
+    "l = 9007199254740993": [1], "i + 1 = -2147483648": [1], "i + b IS NULL": [2], "l + b > 0": [1], "i = b": [2],
+    "b < 2": [3], "d IS NULL": [2], "d > 1e300": [1], "f * 1.0 < 0.0 OR f = 0.1": [1], "bo": [1], "bo IS NULL": [2],
+    "n IS NULL AND s = 'null'": [3], "d = 0.1": [3], "at = 1604208600000000 OR at = -1": [1, 3], "at IS NULL": [2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("using", ["arrow", "pandas"])
+def test_arrow_and_pandas_see_the_same_values(spark: Any, using: Any) -> None:
+    frame = spark.sql(f"select *, null as n from values {ODD} as t(id, s, l, i, b, d, f, bo, at)")
+    found = frame.select("id", *(ps.matches(text, using=using).alias(text) for text in ASKED)).toArrow()
+    table = frame.toArrow()
+    for text, wanted in ASKED.items():
+        assert found.filter(found.column(text)).column("id").to_pylist() == wanted, text
+        assert table.filter(Selector(text).mask(table)).column("id").to_pylist() == wanted, text
+
+
+def test_a_type_that_no_property_has_is_told_before_a_job_starts(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, b"x")], "id long, raw binary")
+    for ask in (
+        lambda: frame.transform(ps.where, "raw IS NULL"),
+        lambda: ps.matches("raw IS NULL", schema=frame),
+        lambda: frame.transform(ps.match, {"a": "raw IS NULL"}),
+    ):
+        with pytest.raises(UnsupportedColumnError, match="'raw' of type binary"):
+            ask()
+    with pytest.raises(Exception, match="'raw' of type binary"):
+        frame.where(ps.matches("raw IS NULL", using="pandas")).collect()
 
 
 def test_a_bad_selector_raises_at_the_call(spark: Any) -> None:
