@@ -18,7 +18,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine.backlog.measures import EXAMPLES
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.spark.session import require_spark, start_session
@@ -460,6 +459,8 @@ def _summary(topology: Topology, work: Path, runs: list[Run], tallies: list[str]
 
 
 def _rejects(table: Any) -> list[RejectSummary]:
+    from pyengine.backlog.measures import EXAMPLES
+
     found: dict[tuple[str, str], list[int]] = {}
     for line in table.sort_by("row").to_pylist():
         found.setdefault((line["column"], line["reason"]), []).append(line["row"])

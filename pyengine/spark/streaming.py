@@ -97,8 +97,9 @@ def dispatch_stream(
 def held(spark: SparkSession, state: str | Path) -> DataFrame:
     """What waits in a stream after its last complete micro-batch, and why: the columns of the stream's deliveries.
 
-    Raises SnapshotError for a folder that holds no state.
+    Raises SnapshotError for a folder that holds no state, MissingExtraError.
     """
+    require_spark()
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.activemq.carry import STREAM_SCHEMA

@@ -11,6 +11,7 @@ from pyengine.backlog.simulate import Playable, Workload
 from pyengine.errors import InvalidTopologyError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.pipeline import is_classic
+from pyengine.spark.session import require_spark
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,9 +34,10 @@ def sweep(
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` as ``pyengine.backlog.simulate.compare`` gives it, the variants spread over the cluster.
 
-    The workload is shipped to each task once. Raises InvalidTopologyError for two variants of one name, and what the
-    simulation raises.
+    The workload is shipped to each task once. Raises InvalidTopologyError for two variants of one name, what the
+    simulation raises, and MissingExtraError.
     """
+    require_spark()
     names = [variant.name for variant in variants]
     for index, name in enumerate(names):
         if name in names[:index]:

