@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
-from pyengine.errors import MissingExtraError
+from pyengine.errors import ConfigurationError, MissingExtraError
 from pyengine.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
     master: as Spark's ``--master``. settings: Spark options that win over ours. The caller stops the session. Starts
     Java as ``find_java`` finds it and makes the workers run this interpreter unless PYSPARK_PYTHON, or the setting
     spark.pyspark.python, says another.
-    Raises MissingExtraError, MissingJavaError.
+    Raises MissingExtraError, MissingJavaError, ConfigurationError for a master or settings Spark cannot start with.
     """
     require_spark()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     ours = {
@@ -52,7 +54,13 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
         for key, value in {**ours, **(settings or {})}.items():
             builder = builder.config(key, value)
         with _environment((settings or {}).get("spark.pyspark.python", sys.executable)):
-            return builder.getOrCreate()
+            try:
+                return builder.getOrCreate()
+            except (Py4JError, PySparkException) as error:
+                said = str(error).splitlines()[:2]  # what was called, and what Java said of it
+                problem = f"Spark does not start: {said[-1].removeprefix(': ')}"
+                hint = "give local[*], spark://HOST:7077, yarn or k8s://HOST; what Spark printed says more"
+                raise ConfigurationError("master", master, problem, hint) from error
 
 
 @contextmanager

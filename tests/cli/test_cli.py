@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -18,9 +17,6 @@ from tests.backlog import summaries
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights" / "flights.toml"
-needs_columns = pytest.mark.skipif(
-    importlib.util.find_spec("pyengine._engine.columns") is None, reason="the room columns is not built"
-)
 
 
 def pyengine(
@@ -117,7 +113,6 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     assert words in line
 
 
-@needs_columns
 def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
     lines = '{"a": 1}\n{"a": 2, "b": null}\n\n[1]\nnonsense\n'
     done = pyengine("match", "a > 1", stdin=lines)
@@ -126,7 +121,6 @@ def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
     assert "row 3: 'nonsense' is not JSON" in done.stderr
 
 
-@needs_columns
 def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
@@ -145,7 +139,6 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
-@needs_columns
 def test_match_asks_a_file_of_selectors(tmp_path: Path) -> None:
     many = tmp_path / "many.toml"
     many.write_text('audit = "price > 100"\neu = "region = \'EU\'"\nodd = "region * 2 = 4 AND price < 0"\n')
@@ -320,6 +313,16 @@ def test_a_run_from_rows_to_page(tmp_path: Path) -> None:
 
 
 POLICIES = ROOT / "tests" / "topology" / "data" / "everything.xml"
+
+
+def test_a_master_that_spark_does_not_know_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"n": 1}\n')
+    (tmp_path / "t.toml").write_text('[source]\npath = "rows.jsonl"\ndestination = "a"\n')
+    done = pyengine("run", tmp_path / "t.toml", "--master", "nonsense", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("pyengine: master=nonsense: Spark does not start: [JAVA_GATEWAY_EXITED]")
+    assert "give local[*], spark://HOST:7077" in said
 
 
 def test_policies_for_people() -> None:
