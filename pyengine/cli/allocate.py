@@ -44,18 +44,24 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RoomsByName:
-    """A broker or client is in the room whose name stands before the first ``mark`` in its own name."""
+    """A broker or client is in the room whose name stands before the first ``mark`` in its own name.
+
+    Raises ConfigurationError for a name without a room.
+    """
 
     mark: str
 
     def broker_deploy_in(self, queue: MessageQueue) -> str:
-        """The room of a queue's broker, empty without a mark."""
+        """The room of a queue's broker."""
         return self.consumer_deploy_in(queue.broker_name)
 
     def consumer_deploy_in(self, client_id: str) -> str:
-        """The room of a client, empty without a mark."""
+        """The room of a client."""
         room, mark, _ = client_id.partition(self.mark)
-        return room if mark else ""
+        if not mark or not room:
+            hint = f"begin the names of brokers and clients with their room, as in hz{self.mark}a, or give another mark"
+            raise ConfigurationError("--room-mark", self.mark, f"ends no room in {client_id!r}", hint)
+        return room
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,11 @@ def items_or_file(text: str) -> list[str]:
 
 
 def ask(topics: Path, clients: Sequence[str], strategies: Sequence[str], options: Options) -> list[Answer]:
-    """The answer of each strategy."""
+    """The answer of each strategy. Raises InvalidSourceError, ConfigurationError, AllocationError."""
+    if not clients:
+        raise ConfigurationError("--clients", "", "names no client", "give ids with commas, or a file with one a line")
+    if set(clients) | set(options.join) <= set(options.leave):
+        raise ConfigurationError("--leave", ",".join(options.leave), "leaves no client", "let one stay")
     queues = read_queues(topics, options.brokers)
     answers = []
     for name in strategies:
@@ -114,7 +124,10 @@ def as_dict(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 def show(answers: Sequence[Answer], console: Console) -> None:
     """One table of all strategies, and the clients' loads of a single one."""
-    table = Table("strategy", "when", "clients", "fewest", "most", "most/mean", "idle", "moved")
+    table = Table()
+    table.add_column("strategy", overflow="fold")
+    for heading in ("when", "clients", "fewest", "most", "most/mean", "idle", "moved"):
+        table.add_column(heading)
     for answer in answers:
         plans = [("now", answer.plan)] if answer.after is None else [("now", answer.plan), ("then", answer.after)]
         for when, plan in plans:
@@ -133,14 +146,17 @@ def show(answers: Sequence[Answer], console: Console) -> None:
 
 
 def _show_plan(answer: Answer, console: Console) -> None:
-    loads = Table("client", "queues", "most of one topic")
+    loads = Table()
+    loads.add_column("client", overflow="fold")
+    for heading in ("queues", "most of one topic"):
+        loads.add_column(heading)
     for load in answer.plan.loads()[:SHOWN]:
         loads.add_row(Text(load.client_id), str(load.queues), str(load.most_of_one_topic))
     console.print(loads)
     _and_more(len(answer.plan.client_ids), "clients", console)
     for move in answer.moves[:SHOWN]:
         queue = f"{move.queue.topic} {move.queue.broker_name} {move.queue.queue_id}"
-        console.print(f"{queue}: {move.before or 'nobody'} -> {move.after or 'nobody'}", highlight=False, markup=False)
+        console.print(Text(f"{queue}: {move.before or 'nobody'} -> {move.after or 'nobody'}"), soft_wrap=True)
     _and_more(len(answer.moves), "moves", console)
 
 
@@ -156,7 +172,7 @@ def _strategy(name: str, options: Options) -> Strategy:
         return AllocateMessageQueueByMachineRoom(frozenset(options.rooms))
     if name == NEARBY or name.startswith(NEARBY + "-"):
         if not options.room_mark:
-            raise ConfigurationError("room_mark", "''", "a text is needed that ends the room in names", "-")
+            raise ConfigurationError("--room-mark", "", "is empty", "give what ends the room in names, as - in hz-a")
         inner = name.removeprefix(NEARBY).removeprefix("-") or "AVG"
         return AllocateMachineRoomNearby(_strategy(inner, options), RoomsByName(options.room_mark))
     return named_strategy(name)

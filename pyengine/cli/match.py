@@ -17,7 +17,13 @@ import numpy as np
 
 from pyengine import Selector, Subscriptions
 from pyengine.backlog.sources import FORMATS, Rows, read_files, read_stream
-from pyengine.errors import InvalidSourceError, SelectorEvaluationError, did_you_mean
+from pyengine.errors import (
+    InvalidSelectorError,
+    InvalidSourceError,
+    MissingColumnError,
+    SelectorEvaluationError,
+    did_you_mean,
+)
 
 BATCH = 65_536
 DIALECTS = ("activemq", "rocketmq")
@@ -58,7 +64,13 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
                 read_stream(sys.stdin.buffer, format or "jsonl", "stdin") if file == "-" else read_files([file], format)
             )
             for start in range(0, rows.table.num_rows, BATCH):
-                asked.ask(rows.table.slice(start, BATCH), printing=not count)
+                try:
+                    asked.ask(rows.table.slice(start, BATCH), printing=not count)
+                except MissingColumnError as error:
+                    meant = did_you_mean(error.column, error.available)
+                    hint = f"{meant}{'; ' * bool(meant)}--missing-null takes it for null"
+                    source = "stdin" if file == "-" else file
+                    raise InvalidSourceError(source, f"has no column {error.column!r}", hint) from error
             findings += _report_rejects(file, rows)
         for line in asked.counts() if count else ():
             print(line)
@@ -136,10 +148,15 @@ def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
         texts = tomllib.loads(Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidSourceError(file, f"cannot be read: {error}", "write lines like eu = \"region = 'EU'\"") from error
+    selectors: dict[str, Selector] = {}
     for name, text in texts.items():
         if not isinstance(text, str):
             raise InvalidSourceError(file, f"{name} is not text", "write lines like eu = \"region = 'EU'\"")
-    return Subscriptions(texts, dialect=dialect)  # type: ignore[arg-type]
+        try:
+            selectors[name] = Selector(text, dialect)  # type: ignore[arg-type]
+        except InvalidSelectorError as error:
+            raise InvalidSourceError(f"{file}: {name}", str(error)) from error
+    return Subscriptions(selectors, dialect=dialect)  # type: ignore[arg-type]
 
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:

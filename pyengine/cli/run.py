@@ -164,7 +164,7 @@ def _deliveries(summary: Summary, language: Language) -> Table:
 def _held(name: str, queue: DestinationSummary, language: Language) -> Group:
     reasons = Table(box=None, show_header=False, pad_edge=False)
     reasons.add_column(justify="right", style="red", no_wrap=True)
-    reasons.add_column()
+    reasons.add_column(overflow="fold")
     for held in causes_first(queue):
         reason = translated(held["explanation"], language) or held["reason"]
         reasons.add_row(f"{held['count']:,}", Text(str(reason)))

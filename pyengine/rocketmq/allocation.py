@@ -330,7 +330,7 @@ def named_strategy(strategy: str | Strategy) -> Strategy:
         return strategy
     if strategy not in _BY_NAME:
         hint = did_you_mean(strategy, _BY_NAME)
-        raise AllocationError("strategy", strategy, f"there is no allocation strategy of this name; {hint}")
+        raise AllocationError("strategy", strategy, f"there is no allocation strategy {strategy!r}; {hint}")
     return _BY_NAME[strategy]()
 
 

@@ -448,7 +448,7 @@ class SpringContext:
         except KeyError as missing:
             name = missing.args[0]
             offer = did_you_mean(name, self.placeholders.names())
-            hint = f"give properties={{{name!r}: ...}} or set it in the environment"
+            hint = f"give properties={{{name!r}: ...}} (-D {name}=... to a command), or set it in the environment"
             raise InvalidTopologyError(
                 f"${{{name}}} is not defined", file=at.file, line=at.line, key=f"{at}, {key}", value=value,
                 hint=f"{offer} {hint}" if offer.startswith("did") else hint,

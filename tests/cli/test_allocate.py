@@ -25,6 +25,17 @@ def test_one_strategy_shows_who_gets_what_and_what_moves(tmp_path: Path) -> None
     assert "orders broker-b 3: c3 -> c2" in done.stdout
 
 
+def test_long_and_odd_names_are_shown_whole(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"orders": 1}')
+    client = "2001:db8:85a3::8a2e:370:7334@1234567#123456789012345[/b]" * 2
+    done = pyengine("allocate", topics, "--clients", client, "--join", "0")
+    assert done.returncode == 0, done.stderr
+    cells = (line.split("│")[1].strip() for line in done.stdout.splitlines() if line.startswith("│"))
+    assert client in "".join(cells)
+    assert f"orders broker-a 0: {client} -> 0\n" in done.stdout
+
+
 def test_json_has_every_strategy_whole(tmp_path: Path) -> None:
     topics, clients = tmp_path / "topics.json", tmp_path / "clients.txt"
     topics.write_text('{"orders": 8}')
@@ -51,7 +62,7 @@ def test_rooms_are_read_in_names(tmp_path: Path) -> None:
         assert {client: brokers.count(client[:5] + "a") for client, brokers in homes.items()} == at_home
         assert [brokers.count("IDC3-a") for brokers in homes.values()] == [2, 2, 1]
         assert {(move["queue"][1], move["after"]) for move in document["after"]["moves"]} == {("IDC3-a", "IDC3-a")}
-    with pytest.raises(ConfigurationError, match="room_mark"):
+    with pytest.raises(ConfigurationError, match="--room-mark=: is empty"):
         allocate.ask(topics, clients, ["MACHINE_ROOM_NEARBY"], replace(options, room_mark=""))
 
 
@@ -63,9 +74,17 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     far.write_text('[["orders", "a", 2147483648]]')
     for arguments, words in (
         ((tmp_path / "none.json", "--clients", "c1"), "cannot be read"),
-        ((topics, "--clients", ","), "cidAll is null or cidAll empty"),
-        ((topics, "--clients", "c1", "--strategy", "AVERAGE"), "there is no allocation strategy of this name"),
-        ((topics, "--clients", "c1", "--leave", "c2"), "c2 is not in the plan"),
+        ((topics, "--clients", ","), "--clients=: names no client; give ids with commas, or a file with one a line"),
+        (
+            (topics, "--clients", "c1", "--strategy", "AVERAGE"),
+            "there is no allocation strategy 'AVERAGE'; did you mean 'AVG'?",
+        ),
+        (
+            (topics, "--clients", "c1", "--strategy", "MACHINE_ROOM_NEARBY"),
+            "--room-mark=-: ends no room in 'c1'; begin",
+        ),
+        ((topics, "--clients", "c1,c2", "--leave", "c3"), "c3 is not in the plan"),
+        ((topics, "--clients", "c1,c2", "--leave", "c1,c2"), "--leave=c1,c2: leaves no client; let one stay"),
         ((many, "--clients", "c1"), "lists 99999999999 queues, more than 1000000"),
         ((far, "--clients", "c1"), "item 0 is ['orders', 'a', 2147483648], no message queue"),
     ):

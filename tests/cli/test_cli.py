@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pyengine.backlog.findings import Language, translated
 from pyengine.cli.run import show
 from pyengine.topology import Topology
 from tests.backlog import summaries
@@ -135,7 +136,9 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "city IS NULL", files[0]).stdout == "1\n"
     done = pyengine("match", "town = 'Oslo'", files[0])
     assert done.returncode == 2
-    assert "no column 'town'" in done.stderr
+    assert done.stderr == (
+        f"pyengine: {files[0]}: has no column 'town'; known: city, n; --missing-null takes it for null\n"
+    )
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
@@ -151,7 +154,7 @@ def test_match_asks_a_file_of_selectors(tmp_path: Path) -> None:
     assert (done.returncode, "2 rows cannot be evaluated" in done.stderr) == (1, True)
     assert pyengine("match", "--count", f"@{many}", stdin=lines).stdout == "2\taudit\n1\teu\n0\todd\n"
     many.write_text('audit = "price >"')
-    assert "invalid selector" in pyengine("match", f"@{many}", stdin=lines).stderr
+    assert f"{many}: audit: invalid selector at position 7" in pyengine("match", f"@{many}", stdin=lines).stderr
     many.write_text("audit = 5")
     assert "audit is not text" in pyengine("match", f"@{many}", stdin=lines).stderr
     assert "cannot be read" in pyengine("match", f"@{tmp_path}/none.toml", stdin=lines).stderr
@@ -265,6 +268,17 @@ def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> N
     assert "rejected 2: flight is not a int (rows 17, 99)" in words
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_narrow_table_leaves_no_word_of_a_reason_out(tmp_path: Path, language: Language) -> None:
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    with (tmp_path / "table.txt").open("w") as file:
+        show(summary, Console(file=file, width=50), language)
+    text = "".join((tmp_path / "table.txt").read_text().split())
+    for queue in summary["destinations"].values():
+        for held in queue["held_by_reason"]:
+            assert "".join(str(translated(held["explanation"], language)).split()) in text
+
+
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     topology = Topology.from_text(
         '[source]\npath = "a.csv"\ndestination = "a"\n[[consumer]]\nname = "[red]x[/red]"\ndestination = "flights.>"\n'
@@ -355,6 +369,7 @@ def test_policies_as_json_with_placeholders(tmp_path: Path) -> None:
         {"destination": "queue://a.b", "entry": "a.*", "settings": {"max_page_size": 3}, "also": [">"]}
     ]
     assert pyengine("policies", file).stderr.startswith(
-        f"pyengine: {file}:1: broker, brokerName: ${{name}} is not defined"
+        f"pyengine: {file}:1: broker, brokerName: ${{name}} is not defined (got '${{name}}'); "
+        "give properties={'name': ...} (-D name=... to a command), or set it in the environment"
     )
     assert "write --define activemq.data=" in pyengine("policies", file, "-D", "name").stderr
