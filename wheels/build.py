@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "dist" / "wheels"
 SUPPORTED = ((3, 11), (3, 12), (3, 13))
-NEWEST_PLATFORM = "manylinux_2_34_x86_64"
+NEWEST_PLATFORM = f"manylinux_2_34_{platform.machine()}"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
