@@ -52,15 +52,3 @@ cdef class ConsumerOffsets:
     def dump(self):
         """A copy of everything: {"topic@group": {queue id: offset}}."""
         return {key: dict(queues) for key, queues in self.table.items()}
-
-    def forget_group(self, str group):
-        """Remove all offsets of a group (cleanOffset)."""
-        for key in [key for key in self.table if key.count("@") == 1 and key.endswith(f"@{group}")]:
-            del self.table[key]
-        self.commits += 1
-
-    def forget_topic(self, str topic):
-        """Remove all offsets of a topic (cleanOffsetByTopic)."""
-        for key in [key for key in self.table if key.count("@") == 1 and key.startswith(f"{topic}@")]:
-            del self.table[key]
-        self.commits += 1

@@ -30,7 +30,6 @@ cdef enum Header:
     BROKER_IN_TIME
     BROKER_OUT_TIME
     BROKER_PATH
-    HEADER_COUNT                      # one more than the last code
 
 
 cpdef int header_code(object name) except -1          # Header of a name; NO_HEADER if it is not one

@@ -117,13 +117,6 @@ cdef class Inspection(Rounds):
         found.sort()
         return [handle for _, handle in found]
 
-    def holder_of(self, handle):
-        """Id of the consumer that holds a message unacknowledged, or None."""
-        cdef int32_t message = self.message_of(handle)
-        if self.pending.at[message].whereabouts != IN_FLIGHT:
-            return None
-        return self.consumers.at[self.pending.at[message].consumer].id
-
     def counters_of(self, consumer):
         """What a consumer's subscription counts: ``enqueued``, ``dispatched``, ``dequeued``, ``held``, ``slow``."""
         cdef int32_t slot = self.slot_of(consumer)

@@ -167,15 +167,6 @@ cdef class TopicRegion(Region):
             self.join(it, to, now)
         return self.take()
 
-    def detach(self, subscription, topic):
-        """Detach a subscription from a topic: what it holds of that topic unacknowledged is in flight no more."""
-        cdef Subscription it = self.subscription_at(subscription)
-        cdef Topic source = self.topic_at(topic)
-        self.open()
-        if source.number in it.topics:
-            self.quit(it, source)
-        return self.take()
-
     def close(self, subscription):
         """Remove a non-durable subscription: what waits for it is gone. Returns what happened: nothing so far."""
         cdef Subscription it = self.subscription_at(subscription)

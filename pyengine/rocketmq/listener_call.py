@@ -8,12 +8,10 @@ import threading
 import traceback
 from collections.abc import Callable, Coroutine
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from pyengine.clock import Clock, ManualClock
 from pyengine.errors import IllegalStateError
-
-Status = TypeVar("Status", bound=Enum)
 
 
 class ListenerCall:

@@ -18,20 +18,17 @@ from pyengine.rocketmq.message import Message, MessageExt
 
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
-SYSTEM_BUSY = 2
 TOPIC_NOT_EXIST = 17
 QUERY_NOT_FOUND = 22
 SUBSCRIPTION_PARSE_FAILED = 23
 SUBSCRIPTION_NOT_EXIST = 24
 SUBSCRIPTION_NOT_LATEST = 25
 FILTER_DATA_NOT_EXIST = 27
-FLOW_CONTROL = 215
 
 # Bits of a pull's sys_flag (PullSysFlag).
 FLAG_COMMIT_OFFSET = 1
 FLAG_SUSPEND = 2
 FLAG_SUBSCRIPTION = 4
-FLAG_CLASS_FILTER = 8
 
 
 class MessageModel(Enum):

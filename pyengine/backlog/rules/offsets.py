@@ -15,7 +15,7 @@ from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import BREATH, by_time, change, empty_in, seconds, span
 
 QUIET = 30.0
-RETRY, DEAD = "%RETRY%", "%DLQ%"
+DEAD = "%DLQ%"
 
 
 @dataclass(frozen=True, slots=True)
