@@ -26,7 +26,11 @@ cdef class Outgoing:
         return priority
 
     cdef int64_t milliseconds(self, object seconds) except -1:
-        if not 0 <= seconds < 1e15:
+        try:
+            fits = 0 <= seconds < 1e15
+        except TypeError:
+            fits = False
+        if not fits:
             raise InvalidMessageError("time_to_live", seconds, "not a time to live", hint="seconds, 0 is for ever")
         return round(seconds * 1000)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -30,7 +32,8 @@ from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
-from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError
+from pyengine.topology.checked import Checked
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 E = TypeVar("E", bound=Event)
@@ -45,6 +48,24 @@ def running_broker(name: str, wait: int = 0) -> Broker | None:
         with _STARTED:
             _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
     return _RUNNING.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings(Checked):
+    """What a broker is told in numbers and words; see Broker. Making one raises ConfigurationError."""
+
+    name: str
+    journal_disk_sync_strategy: SyncStrategy
+    cursor_limit: int
+    release: Literal["newest", "5.17"]
+    offline_durable_subscriber_timeout: int
+    offline_durable_subscriber_task_schedule: int
+    schedule_period_for_destination_purge: int
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if self.cursor_limit < 1:
+            raise ConfigurationError("BrokerSettings.cursor_limit", self.cursor_limit, "must be above 0")
 
 
 class Broker(Administration):
@@ -69,6 +90,8 @@ class Broker(Administration):
     for settings that cannot be used.
     """
 
+    _closed = True  # until it is running
+
     def __init__(
         self,
         directory: str | Path | None = None,
@@ -85,43 +108,54 @@ class Broker(Administration):
         schedule_period_for_destination_purge: int = 0,
         clock: Clock | None = None,
     ) -> None:
-        self._closed = True
+        BrokerSettings(
+            name, journal_disk_sync_strategy, cursor_limit, release, offline_durable_subscriber_timeout,
+            offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge,
+        )  # fmt: skip
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
-        self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
         self._owns_clock = clock is None
-        self.store = None if directory is None else SqliteStore(directory, journal_disk_sync_strategy)
-        self.cursor_limit = cursor_limit
-        self.release = release
-        self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
-        self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
-        self.started = self.clock.now()
-        self.outbox = Outbox(self.store, self._write_later, self._acknowledge)
-        self._write_timer: Timer | None = None
-        self._connections: dict[str, Connection] = {}
-        self._clients: dict[str, str] = {}
-        self.region = QueueRegion(self.outbox.posted)
-        self._subscriptions: dict[str, Subscription] = self.region.subscriptions
-        self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
-        self._advisories = Advisories(self)
-        self.dead_letters = DeadLetters(self, redelivery_plugin)
-        self.slow_consumers = SlowConsumers(self)
-        self.topics = Topics(self)
-        self.router = Router(self, virtual_destinations)
-        self._transactions: dict[str, Transaction] = {}
-        self._producers: dict[str, tuple[str, Destination | None]] = {}
-        self._connected = 0
-        self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
-        InactiveDestinations(self, schedule_period_for_destination_purge)
-        self._closed = False
-        _RUNNING[name] = self
-        with self.outbox:
+        with ExitStack() as undo:  # what was opened, if something after it fails
+            self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
+            if self._owns_clock:
+                undo.callback(self.clock.close)
+            self.store = None if directory is None else SqliteStore(directory, journal_disk_sync_strategy)
             if self.store is not None:
-                for known in self.store.destinations():
-                    self.router.find(parse_destination(known)[0])
-                self.topics.recover(self.store)
+                undo.callback(self.store.close)
+            self.cursor_limit = cursor_limit
+            self.release = release
+            self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
+            self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
+            self.started = self.clock.now()
+            self.outbox = Outbox(self.store, self._write_later, self._acknowledge)
+            self._write_timer: Timer | None = None
+            self._connections: dict[str, Connection] = {}
+            self._clients: dict[str, str] = {}
+            self.region = QueueRegion(self.outbox.posted)
+            self._subscriptions: dict[str, Subscription] = self.region.subscriptions
+            self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
+            self._advisories = Advisories(self)
+            self.dead_letters = DeadLetters(self, redelivery_plugin)
+            self.slow_consumers = SlowConsumers(self)
+            self.topics = Topics(self)
+            self.router = Router(self, virtual_destinations)
+            self._transactions: dict[str, Transaction] = {}
+            self._producers: dict[str, tuple[str, Destination | None]] = {}
+            self._connected = 0
+            self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
+            InactiveDestinations(self, schedule_period_for_destination_purge)
+            self._closed = False
+            undo.callback(setattr, self, "_closed", True)
+            _RUNNING[name] = self
+            undo.callback(_RUNNING.pop, name, None)
+            with self.outbox:
+                if self.store is not None:
+                    for known in self.store.destinations():
+                        self.router.find(parse_destination(known)[0])
+                    self.topics.recover(self.store)
+            undo.pop_all()
         with _STARTED:
             _STARTED.notify_all()
 
@@ -586,8 +620,10 @@ class Broker(Administration):
         """Call ``callback`` with every event of that class (see pyengine.activemq.events; Event itself: all of them).
 
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
-        Returns a function that ends it.
+        Returns a function that ends it. Raises TypeError for what is no class of events.
         """
+        if not (isinstance(event, type) and issubclass(event, Event)):
+            raise TypeError(f"{event!r} is no class of pyengine.activemq.events")
 
         def call(reported: E) -> None:  # what it returns is no answer to the broker
             callback(reported)

@@ -146,9 +146,17 @@ class Connection:
             raise IllegalStateError("The connection is closed")
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
-        """A session with one of the acknowledgement modes. Raises IllegalStateError if the connection is closed."""
+        """A session with one of the acknowledgement modes.
+
+        Raises IllegalStateError if the connection is closed, JMSError for what is no mode.
+        """
         self._check()
-        mode = AcknowledgeMode(acknowledge_mode)
+        # Not AcknowledgeMode(...), which makes a new member of a number that it does not know.
+        modes = AcknowledgeMode.__members__.values()
+        mode = next((each for each in modes if each == acknowledge_mode), None)
+        if mode is None:
+            known = ", ".join(f"{each.name} ({each.value})" for each in modes)
+            raise JMSError(f"invalid acknowledgeMode: {acknowledge_mode}. Valid values are {known}")
         session = Session(self, f"{self.connection_id}:{next(self._session_numbers)}", mode)
         with self._lock:
             self._sessions[session.session_id] = session

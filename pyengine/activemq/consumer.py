@@ -34,6 +34,11 @@ class Closing(Enum):
     LOST = "lost"
 
 
+def _check_listener(listener: object) -> None:
+    if listener is not None and not callable(listener):
+        raise TypeError(f"a listener is a function of a message, or None; not {listener!r}")
+
+
 class MessageConsumer:
     """A consumer of one destination; made by Session.create_consumer. Use it as a context manager, or close it."""
 
@@ -204,12 +209,13 @@ class MessageConsumer:
     @property
     def message_listener(self) -> MessageListener | None:
         """What is called with every message, one at a time; None: messages are received. Setting it raises JMSError for
-        a consumer with prefetch 0."""
+        a consumer with prefetch 0, TypeError for what cannot be called."""
         return self._listener
 
     @message_listener.setter
     def message_listener(self, listener: MessageListener | None) -> None:
         session = self._session
+        _check_listener(listener)
         with session.lock:
             self._state.check_open()
             self._state.listen(listener is not None)
@@ -219,6 +225,7 @@ class MessageConsumer:
 
     def _listen(self, listener: MessageListener) -> None:
         """Set the first listener, before the broker knows the consumer."""
+        _check_listener(listener)
         self._state.listen(True)
         self._listener = listener
 

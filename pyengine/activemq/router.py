@@ -11,7 +11,7 @@ from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, lets_in
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topics import TopicDestination
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
-from pyengine.errors import InvalidDestinationError
+from pyengine.errors import ConfigurationError, InvalidDestinationError
 from pyengine.topology.policy import (
     CompositeQueue,
     CompositeTopic,
@@ -58,6 +58,9 @@ class Router:
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
         self._mapped: set[Destination] = set()  # queues that virtual topics feed
         for given in virtual_destinations:
+            if not isinstance(given, VirtualDestination):
+                hint = "give VirtualTopic, CompositeQueue or CompositeTopic of pyengine.topology.policy"
+                raise ConfigurationError("virtual_destinations", repr(given), "is no virtual destination", hint)
             kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
             virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
             for pattern in parse_destination(given.name, kind):

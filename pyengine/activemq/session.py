@@ -37,16 +37,28 @@ LOG = logging.getLogger("pyengine.activemq")
 
 
 def destination_of(text: str | Destination, kind: str) -> Destination:
-    """A destination from its text with options; a composite keeps its text as its name. Raises
-    InvalidDestinationError for an empty name or a destination of the other kind."""
+    """A destination from its text with options; a composite keeps its text as its name.
+
+    kind: of a text that says no other. Raises InvalidDestinationError for an empty name and for what is no text.
+    """
     if isinstance(text, Destination):
         return text
+    if not isinstance(text, str):
+        raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
     try:
         parts = parse_destination(text, kind)
     except ValueError as error:
         raise InvalidDestinationError(str(error)) from error
     whole = entry_pattern(text, kind)
     return replace(whole, options=parts[0].options) if "," in whole.name else parts[0]
+
+
+def selector_of(text: str | None) -> str | None:
+    """A selector's text, None if it is blank. Raises InvalidSelectorError, TypeError for what is no text."""
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return None
+    Selector(text)
+    return text
 
 
 class Session:
@@ -170,9 +182,11 @@ class Session:
     ) -> TopicSubscriber:
         """A subscriber whose messages are kept while it is away, under the connection's client id and ``name``.
 
-        Raises as create_consumer, and JMSError without a client id.
+        Raises as create_consumer, InvalidDestinationError for a queue, and JMSError without a client id.
         """
         topic = destination_of(topic, "topic")
+        if not topic.kind.endswith("topic"):
+            raise InvalidDestinationError(f"{topic} is no topic; only topics have durable subscribers")
         if not self.connection.client_id:
             raise JMSError(
                 "You cannot create a durable subscriber without specifying a unique clientID on a Connection"
@@ -184,11 +198,15 @@ class Session:
         return self._create(TopicSubscriber, topic, selector, no_local, prefetch, name=name, listener=listener)
 
     def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
-        """A look at the messages of a queue, which stay where they are. Raises InvalidSelectorError."""
+        """A look at the messages of a queue, which stay where they are.
+
+        Raises InvalidSelectorError, and InvalidDestinationError for a topic.
+        """
         self.state.check_open()
-        if selector is not None and selector.strip():
-            Selector(selector)
+        selector_of(selector)
         queue = destination_of(queue, "queue")
+        if not queue.kind.endswith("queue"):
+            raise InvalidDestinationError(f"{queue} is no queue; only queues can be browsed")
 
         def open_consumer() -> MessageConsumer:
             prefetch = self.connection.options.prefetch_policy.queue_browser_prefetch
@@ -214,7 +232,7 @@ class Session:
         if destination.kind.startswith("temp-"):
             connection.check_temporary(destination)
         given = consumer_options(destination.options, connection.unknown_options)
-        chosen = selector if selector is not None and selector.strip() else given.get("selector")
+        chosen = selector_of(selector) or given.get("selector")
         if chosen is not None:
             Selector(chosen)
         if destination.kind.startswith("temp-") and prefetch < 0:

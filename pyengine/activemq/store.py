@@ -63,9 +63,12 @@ class SqliteStore:
 
     def __init__(self, directory: str | Path, journal_disk_sync_strategy: SyncStrategy = "periodic") -> None:
         folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / FILE
-        self._lock_file = open(folder / "lock", "a+")  # noqa: SIM115 - held as long as the store is open
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock_file = open(folder / "lock", "a+")  # noqa: SIM115 - held as long as the store is open
+        except OSError as error:
+            raise StoreError(str(folder), f"cannot be opened: {error.strerror}; name a folder to write to") from error
         if fcntl is not None:
             try:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
+from pyengine.errors import ConfigurationError
 from pyengine.topology.checked import Checked
 
 if TYPE_CHECKING:
@@ -309,6 +310,13 @@ class PolicyMap:
 
     entries: tuple[Policy, ...] = ()
     default: Policy | None = None
+
+    def __post_init__(self) -> None:
+        for entry in self.entries:
+            if not isinstance(entry, Policy):
+                raise ConfigurationError(
+                    "PolicyMap.entries", repr(entry), "is no Policy", "write Policy('orders.>', ...)"
+                )
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The entry that applies to a destination: the most specific one, whole; nothing is merged (4.3)."""

@@ -1,0 +1,118 @@
+"""What cannot be used is refused where it is given, in words that say what is accepted; nothing stays open behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyengine import InvalidMessageError, InvalidSelectorError, activemq
+from pyengine.activemq.session import Session
+from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError, StoreError
+from pyengine.topology.policy import CompositeQueue, FilteredDestination, VirtualTopic
+
+
+@pytest.fixture
+def session(activemq_connection: activemq.Connection) -> Iterator[Session]:
+    with activemq_connection.create_session() as session:
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"cursor_limit": "x"}, "BrokerSettings.cursor_limit='x': must be a whole number"),
+        ({"cursor_limit": 0}, "BrokerSettings.cursor_limit=0: must be above 0"),
+        ({"release": "6"}, "BrokerSettings.release='6': must be 'newest' or '5.17'"),
+        ({"name": 5}, "BrokerSettings.name=5: must be a text"),
+        ({"journal_disk_sync_strategy": "now"}, "must be 'always' or 'periodic' or 'never'"),
+        ({"offline_durable_subscriber_timeout": "x"}, "must be a whole number"),
+        ({"schedule_period_for_destination_purge": "x"}, "must be a whole number"),
+        ({"policies": ["orders.>"]}, "PolicyMap.entries='orders.>': is no Policy"),
+        ({"virtual_destinations": ["orders.>"]}, "virtual_destinations='orders.>': is no virtual destination"),
+    ],
+)
+def test_a_broker_refuses_a_setting(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        activemq.Broker(tmp_path, **settings)
+    assert words in str(refused.value)
+    activemq.Broker(tmp_path).close()
+
+
+def test_a_broker_that_does_not_come_to_be_keeps_neither_its_store_nor_its_name(tmp_path: Path) -> None:
+    bad = [CompositeQueue("all", (FilteredDestination("dear", "price >"),))]
+    with pytest.raises(InvalidSelectorError) as refused:  # which holds on to the frames, and so to the broker
+        activemq.Broker(tmp_path, virtual_destinations=bad)
+    activemq.Broker(tmp_path, virtual_destinations=[VirtualTopic("VT.>")]).close()
+    assert refused.value.text == "price >"
+
+
+def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file/store: cannot be opened: Not a directory; name a folder to write to"):
+        activemq.Broker(tmp_path / "file" / "store")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_an_argument_that_a_broker_does_not_have_is_a_type_error_and_no_more() -> None:
+    with pytest.raises(TypeError, match="nope"):
+        activemq.Broker(nope=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda session: session.create_queue(5), InvalidDestinationError, "5 is no destination; give its name"),
+        (lambda session: session.create_topic(None), InvalidDestinationError, "None is no destination"),
+        (lambda session: session.create_consumer(5), InvalidDestinationError, "5 is no destination"),
+        (lambda session: session.create_producer(5), InvalidDestinationError, "5 is no destination"),
+        (lambda session: session.create_browser(5), InvalidDestinationError, "5 is no destination"),
+        (
+            lambda session: session.create_browser(session.create_topic("t")),
+            InvalidDestinationError,
+            "topic://t is no queue; only queues can be browsed",
+        ),
+        (
+            lambda session: session.create_durable_subscriber(session.create_queue("q"), "n"),
+            InvalidDestinationError,
+            "queue://q is no topic; only topics have durable subscribers",
+        ),
+        (lambda session: session.create_consumer("q", 5), TypeError, "a selector and its dialect are str, not int"),
+        (lambda session: session.create_browser("q", 5), TypeError, "a selector and its dialect are str, not int"),
+        (lambda session: session.create_consumer("q", listener=5), TypeError, "a listener is a function"),
+        (
+            lambda session: setattr(session.create_consumer("q"), "message_listener", 5),
+            TypeError,
+            "a listener is a function of a message, or None; not 5",
+        ),
+        (
+            lambda session: session.create_producer("q").send("x", time_to_live="a"),
+            InvalidMessageError,
+            "time_to_live = 'a' (str): not a time to live; seconds, 0 is for ever",
+        ),
+        (lambda session: session.connection.create_session(17), JMSError, "invalid acknowledgeMode: 17. Valid values"),
+        (lambda session: session.connection.create_session("x"), JMSError, "invalid acknowledgeMode: x"),
+    ],
+)
+def test_a_session_refuses(
+    session: Session, call: Callable[[Session], object], kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind) as refused:
+        call(session)
+    assert words in str(refused.value)
+    assert not [each for each in session.consumers if each.message_listener is not None]
+
+
+def test_every_mode_makes_a_session(activemq_connection: activemq.Connection) -> None:
+    for mode in (0, 1, 2, 3, 4):
+        assert activemq_connection.create_session(mode).acknowledge_mode == mode  # type: ignore[arg-type]
+
+
+def test_only_events_can_be_listened_to() -> None:
+    with activemq.Broker(name="events", clock=ManualClock()) as broker:
+        for wrong in (int, "DeadLetter"):
+            with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.events"):
+                broker.on(wrong, print)  # type: ignore[type-var, arg-type]
