@@ -120,7 +120,7 @@ cdef class Consumption:
         return self.say(kind, first if count == 1 else last_of(self.delivered), first, count, transaction, cause)
 
     cdef int poison(self, MessageDispatch dispatch, object cause) except -1:
-        return self.say(POISON, dispatch, dispatch, 1, None, cause)
+        return self.say(POISON, dispatch, dispatch, 1, None, f"java.lang.Throwable: {cause}")
 
     cdef int register(self) except -1:
         self.session.begin()
@@ -239,7 +239,7 @@ cdef class Consumption:
         elif self.listening and self.waiting.running:
             if self.exceeded(dispatch):
                 self.poison(dispatch, f"listener dispatch[{dispatch.redelivery_counter}] to {self.consumer_id} exceeds "
-                                      f"redelivery policy limit:{self.redelivery_policy!r}")
+                                      f"redelivery policy limit:{self.redelivery_policy.text()}")
                 return Offer.KEPT
             self.before(dispatch)
             if not self.expired(dispatch, now):
@@ -274,7 +274,7 @@ cdef class Consumption:
                 self.after(dispatch, True, now)
             elif self.exceeded(dispatch):
                 self.poison(dispatch, f"Dispatch[{dispatch.redelivery_counter}] to {self.consumer_id} exceeds "
-                                      f"redelivery policy limit:{self.redelivery_policy!r}")
+                                      f"redelivery policy limit:{self.redelivery_policy.text()}")
             else:
                 self.before(dispatch)
                 self.after(dispatch, False, now)
@@ -383,8 +383,8 @@ cdef class Consumption:
             self.forget(dispatch)
         self.delivered_count -= len(dispatches)
         if self.redelivery_policy.exhausted(last.counter):
-            self.say_all(POISON, None, f"Delivery[{last.counter}] exceeds redelivery policy limit:"
-                                       f"{self.redelivery_policy!r}, cause:{last.cause}")
+            self.say_all(POISON, None, f"java.lang.Throwable: Delivery[{last.counter}] exceeds redelivery policy limit:"
+                                       f"{self.redelivery_policy.text()}, cause:{last.cause or 'null'}")
             self.delivered.clear()
             self.redelivery_delay = 0
             return

@@ -16,3 +16,4 @@ cdef class RedeliveryPolicy:
 
     cpdef int64_t next_delay(self, int64_t previous, double chance=*) except? -1
     cpdef bint exhausted(self, int64_t redeliveries) except -1
+    cdef str text(self)

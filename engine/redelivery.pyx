@@ -1,5 +1,7 @@
 """Back-off of redeliveries as the client computes it (org.apache.activemq.RedeliveryPolicy, spec activemq 2.12)."""
 
+from pyengine._engine.value cimport java_text
+
 from pyengine.errors import InvalidTopologyError
 
 
@@ -60,6 +62,19 @@ cdef class RedeliveryPolicy:
     cpdef bint exhausted(self, int64_t redeliveries) except -1:
         """Whether a message with this redelivery counter (after the rollback) goes to the dead letters."""
         return self.maximum_redeliveries != -1 and redeliveries > self.maximum_redeliveries
+
+    cdef str text(self):
+        # As the real class writes itself into the cause of a dead letter.
+        fields = (
+            ("destination", "null"), ("collisionAvoidanceFactor", self.collision_avoidance_percent * 0.01),
+            ("maximumRedeliveries", self.maximum_redeliveries),
+            ("maximumRedeliveryDelay", self.maximum_redelivery_delay),
+            ("initialRedeliveryDelay", self.initial_redelivery_delay),
+            ("useCollisionAvoidance", self.use_collision_avoidance),
+            ("useExponentialBackOff", self.use_exponential_back_off),
+            ("backOffMultiplier", self.back_off_multiplier), ("redeliveryDelay", self.redelivery_delay),
+            ("preDispatchCheck", self.pre_dispatch_check))
+        return f"RedeliveryPolicy {{{', '.join([f'{name} = {java_text(value)}' for name, value in fields])}}}"
 
     def __reduce__(self):
         return _rebuild, ({name: getattr(self, name) for name in _FIELDS},)

@@ -233,7 +233,12 @@ def test_a_poison_message_ends_among_the_dead_letters(connect):
     letter = connection.create_session().create_consumer("ActiveMQ.DLQ").receive(10)
     assert seen == [1, 2, 3]
     assert letter.body == "bad"
-    assert "ValueError: no" in letter.get_string_property("dlqDeliveryFailureCause")
+    assert letter.get_string_property("dlqDeliveryFailureCause") == (
+        "java.lang.Throwable: Delivery[3] exceeds redelivery policy limit:RedeliveryPolicy {destination = null, "
+        "collisionAvoidanceFactor = 0.15, maximumRedeliveries = 2, maximumRedeliveryDelay = -1, "
+        "initialRedeliveryDelay = 1000, useCollisionAvoidance = false, useExponentialBackOff = false, "
+        "backOffMultiplier = 5.0, redeliveryDelay = 1000, preDispatchCheck = true}, cause:ValueError: no"
+    )
 
 
 def test_a_listener_and_receive_exclude_each_other(connect):
