@@ -20,7 +20,6 @@ cdef class MessageDispatch:
     cdef int64_t out_time
     cdef object consumer                      # the Consumption that has it, once it arrived
     cdef object cause                         # text of what the listener raised, or None
-    cdef bint seen                            # it was queued or delivered by this client before
 
     cdef Message take(self)                   # the consumer's copy
     cdef int renew(self) except -1            # a redelivery was counted: what the user did to it is not seen again

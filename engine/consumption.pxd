@@ -58,8 +58,6 @@ cdef class Consumption:
 
     cdef bint expired(self, MessageDispatch dispatch, int64_t now) except -1
     cdef bint exceeded(self, MessageDispatch dispatch) except -1
-    cdef bint duplicate(self, MessageDispatch dispatch) except -1
-    cdef int forget(self, MessageDispatch dispatch) except -1
     cdef int say(self, object kind, MessageDispatch last, MessageDispatch first, int64_t count, object transaction,
                  object cause) except -1
     cdef int say_pending(self) except -1

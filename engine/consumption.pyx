@@ -77,20 +77,6 @@ cdef class Consumption:
         return (self.redelivery_policy.exhausted(dispatch.redelivery_counter)
                 and not dispatch.source.property_exists("redeliveryDelay"))
 
-    cdef bint duplicate(self, MessageDispatch dispatch) except -1:
-        if self.session.audit is None or dispatch.source is None or dispatch.source._message_id is None:
-            return False
-        return self.session.audit.seen(
-            self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
-
-    cdef int forget(self, MessageDispatch dispatch) except -1:
-        """It may be dispatched to this connection once more."""
-        if (not self.browser and self.session.audit is not None and dispatch.source is not None
-                and dispatch.source._message_id is not None):
-            self.session.audit.forget(
-                self.consumer_id if self.topic else dispatch.source._destination, dispatch.source._message_id)
-        return 0
-
     # Acknowledgements
 
     cdef int say(self, object kind, MessageDispatch last, MessageDispatch first, int64_t count, object transaction,
@@ -130,7 +116,6 @@ cdef class Consumption:
         return 0
 
     cdef int before(self, MessageDispatch dispatch) except -1:
-        dispatch.seen = True
         self.last_sequence = dispatch.source.broker_sequence
         self.last_delivered = dispatch.source._message_id
         if self.acknowledges_batch:
@@ -234,9 +219,7 @@ cdef class Consumption:
         ``failed``."""
         if self.waiting.closed:
             return Offer.KEPT
-        if not self.browser and not dispatch.seen and self.duplicate(dispatch):
-            self.poison(dispatch, f"Suppressing duplicate delivery on connection, consumer {self.consumer_id}")
-        elif self.listening and self.waiting.running:
+        if self.listening and self.waiting.running:
             if self.exceeded(dispatch):
                 self.poison(dispatch, f"listener dispatch[{dispatch.redelivery_counter}] to {self.consumer_id} exceeds "
                                       f"redelivery policy limit:{self.redelivery_policy.text()}")
@@ -246,7 +229,6 @@ cdef class Consumption:
                 return Offer.LISTEN
             self.after(dispatch, True, now)
         else:
-            dispatch.seen = True
             if dispatch.source is None or not self.expired(dispatch, now):
                 self.waiting.enqueue(dispatch)
             else:
@@ -363,7 +345,6 @@ cdef class Consumption:
             while index < len(self.delivered) and index < self.optimized_count:
                 dispatch = first_of(self.delivered)
                 del self.delivered[dispatch]
-                self.forget(dispatch)
                 index += 1
         if not self.delivered:
             return
@@ -380,7 +361,6 @@ cdef class Consumption:
         dispatches = list(self.delivered)
         for dispatch in dispatches:
             dispatch.counter += 1
-            self.forget(dispatch)
         self.delivered_count -= len(dispatches)
         if self.redelivery_policy.exhausted(last.counter):
             self.say_all(POISON, None, f"java.lang.Throwable: Delivery[{last.counter}] exceeds redelivery policy limit:"
@@ -465,23 +445,17 @@ cdef class Consumption:
         return True
 
     cdef int dispose(self) except -1:
-        cdef MessageDispatch dispatch
         if self.waiting.closed:
             return 0
         if self.session.mode != AcknowledgeMode.SESSION_TRANSACTED:
             self.deliver_acks()
             if self.acknowledges_batch:
                 self.acknowledge()
-            for dispatch in self.delivered:
-                self.forget(dispatch)
             self.delivered.clear()
         self.waiting.close()
         self.session.listeners -= self.listening
         self.listening = False
-        for dispatch in self.waiting.remove_all():
-            self.forget(dispatch)
-        if self.session.audit is not None and self.topic:
-            self.session.audit.remove(self.consumer_id)
+        self.waiting.remove_all()
         return 0
 
     cdef int remove(self, object last_delivered) except -1:

@@ -208,7 +208,7 @@ cdef class DurableSubscription(Subscription):
         self.enqueue(message)
         return self.dispatch_waiting(now)
 
-    cdef int add_recovered(self, int32_t message, int64_t now) except -1:
+    cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1:
         # Neither counted nor stored; dispatched when the subscription starts.
         return self.push(self.transient, self.ledger.refer(message), False)
 

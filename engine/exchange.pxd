@@ -6,7 +6,6 @@ transaction.
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.connection_audit cimport ConnectionAudit
 from pyengine._engine.channel cimport Backlog, Channel
 
 
@@ -58,7 +57,6 @@ cdef class Exchange:
     cdef Backlog backlog                      # what waits at its consumers
     cdef Channel queue                        # what arrived for listeners and was not offered to them yet
     cdef int listeners                        # consumers with a listener
-    cdef ConnectionAudit audit                          # of the connection; None: duplicates are not looked for
 
     cdef int begin(self) except -1
     cpdef take_commands(self)

@@ -4,7 +4,6 @@ from typing import Any, Self, TypeAlias
 from typing_extensions import disjoint_base
 
 from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.consumption import Consumption
 from pyengine._engine.queue import AckKind
 
@@ -62,7 +61,5 @@ _Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
 class Exchange:
     mode: AcknowledgeMode
     transaction: str | None
-    def __new__(
-        cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False, audit: ConnectionAudit | None = None
-    ) -> Self: ...
+    def __new__(cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False) -> Self: ...
     def take_commands(self) -> list[_Command] | None: ...

@@ -2,7 +2,6 @@ cimport cython
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.connection_audit cimport ConnectionAudit
 from pyengine._engine.channel cimport Backlog, Channel
 
 
@@ -74,15 +73,13 @@ cdef class Exchange:
     prefix: of its transactions' ids, unique in the broker.
     """
 
-    def __cinit__(self, AcknowledgeMode mode, object prefix, *, bint prioritized=False, ConnectionAudit audit=None,
-                  **unused):
+    def __cinit__(self, AcknowledgeMode mode, object prefix, *, bint prioritized=False, **unused):
         self.mode = mode
         self.prefix = prefix
         self.commands = []
         self.synchronizations = []
         self.backlog = Backlog()
         self.queue = Channel(prioritized, Backlog())
-        self.audit = audit
 
     cdef int begin(self) except -1:
         if self.transaction is None:

@@ -22,6 +22,9 @@ cdef enum Serving:
     CLIENT_ID_FILTER = 5
 
 
+cdef tuple origin(object identity)
+
+
 cdef class Topic:
     cdef readonly int32_t number
     cdef readonly object name

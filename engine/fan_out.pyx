@@ -6,6 +6,8 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine._engine.envelope cimport Envelope
+from pyengine._engine.header cimport header_in
 from pyengine._engine.message cimport Message
 from pyengine._engine.question cimport answer
 from pyengine._engine.recovery cimport QueryRecovery, Recovery, retained, wants_retain, without_retain
@@ -14,6 +16,16 @@ from pyengine._engine.topic_subscription cimport Subscription
 from pyengine._engine.value cimport RAISED, TRUE
 
 from pyengine.errors import IllegalStateError
+
+
+cdef tuple origin(object identity):
+    # Producer and sequence number of a message id; (None, 0): it has none, and is like no other.
+    if not isinstance(identity, str):
+        return None, 0
+    producer, colon, number = identity.rpartition(":")
+    if not colon or not number.isascii() or not number.isdigit() or len(number) > 18:
+        return None, 0
+    return producer, int(number)
 
 
 cdef class Topic:
@@ -254,10 +266,18 @@ cdef class FanOut(Ledger):
         return 0
 
     cdef int offer(self, Subscription it, int32_t message, int64_t now) except -1:
+        cdef object body, identity = None, producer = None, number = 0
         self.asked += 1
-        if self.matches(it, message, None) == 1:
-            it.add_recovered(message, now)
-        return 0
+        if self.matches(it, message, None) != 1:
+            return 0
+        if it.audit is not None:
+            body = <object> self.at[message].body
+            if isinstance(body, Envelope):
+                identity = (<Envelope> body)._message_id
+            elif isinstance(body, (dict, Mapping)):
+                identity = header_in(body, "JMSMessageID")
+            producer, number = origin(identity)
+        return it.add_recovered(message, producer, number, now)
 
 
 def by_priority(subscription):

@@ -3,7 +3,6 @@ from typing import Any, Self
 from typing_extensions import disjoint_base
 
 from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.consumption import Consumption, Offer
 from pyengine._engine.exchange import AcknowledgeMode, Exchange, _Command
 
@@ -19,7 +18,6 @@ class SessionState(Exchange):
         *,
         asynchronous: bool = True,
         prioritized: bool = False,
-        audit: ConnectionAudit | None = None,
     ) -> Self: ...
     def add(self, consumer: Consumption) -> None: ...
     def discard(self, consumer: Consumption) -> None: ...

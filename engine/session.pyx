@@ -12,7 +12,7 @@ cdef tuple OFFERS = (Offer.KEPT, Offer.LISTEN, Offer.QUEUED)      # made once: a
 cdef class SessionState(Exchange):
     """The consumers of one session (org.apache.activemq.ActiveMQSession and its executor).
 
-    mode, prefix, prioritized, audit: see Exchange. asynchronous: what comes for listeners waits for the session's own
+    mode, prefix, prioritized: see Exchange. asynchronous: what comes for listeners waits for the session's own
     task (alwaysSessionAsync); else it is offered to them at once.
     """
 

@@ -8,7 +8,7 @@ from pyengine._engine.audit cimport Audit
 from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
-from pyengine._engine.fan_out cimport Serving, Topic
+from pyengine._engine.fan_out cimport Serving, Topic, origin
 from pyengine._engine.header cimport ABSENT, header_in
 from pyengine._engine.queue cimport STANDARD, AckKind
 from pyengine._engine.question cimport check_question
@@ -33,15 +33,6 @@ cdef dict SERVING = {
     "priority_network": Serving.PRIORITY_NETWORK,
     "client_id_filter": Serving.CLIENT_ID_FILTER,
 }
-
-cdef tuple origin(object identity):
-    # Producer and sequence number of a message id; (None, 0): it has none, and is like no other.
-    if not isinstance(identity, str):
-        return None, 0
-    producer, colon, number = identity.rpartition(":")
-    if not colon or not number.isascii() or not number.isdigit() or len(number) > 18:
-        return None, 0
-    return producer, int(number)
 
 
 cdef class TopicRegion(Region):

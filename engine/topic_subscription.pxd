@@ -56,7 +56,7 @@ cdef class Subscription:
     cdef int64_t waiting(self) noexcept
     cdef int64_t behind_of(self, int32_t topic) noexcept        # what of it only the store has
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1
-    cdef int add_recovered(self, int32_t message, int64_t now) except -1
+    cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1
     cdef int dispatch_waiting(self, int64_t now) except -1
     cdef int hand_out(self, int32_t reference) except -1
     cdef int find_slow(self) except -1

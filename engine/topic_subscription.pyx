@@ -67,8 +67,8 @@ cdef class Subscription:
             self.evict(now)
         return self.dispatch_waiting(now)
 
-    cdef int add_recovered(self, int32_t message, int64_t now) except -1:
-        return self.add(message, None, 0, False, now)
+    cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1:
+        return self.add(message, producer, number, False, now)
 
     cdef int find_slow(self) except -1:
         self.slow = True

@@ -476,8 +476,8 @@ class Broker(Administration):
                 queue.acknowledge(subscription, part, transaction, self.clock.now())
             self._wake(subscription, queue)
         else:
-            held = subscription.held.get(ack.last_message_id)
-            if held is None:
+            queue = next((each for each in subscription.queues if subscription.find(ack.last_message_id, each)), None)
+            if queue is None:
                 raise JMSError(
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )

@@ -12,7 +12,6 @@ from itertools import count, groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyengine._engine.connection_audit import ConnectionAudit
 from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.session import SessionState
@@ -65,9 +64,6 @@ class Connection:
         self.connection_id = f"{options.connection_id_prefix}vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
         self.redelivery_policies = dict(redelivery_policies)
         self.exception_listener: Callable[[Exception], object] | None = None
-        self.audit = None
-        if options.check_for_duplicates:
-            self.audit = ConnectionAudit(options.audit_depth, options.audit_maximum_producer_number)
         self.started = False
         self.tasks = SessionTasks(clock, options.max_thread_pool_size, dedicated=options.use_dedicated_task_runner)
         self._on_close = closed

@@ -65,8 +65,8 @@ class ConnectionOptions(Checked):
     every optimized_ack_scheduled_ack_interval (0: off). message_priority_supported: consumers take the highest priority
     first. non_blocking_redelivery: other messages pass one that waits for redelivery. transacted_individual_ack: each
     message of a transaction is acknowledged by itself. consumer_expiry_check_enabled: expired messages are not
-    delivered. check_for_duplicates, audit_depth, audit_maximum_producer_number: see ConnectionAudit. use_async_send,
-    always_sync_send: whether send() raises the broker's error; neither: for persistent messages outside transactions.
+    delivered. use_async_send, always_sync_send: whether send() raises the broker's error; neither: for persistent
+    messages outside transactions.
     send_acks_async: errors of acknowledgements go to the exception listener, and nobody waits while the broker's store
     is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be sent.
     connection_id_prefix: what the connection's id begins with.
@@ -87,9 +87,6 @@ class ConnectionOptions(Checked):
     non_blocking_redelivery: bool = False
     transacted_individual_ack: bool = False
     consumer_expiry_check_enabled: bool = True
-    check_for_duplicates: bool = True
-    audit_depth: int = 2048
-    audit_maximum_producer_number: int = 64
     optimized_message_dispatch: bool = True
     copy_message_on_send: bool = True
     disable_time_stamps_by_default: bool = False
@@ -101,16 +98,27 @@ class ConnectionOptions(Checked):
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
 
 
-# Setters of the real factory that change nothing inside one process.
-WITHOUT_EFFECT = frozenset(
-    {
-        "userName", "password", "useCompression", "objectMessageSerializationDefered", "closeTimeout", "sendTimeout",
-        "watchTopicAdvisories", "producerWindowSize", "warnAboutUnstartedConnectionTimeout", "connectResponseTimeout",
-        "statsEnabled", "clientIDPrefix", "trustAllPackages", "trustedPackages", "rmIdFromConnectionId",
-        "consumerFailoverRedeliveryWaitPeriod", "requestTimeout", "maxInflatedDataSizeRatio",
-        "useVirtualThreadTaskRunner",
-    }
-)  # fmt: skip
+# Setters of the real factory that change nothing inside one process, and what they are given. Duplicates are looked for
+# by a client that may fail over only.
+WITHOUT_EFFECT: dict[str, type | int] = {
+    **dict.fromkeys(("userName", "password", "clientIDPrefix", "trustedPackages"), str),
+    **dict.fromkeys(
+        (
+            "useCompression", "objectMessageSerializationDefered", "watchTopicAdvisories", "statsEnabled",
+            "trustAllPackages", "rmIdFromConnectionId", "useVirtualThreadTaskRunner", "checkForDuplicates",
+        ),
+        bool,
+    ),
+    **dict.fromkeys(
+        (
+            "closeTimeout", "sendTimeout", "producerWindowSize", "connectResponseTimeout", "requestTimeout",
+            "auditDepth", "auditMaximumProducerNumber",
+        ),
+        INT,
+    ),
+    **dict.fromkeys(("warnAboutUnstartedConnectionTimeout", "consumerFailoverRedeliveryWaitPeriod"), LONG),
+    "maxInflatedDataSizeRatio": float,
+}  # fmt: skip
 
 
 def camel_case(name: str) -> str:
@@ -194,6 +202,9 @@ def connection_options(
             redelivery[_REDELIVERY[inner]] = _convert(option, text, like, LONG if "Delay" in inner else INT)
         elif name not in WITHOUT_EFFECT:
             strange.append((name, text))
+        else:
+            kind = WITHOUT_EFFECT[name]
+            _convert(option, text, 0 if isinstance(kind, int) else kind(), kind if isinstance(kind, int) else INT)
     if strange and (unknown is UnknownOptions.REFUSE or len(strange) < len(options)):
         name, text = strange[0]
         raise ConfigurationError(f"jms.{name}", text, "no such option", did_you_mean(name, KNOWN))

@@ -88,7 +88,6 @@ class Session:
             f"TX:{session_id}",
             asynchronous=options.always_session_async,
             prioritized=options.message_priority_supported,
-            audit=connection.audit,
         )
         self._sending = threading.RLock()
         self._outgoing: deque[Command] = deque()

@@ -241,6 +241,15 @@ def test_a_poison_message_ends_among_the_dead_letters(connect):
     )
 
 
+def test_a_message_that_comes_twice_is_delivered_and_acknowledged_twice(connect, broker):
+    session = connect().create_session()
+    session.create_producer("q").send("x")
+    assert (broker.copy_messages("q", "r"), broker.move_messages("r", "q")) == (1, 1)
+    assert bodies(session.create_consumer("q")) == ["x", "x"]
+    view = broker.view("q")
+    assert (view.queue_size, view.dequeue_count, view.in_flight_count) == (0, 2, 0)
+
+
 def test_a_listener_and_receive_exclude_each_other(connect):
     session = connect().create_session()
     got = []

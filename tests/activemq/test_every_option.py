@@ -225,18 +225,6 @@ def expired_on_the_way(scene: Scene) -> object:
     return bodies(consumer)
 
 
-def copies(*ids: str) -> Observe:
-    """Messages with these ids, one after the other, on one queue."""
-
-    def observe(scene: Scene) -> object:
-        consumer = scene.session().create_consumer("q")
-        for body, given in enumerate(ids):
-            scene.wire.send("q", body, message_id=given)
-        return bodies(consumer)
-
-    return observe
-
-
 def changed_after_sending(scene: Scene) -> object:
     session = scene.session()
     message = Message({"k": 1})
@@ -335,7 +323,6 @@ def given_back_too_often(scene: Scene) -> object:
 NONE_GONE = [1000] * 6 + ["gone"]
 EXPONENTIAL = "jms.redeliveryPolicy.useExponentialBackOff=true"
 SLOW = "jms.redeliveryPolicy.redeliveryDelay=10000&jms.redeliveryPolicy.initialRedeliveryDelay=10000"
-TWICE = ("p:1", "p:1")
 # Option, what is seen, by default, a value, with that; what the URL has besides.
 URL: list[tuple[str, Observe, object, str, object, str]] = [
     ("clientID", lambda scene: scene.connection.client_id, "me", "you", "you", ""),
@@ -353,9 +340,6 @@ URL: list[tuple[str, Observe, object, str, object, str]] = [
     ("nonBlockingRedelivery", behind_a_rollback, ["a", "b"], "true", ["b", "a"], ""),
     ("transactedIndividualAck", acks_of_a_transaction, [("STANDARD", 3)], "true", [("INDIVIDUAL", 1)] * 3, ""),
     ("consumerExpiryCheckEnabled", expired_on_the_way, [], "false", ["1"], ""),
-    ("checkForDuplicates", copies(*TWICE), ["0"], "false", ["0", "1"], ""),
-    ("auditDepth", copies("p:1", "p:100", "p:1"), ["0", "1"], "10", ["0", "1", "2"], ""),
-    ("auditMaximumProducerNumber", copies("p:1", "o:1", "p:1"), ["0", "1"], "1", ["0", "1", "2"], ""),
     ("optimizedMessageDispatch", durable_prefetch(activemq.AUTO_ACKNOWLEDGE), 1000, "false", 100, ""),
     ("copyMessageOnSend", changed_after_sending, 1, "false", 2, ""),
     ("disableTimeStampsByDefault", timestamp, True, "true", False, ""),
@@ -399,7 +383,7 @@ def test_some_options_of_a_url_change_nothing_inside_one_process(name: str) -> N
 
 
 def test_no_option_of_a_url_is_left_out() -> None:
-    assert {row[0] for row in URL} | WITHOUT_EFFECT == KNOWN
+    assert {row[0] for row in URL} | WITHOUT_EFFECT.keys() == KNOWN
 
 
 def test_the_options_of_vm_itself() -> None:

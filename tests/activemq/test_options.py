@@ -25,7 +25,6 @@ DEFAULTS = {
     "nonBlockingRedelivery": False,
     "transactedIndividualAck": False,
     "consumerExpiryCheckEnabled": True,
-    "checkForDuplicates": True,
     "prefetchPolicy.queuePrefetch": 1000,
     "prefetchPolicy.queueBrowserPrefetch": 500,
     "prefetchPolicy.topicPrefetch": 32767,
@@ -96,6 +95,8 @@ def test_booleans_are_true_for_true_alone(text: str, value: bool) -> None:
         ("vm://a?jms.maxThreadPoolSize=many", "jms.maxThreadPoolSize", "whole number"),
         ("vm://a?jms.redeliveryPolicy.maximumRedeliveries=-2", "jms.redeliveryPolicy.maximumRedeliveries", "-1"),
         ("tcp://a:61616", "broker URL", "in this process"),
+        ("vm://localhost?jms.dispatchAsync", "jms.dispatchAsync", "write jms.dispatchAsync=true, or what it is to be"),
+        ("vm://localhost?jms.closeTimeout=soon", "jms.closeTimeout", ""),
     ],
 )
 def test_what_is_wrong_in_a_url_is_named(url: str, option: str, hint: str) -> None:

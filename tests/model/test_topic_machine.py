@@ -373,6 +373,8 @@ class TopicMachine(RuleBasedStateMachine):
             body = {"n": self.sent, "bits": bits, "fails": fails} | ({} if key is None else {"key": key})
             if self.page is not None:
                 body |= {"JMSPriority": priority, "JMSExpiration": expiration, "JMSTimestamp": message.timestamp}
+            if identity is not None:
+                body["JMSMessageID"] = f"{identity[0]}:{identity[1]}"
             self.model.send(message, self.now)
             self.same(
                 self.region.send(
@@ -383,7 +385,6 @@ class TopicMachine(RuleBasedStateMachine):
                     expiration=expiration,
                     persistent=persistent,
                     connection=connection,
-                    message_id=None if identity is None else f"{identity[0]}:{identity[1]}",
                     size=size,
                     now=self.now,
                 )

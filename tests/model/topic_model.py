@@ -219,7 +219,7 @@ class ModelRegion:
         if it.key is not None:
             self.add_durable(it, message, now, recovered)
             return
-        if not recovered and self.duplicate(it, message):
+        if self.duplicate(it, message):
             return
         it.enqueued += 1
         if not it.full and not it.matched:
