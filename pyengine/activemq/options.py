@@ -236,10 +236,13 @@ _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"}
 
 
 def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
-    """Read a broker URL. Raises ConfigurationError for another scheme and for unknown options."""
+    """Read a broker URL. Raises ConfigurationError for another scheme, unknown options and missing values."""
     found = re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\(([^)]*)\))(?:\?(.*))?", text)
     if found is None:
         raise ConfigurationError("broker URL", text, "not a vm:// URL", "the broker runs in this process: vm://name")
+    for part in (found[3] or "").split("&"):
+        if part.startswith("jms.") and "=" not in part:
+            raise ConfigurationError(part, "", "has no value", f"write {part}=true, or what it is to be")
     groups: dict[str, dict[str, str]] = {"jms": {}, "broker": {}, "": {}}
     for name, value in parse_qsl(found[3] or "", keep_blank_values=True):
         group, _, inner = name.partition(".")
