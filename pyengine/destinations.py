@@ -42,6 +42,11 @@ class Destination:
         return _elements(self.name)
 
     @property
+    def is_temporary(self) -> bool:
+        """Whether it ends with the connection that made it."""
+        return self.kind.startswith("temp-")
+
+    @property
     def is_pattern(self) -> bool:
         """True if ``*`` stands as a whole element anywhere, or ``>`` as the last one."""
         return _is_pattern(self.name)

@@ -32,7 +32,7 @@ from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError, PyengineError
 from pyengine.topology.checked import Checked
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
@@ -406,8 +406,7 @@ class Broker(Administration):
             if self._closed:
                 self._open()
             if transaction_id is not None:
-                message.connection_id = connection_id
-                self._transaction(transaction_id).steps.append(Sent(destination, message))
+                self._send_within(self._transaction(transaction_id), destination, message)
                 return
             if now is None:
                 now = self.clock.now()
@@ -419,6 +418,14 @@ class Broker(Administration):
                 outcome.heard()
         finally:
             outbox.leave()
+
+    def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None:
+        message.connection_id = transaction.connection_id
+        try:
+            self.router.route(destination, message, self.clock.now(), transaction)
+        except PyengineError as error:
+            transaction.failed = error
+            raise
 
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """See Transport."""
@@ -481,7 +488,7 @@ class Broker(Administration):
                 raise JMSError(
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )
-            held[0].acknowledge(subscription, ack, transaction, self.clock.now())
+            queue.acknowledge(subscription, ack, transaction, self.clock.now())
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""
@@ -538,8 +545,11 @@ class Broker(Administration):
     def commit(self, transaction_id: str) -> None:
         """See Transport."""
         with self.outbox:
-            transaction = self._forget(self._transaction(transaction_id))
-            for step in transaction.steps:
+            transaction = self._transaction(transaction_id)
+            if transaction.failed is not None:
+                self._rollback(transaction)
+                raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
+            for step in self._forget(transaction).steps:
                 if isinstance(step, Sent):
                     self.router.route(step.destination, step.message, self.clock.now())
                 elif isinstance(step, Acknowledged):
@@ -583,7 +593,7 @@ class Broker(Administration):
             connection = self._connection(connection_id)
             for part in composite_parts(destination):
                 self.router.find(part, create_temporary=True)
-                if part.kind.startswith("temp-"):
+                if part.is_temporary:
                     connection.temporary[part] = None
 
     def remove_destination(self, connection_id: str, destination: Destination) -> None:

@@ -32,7 +32,7 @@ class InactiveDestinations:
         now = broker.clock.now()
         for destination in list(broker.router.destinations.values()):
             policy, name = destination.policy, destination.destination
-            if policy is None or not policy.gc_inactive_destinations or name.kind.startswith("temp-"):
+            if policy is None or not policy.gc_inactive_destinations or name.is_temporary:
                 continue
             if not self._idle(destination):
                 self._marked.pop(destination, None)

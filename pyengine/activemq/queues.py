@@ -62,8 +62,8 @@ class QueueDestination:
         self.broker = broker
         self.destination = destination
         self.policy = policy
-        self._store = None if destination.kind.startswith("temp-") else broker.store
-        cursor = "single" if destination.kind.startswith("temp-") else "memory" if broker.store is None else "store"
+        self._store = None if destination.is_temporary else broker.store
+        cursor = "single" if destination.is_temporary else "memory" if broker.store is None else "store"
         self.core = RegionQueue(**queue_settings(policy, cursor))
         self.core.owner, self.core.destination = self, destination
         self.core.minimum_message_size = (policy or NO_POLICY).minimum_message_size
@@ -164,12 +164,16 @@ class QueueDestination:
         expiration = message.expiration
         if 0 < expiration < now:
             self._unconsumed(message, expiry_cause(message), 0)
-            return
+        else:
+            self.take(message, now)
+
+    def take(self, message: Message, now: int) -> None:
+        """``put`` for a message that may have expired since it was sent: it is found when it is paged in."""
         if self._store is None or not message.persistent or self._keep(message):
             self.core.put(message)
             if self._by_priority and self._ahead >= 0 and self.core.persistent_stored > 2 * self._ahead:
                 self._cut_back()
-        if expiration:
+        if message.expiration:
             self._plan_scan()
         if self._tells_delivered:
             self.broker.report(MessageDelivered(self.destination, message))

@@ -10,6 +10,7 @@ from pyengine._engine.message import Message
 from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, lets_in, maps
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topics import TopicDestination
+from pyengine.activemq.transaction import Sent, Transaction
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError
 from pyengine.topology.policy import (
@@ -46,6 +47,13 @@ class _Composite:
         )
 
 
+def _put(target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
+    if within is None:
+        target.put(message, now)
+    else:
+        within.steps.append(Sent(target, message))
+
+
 class Router:
     """The destinations of a broker, made on first use."""
 
@@ -72,7 +80,7 @@ class Router:
         found = self.destinations.get(destination)
         if found is not None:
             return found
-        if destination.kind.startswith("temp-") and not create_temporary:
+        if destination.is_temporary and not create_temporary:
             raise InvalidDestinationError(f"the destination {destination} does not exist")
         name = Destination(destination.name, destination.kind)
         policy = self._broker.policies.policy_of(name)
@@ -120,14 +128,15 @@ class Router:
         if found is not None:
             found.dispose()
 
-    def route(self, destination: Destination, message: Message, now: int) -> None:
-        """Send a message to every destination that ``destination`` names."""
+    def route(self, destination: Destination, message: Message, now: int, within: Transaction | None = None) -> None:
+        """Send a message to every destination that ``destination`` names; within a transaction they get it when that is
+        committed."""
         region = self._region
         region.sent += 1
         way = region.way(destination)
         if way is not None:
             message.received(way[1], region.sent, now)
-            way[2].put(message, now)
+            _put(way[2], message, now, within)
             return
         if "," not in destination.name:
             text = str(destination)
@@ -137,14 +146,28 @@ class Router:
                 if len(region.ways) >= WAYS_KEPT:
                     region.ways.clear()
                 region.lead(destination, text, target, target.core if isinstance(target, QueueDestination) else None)
-            self._send(target, message, now)
+            self._send(target, message, now, within)
             return
         parts = composite_parts(destination)
         for index, part in enumerate(parts):
             own = message if index == len(parts) - 1 else message.copy()
             own.original_destination = str(destination)
             own.received(str(part), region.sent, now)
-            self._send(self.find(part), own, now)
+            self._send(self.find(part), own, now, within)
+
+    def commit(self, step: Sent) -> None:
+        """The transaction of a message is committed. A temporary destination that was removed meanwhile takes it along;
+        another one is made anew."""
+        now = self._broker.clock.now()
+        target = step.target
+        if self.destinations.get(target.destination) is not target:
+            if target.destination.is_temporary:
+                return
+            target = self.find(target.destination)
+        if isinstance(target, QueueDestination):
+            target.take(step.message, now)
+        else:
+            target.put(step.message, now)
 
     def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
         """``route`` for many messages of one connection, in order."""
@@ -166,19 +189,21 @@ class Router:
             )
         return interceptors
 
-    def _send(self, target: AnyDestination, message: Message, now: int) -> None:
+    def _send(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
         interceptors = self._interceptors_of(target)
         if not interceptors:
-            target.put(message, now)
+            _put(target, message, now, within)
             return
         for virtual in interceptors:
             if isinstance(virtual, VirtualTopic):
-                self._feed(virtual, target, message, now)
-                target.put(message.copy() if len(interceptors) > 1 else message, now)
-            elif self._forward(virtual, message, now):
-                target.put(message.copy(), now)
+                self._feed(virtual, target, message, now, within)
+                _put(target, message.copy() if len(interceptors) > 1 else message, now, within)
+            elif self._forward(virtual, message, now, within):
+                _put(target, message.copy(), now, within)
 
-    def _feed(self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int) -> None:
+    def _feed(
+        self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int, within: Transaction | None
+    ) -> None:
         """Copies for the consumer queues of a virtual topic, in the order in which the queues were made."""
         if virtual.local and message.broker_path is not None:
             return
@@ -202,14 +227,14 @@ class Router:
             if virtual.set_original_destination:
                 own.original_destination = message.destination
                 own.destination = str(queue.destination)
-            queue.put(own, now)
+            _put(queue, own, now, within)
 
-    def _forward(self, composite: _Composite, message: Message, now: int) -> bool:
+    def _forward(self, composite: _Composite, message: Message, now: int, within: Transaction | None) -> bool:
         """Copies for what a composite forwards to; True if the message goes on to the destination itself."""
         matching, goes_on = composite.rule.route(message)
         for index in matching:
             for part in composite.targets[index]:
                 own = message.copy()
                 own.original_destination = message.destination
-                self.route(part, own, now)
+                self.route(part, own, now, within)
         return goes_on

@@ -301,7 +301,7 @@ class Topics:
     def subscribe(self, subscription: Subscription) -> None:
         """The consumer of a durable subscription comes. Raises JMSError if another one is there."""
         info, policy = subscription.info, subscription.policy
-        if any(pattern.kind.startswith("temp-") for pattern in subscription.patterns):
+        if any(pattern.is_temporary for pattern in subscription.patterns):
             raise JMSError("A durable subscription cannot be created for a temporary topic.")
         if any(pattern.name.startswith(ADVISORY) for pattern in subscription.patterns):
             raise JMSError("Cannot create a durable subscription for an advisory Topic")

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyengine._engine.message import Message
-from pyengine.destinations import Destination
 
 if TYPE_CHECKING:
     from pyengine.activemq.queues import QueueDestination
+    from pyengine.activemq.router import AnyDestination
     from pyengine.activemq.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message to send at commit."""
+    """A message that its target gets at commit; where it goes was decided when it was sent."""
 
-    destination: Destination
+    target: AnyDestination
     message: Message
 
 
@@ -44,11 +44,12 @@ Step: TypeAlias = Sent | Acknowledged | TopicAcknowledged
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """The steps of a transaction of one connection, in order."""
+    """The steps of a transaction of one connection, in order. failed: why it can only be rolled back."""
 
     transaction_id: str
     connection_id: str
     steps: list[Step] = field(default_factory=list)
+    failed: Exception | None = None
 
     def acknowledged(self, subscription: Subscription, message_id: str) -> int:
         """How many messages of this id the consumer has acknowledged in it."""

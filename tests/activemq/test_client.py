@@ -250,6 +250,56 @@ def test_a_message_that_comes_twice_is_delivered_and_acknowledged_twice(connect,
     assert (view.queue_size, view.dequeue_count, view.in_flight_count) == (0, 2, 0)
 
 
+def test_where_a_message_of_a_transaction_goes_is_decided_when_it_is_sent(connect, broker):
+    session = connect().create_session(activemq.SESSION_TRANSACTED)
+    other = connect().create_session()
+    before = other.create_consumer("Consumer.before.VirtualTopic.t")
+    session.create_producer("topic://VirtualTopic.t").send("x")
+    after = other.create_consumer("Consumer.after.VirtualTopic.t")
+    subscriber = other.create_consumer("topic://VirtualTopic.t")
+    session.commit()
+    assert (bodies(before), bodies(after), bodies(subscriber)) == (["x"], [], ["x"])
+
+
+def test_a_transaction_is_committed_though_a_temporary_queue_is_gone(connect):
+    session = connect().create_session(activemq.SESSION_TRANSACTED)
+    other = connect().create_session()
+    gone, kept = other.create_temporary_queue(), other.create_queue("q")
+    producer = session.create_producer(None)
+    for queue in (kept, gone, kept):
+        producer.send("x", queue)
+    other.delete_temporary(gone)
+    session.commit()
+    assert bodies(other.create_consumer(kept)) == ["x", "x"]
+
+
+def test_a_transaction_with_a_message_that_goes_nowhere_is_rolled_back(connect, broker):
+    connection = connect()
+    errors = []
+    connection.exception_listener = errors.append
+    session = connection.create_session(activemq.SESSION_TRANSACTED)
+    producer = session.create_producer(None)
+    producer.send("x", "q")
+    producer.send("x", "q,temp-queue://nobody")
+    assert [type(error) for error in errors] == [InvalidDestinationError]
+    with pytest.raises(JMSError, match=r"rolled back.*nobody"):
+        session.commit()
+    producer.send("y", "q")
+    session.commit()
+    assert bodies(session.create_consumer("q")) == ["y"]
+
+
+def test_a_message_that_expires_within_its_transaction_expires_in_the_queue(connect, broker, clock):
+    session = connect().create_session(activemq.SESSION_TRANSACTED)
+    session.create_producer("q").send("x", time_to_live=0.1)
+    clock.advance(200)
+    session.commit()
+    view = broker.view("q")
+    assert (view.queue_size, view.enqueue_count, view.expired_count) == (1, 1, 0)
+    assert bodies(connect().create_session().create_consumer("q")) == []
+    assert (broker.view("q").expired_count, broker.view("ActiveMQ.DLQ").queue_size) == (1, 1)
+
+
 def test_a_listener_and_receive_exclude_each_other(connect):
     session = connect().create_session()
     got = []
