@@ -551,7 +551,7 @@ class Broker(Administration):
                 raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
             for step in self._forget(transaction).steps:
                 if isinstance(step, Sent):
-                    self.router.route(step.destination, step.message, self.clock.now())
+                    self.router.commit(step)
                 elif isinstance(step, Acknowledged):
                     step.queue.commit(step)
                     if step.subscription.spread:
@@ -595,6 +595,10 @@ class Broker(Administration):
                 self.router.find(part, create_temporary=True)
                 if part.is_temporary:
                     connection.temporary[part] = None
+
+    def has_destination(self, destination: Destination) -> bool:
+        """See Transport."""
+        return destination in self.router.destinations
 
     def remove_destination(self, connection_id: str, destination: Destination) -> None:
         """See Transport."""

@@ -131,6 +131,9 @@ class Transport(Protocol):
     def add_destination(self, connection_id: str, destination: Destination) -> None:
         """Make a destination; a temporary one belongs to the connection and ends with it."""
 
+    def has_destination(self, destination: Destination) -> bool:
+        """Whether there is a destination of that name."""
+
     def remove_destination(self, connection_id: str, destination: Destination) -> None:
         """Remove a destination with its messages. Raises JMSError while it has consumers."""
 

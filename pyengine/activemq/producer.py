@@ -38,6 +38,7 @@ class MessageProducer:
         self._flat = not options.nested_map_and_list_enabled
         self._reports = not options.always_sync_send
         self._reports_all = options.use_async_send
+        self._temporary = destination is not None and destination.is_temporary
         self._text = "" if destination is None else str(destination)
         self.producer_id = producer_id
         self.destination = destination
@@ -105,7 +106,7 @@ class MessageProducer:
         session = self._session
         if self._flat:
             _refuse_nested(message)
-        if destination is None and self.destination is not None and not self._closed:
+        if destination is None and self.destination is not None and not self._closed and not self._temporary:
             where, text = self.destination, self._text
         else:
             where = self._where(destination)
@@ -176,11 +177,13 @@ class MessageProducer:
         if destination is None:
             if self.destination is None:
                 raise InvalidDestinationError("A destination must be specified")
-            return self.destination
-        if isinstance(destination, str):
+            destination = self.destination
+        elif not isinstance(destination, Destination):
             destination = self._session.create_queue(destination)
         if self.destination is not None and destination != self.destination:
             raise InvalidDestinationError(f"This producer can only send messages to: {self.destination.name}")
+        if destination.is_temporary and not self._session.transport.has_destination(destination):
+            raise InvalidDestinationError(f"Cannot publish to a deleted Destination: {destination}")
         return destination
 
     def close(self) -> None:

@@ -138,10 +138,12 @@ class Session:
 
     def create_temporary_queue(self) -> Destination:
         """A queue that lives as long as the connection and that only its consumers may read."""
+        self.state.check_open()
         return self.connection.temporary("temp-queue")
 
     def create_temporary_topic(self) -> Destination:
         """A topic that lives as long as the connection and that only its consumers may read."""
+        self.state.check_open()
         return self.connection.temporary("temp-topic")
 
     def delete_temporary(self, destination: Destination) -> None:
@@ -228,13 +230,15 @@ class Session:
         self.state.check_open()
         connection, options = self.connection, self.connection.options
         topic = destination.kind.endswith("topic")
-        if destination.kind.startswith("temp-"):
+        if destination.is_temporary:
             connection.check_temporary(destination)
+            if not self.transport.has_destination(destination):
+                raise InvalidDestinationError("Cannot use a Temporary destination that has been deleted")
         given = consumer_options(destination.options, connection.unknown_options)
         chosen = selector_of(selector) or given.get("selector")
         if chosen is not None:
             Selector(chosen)
-        if destination.kind.startswith("temp-") and prefetch < 0:
+        if destination.is_temporary and prefetch < 0:
             raise JMSError("Cannot have a prefetch size less than zero")
         prefetch = given.get("prefetchSize", prefetch)
         name = given.get("subscriptionName", name)

@@ -457,6 +457,28 @@ def test_a_temporary_queue_is_read_by_its_connection_alone(connect):
     session.delete_temporary(reply_to)
     with pytest.raises(JMSError):
         other.create_producer(reply_to).send("too late")
+    with pytest.raises(InvalidDestinationError, match="has been deleted"):
+        session.create_consumer(reply_to)
+    with pytest.raises(InvalidDestinationError, match="deleted Destination"):
+        other.create_producer(None).send("too late", reply_to, delivery_mode="NON_PERSISTENT")
+    session.delete_temporary(reply_to)
+    session.close()
+    for create in (session.create_temporary_queue, session.create_temporary_topic):
+        with pytest.raises(IllegalStateError):
+            create()
+
+
+def test_what_is_no_destination_of_the_right_kind_is_refused(connect):
+    session = connect(client_id="me").create_session()
+    for make in (session.create_consumer, session.create_producer(None).send, session.create_browser):
+        with pytest.raises(InvalidDestinationError):
+            make("x", 5) if make.__name__ == "send" else make(5)
+    with pytest.raises(InvalidDestinationError, match="not a destination: None"):
+        session.create_consumer(None)
+    with pytest.raises(InvalidDestinationError, match="needs a topic"):
+        session.create_durable_subscriber(session.create_queue("q"), "name")
+    with pytest.raises(InvalidDestinationError, match="only queues"):
+        session.create_browser(session.create_topic("t"))
 
 
 def test_a_batch_is_acknowledged_at_once(connect, broker):

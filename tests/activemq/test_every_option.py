@@ -239,15 +239,14 @@ def timestamp(scene: Scene) -> object:
 
 
 def who_hears(mode: str) -> Observe:
-    """Whether ``send`` raises what the broker says of a message to a temporary queue that is gone."""
+    """Whether ``send`` raises what the broker says of a message to two queues of which one is gone."""
 
     def observe(scene: Scene) -> object:
         session = scene.session()
         gone = session.create_temporary_queue()
-        producer = session.create_producer(gone)
         session.delete_temporary(gone)
         try:
-            producer.send("x", delivery_mode=mode)
+            session.create_producer(None).send("x", session.create_queue(f"q,{gone}"), delivery_mode=mode)
         except JMSError:
             return "send"
         return "listener" if scene.errors else "nobody"
