@@ -281,7 +281,8 @@ cdef class Queue(Inspection):
         objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
-        return self.settle(slot, end, -1 if first is None else self.message_of(first), kind, count, transaction)
+        return self.settle(slot, end, -1 if first is None else self.message_of(first), kind,
+                           count if kind == DELIVERED else -1, transaction)
 
     def acknowledge_each(self, deliveries):
         """``acknowledge`` every delivery by itself, in order, in one call; what was handed out before does not change.
@@ -293,7 +294,8 @@ cdef class Queue(Inspection):
             self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
 
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction):
-        # ``acknowledge``, from slot to slot; start -1: the oldest it holds.
+        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and how many the client
+        # takes a STANDARD range for, -1: it does not say.
         cdef int32_t message, following
         cdef int64_t total = 0
         cdef list bodies = []
@@ -325,6 +327,9 @@ cdef class Queue(Inspection):
         if message < 0 or self.pending.at[start].consumer != slot:
             raise IllegalStateError(f"message {self.handle_of(start)!r} does not come before {self.handle_of(end)!r} "
                                     f"at consumer {self.consumers.at[slot].id!r}")
+        if kind == STANDARD and transaction is None and 0 <= count != total:
+            raise IllegalStateError(f"{count} messages up to {self.handle_of(end)!r}, where consumer "
+                                    f"{self.consumers.at[slot].id!r} holds {total}")
         if transaction is not None and kind == POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
         message = start

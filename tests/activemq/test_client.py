@@ -386,6 +386,23 @@ def test_the_consumer_takes_the_highest_priority_first(connect):
     assert bodies(consumer) == ["b", "d", "a", "c"]
 
 
+def test_what_was_not_delivered_is_not_acknowledged_with_what_was(connect, broker):
+    connection = connect("jms.messagePrioritySupported=true")
+    errors = []
+    connection.exception_listener = errors.append
+    session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+    consumer = session.create_consumer("q")
+    producer = connect().create_session().create_producer("q")
+    for body, priority in (("a", 4), ("late", 0), ("b", 4)):
+        producer.send(body, priority=priority)
+    first, last = consumer.receive(1), consumer.receive(1)
+    assert (first.body, last.body) == ("a", "b")
+    last.acknowledge()
+    assert "unmatched acknowledge: 2 messages" in str(errors[0])
+    connection.close()
+    assert broker.view("q").queue_size == 3
+
+
 def test_other_messages_pass_one_that_waits_if_redelivery_does_not_block(connect):
     for options, expected in (("", ["a", "b"]), ("jms.nonBlockingRedelivery=true", ["b", "a"])):
         session = connect(options).create_session(activemq.SESSION_TRANSACTED)

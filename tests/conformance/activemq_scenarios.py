@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pyengine import Message, activemq
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, MessageDispatch
+from pyengine.activemq.commands import Answer, ConnectionInfo, ConnectionSink, MessageDispatch
 from pyengine.activemq.events import ConsumerAborted, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
 from pyengine.activemq.session import destination_of
 from pyengine.clock import ManualClock
@@ -134,9 +134,9 @@ class Watched:
         return getattr(self._broker, name)
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
-        def dispatch(command: MessageDispatch) -> None:
+        def dispatch(command: MessageDispatch) -> Answer | None:
             self._dispatched(command)
-            sink.dispatch(command)
+            return sink.dispatch(command)
 
         self._broker.add_connection(info, replace(sink, dispatch=dispatch))
 
