@@ -129,13 +129,13 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         return await self.receive(0)
 
     async def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
-        """See MessageConsumer.receive_batch; raises as receive does."""
+        """See MessageConsumer.receive_batch; raises as receive does, and loses nothing if it is cancelled."""
         self._check_alone()
         if size < 1:
             return []
+        await asyncio.sleep(0)
         found = self.blocking.receive_batch(size, 0)
         if found:
-            await asyncio.sleep(0)
             return found
         first = await self.receive(timeout)
         return [] if first is None else [first, *self.blocking.receive_batch(size - 1, 0)]

@@ -102,6 +102,21 @@ def test_a_receive_that_is_cancelled_loses_nothing():
     play(script)
 
 
+def test_a_batch_that_is_cancelled_loses_nothing():
+    async def script(broker):
+        async with sessions(broker) as (ours,):
+            waiting = await ours.create_consumer("q")
+            await (await ours.create_producer("q")).send_batch(["a", "b"])
+            receiving = asyncio.create_task(waiting.receive_batch(2))
+            await asyncio.sleep(0)
+            receiving.cancel()
+            await asyncio.wait([receiving])
+            assert receiving.cancelled()
+            assert [message.body for message in await waiting.receive_batch(2)] == ["a", "b"]
+
+    play(script)
+
+
 @pytest.mark.parametrize("end", ["consumer", "session", "connection", "lost", "broker"])
 def test_iteration_ends_when_the_consumer_does(end):
     async def script(broker):
