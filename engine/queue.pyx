@@ -294,8 +294,8 @@ cdef class Queue(Inspection):
             self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
 
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction):
-        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and how many the client
-        # takes a STANDARD range for, -1: it does not say.
+        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and how many the
+        # client takes a STANDARD range for, -1: it does not say.
         cdef int32_t message, following
         cdef int64_t total = 0
         cdef list bodies = []

@@ -490,9 +490,9 @@ def test_what_is_no_destination_of_the_right_kind_is_refused(connect):
     for make in (session.create_consumer, session.create_producer(None).send, session.create_browser):
         with pytest.raises(InvalidDestinationError):
             make("x", 5) if make.__name__ == "send" else make(5)
-    with pytest.raises(InvalidDestinationError, match="not a destination: None"):
+    with pytest.raises(InvalidDestinationError, match="None is no destination"):
         session.create_consumer(None)
-    with pytest.raises(InvalidDestinationError, match="needs a topic"):
+    with pytest.raises(InvalidDestinationError, match="only topics"):
         session.create_durable_subscriber(session.create_queue("q"), "name")
     with pytest.raises(InvalidDestinationError, match="only queues"):
         session.create_browser(session.create_topic("t"))
