@@ -31,11 +31,12 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool,
     """Read the topology, run the pipeline, write summary.json and report.html; the summary with its paths filled in."""
     topology = Topology.load(file)
     pages.check_installed()
-    from pyengine.backlog.runs import replace_file
     from pyengine.spark import pipeline
 
     with stdout_to_stderr(), _progress(quiet) as show:
         result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
+    from pyengine.backlog.runs import replace_file
+
     summary: Summary = result.summary
     summary["paths"]["report"] = str(out / "report.html")
     summary["paths"]["summary"] = str(out / "summary.json")
