@@ -132,7 +132,9 @@ class ConsumeMessageConcurrentlyService:
         raised = False
         try:
             status = self._listener(tuple(request.messages), context)
-        except Exception as error:
+        except KeyboardInterrupt:  # under a manual clock the user's own
+            raise
+        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
             raised = True
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",

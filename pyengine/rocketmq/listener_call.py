@@ -68,13 +68,25 @@ class ListenerCall:
                     threading.Thread(target=self._run, args=(self._loop,), name=self._thread_name, daemon=True).start()
             loop = self._loop
         if self._manual:
-            return loop.run_until_complete(coroutine)
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+            answer, ended = loop.run_until_complete(_held(coroutine))
+        else:
+            answer, ended = asyncio.run_coroutine_threadsafe(_held(coroutine), loop).result()
+        if ended is not None:
+            raise ended
+        return answer
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         loop.run_forever()
         loop.close()
+
+
+async def _held(coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    """What a coroutine answers, or what it raised that would end its event loop."""
+    try:
+        return await coroutine, None
+    except (SystemExit, KeyboardInterrupt) as error:
+        return None, error
 
 
 def describe(error: BaseException) -> str:

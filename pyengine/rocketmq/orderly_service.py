@@ -158,7 +158,9 @@ class ConsumeMessageOrderlyService:
             if run.process_queue.dropped:
                 return run.dropped(before_listener=True)
             status = self._listener(tuple(run.messages), context)
-        except Exception as error:
+        except KeyboardInterrupt:  # under a manual clock the user's own
+            raise
+        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
             raised = True
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -195,6 +197,54 @@ def test_an_exception_is_a_failure(site: Site, caplog: pytest.LogCaptureFixture)
     site.clock.advance(11_000)
     assert [tries for *_, tries in site.given] == [0, 1]
     assert "consumeMessage exception: ValueError: no stock, listener(" in caplog.text
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
+@pytest.mark.parametrize("orderly", [False, True])
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_what_ends_a_thread_is_a_failure_too(site: Site, error: BaseException, orderly: bool, coroutine: bool) -> None:
+    def plain(messages: Sequence[MessageExt], context: Any) -> Any:
+        site.accept()(messages, context)
+        if len(site.given) == 1:
+            raise error
+        return ConsumeOrderlyStatus.SUCCESS if orderly else DONE
+
+    async def awaited(messages: Sequence[MessageExt], context: Any) -> Any:
+        return plain(messages, context)
+
+    listener = awaited if coroutine else plain
+    site.consumer(MessageListenerOrderly(listener) if orderly else listener)
+    site.send(b"1", b"2", queue=0)
+    site.clock.advance(30_000)
+    assert site.bodies() == ([b"1", b"1", b"2"] if orderly else [b"1", b"2", b"1"])
+    assert site.committed() == [2]
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+def test_the_only_thread_outlives_a_listener_that_exits(coroutine: bool) -> None:
+    seen: list[bytes | None] = []
+    done = threading.Event()
+
+    def plain(messages: Sequence[MessageExt], context: Any) -> Any:
+        seen.extend(message.body for message in messages)
+        if len(seen) == 1:
+            sys.exit("no stock")
+        done.set()
+        return ConsumeOrderlyStatus.SUCCESS
+
+    async def awaited(messages: Sequence[MessageExt], context: Any) -> Any:
+        return plain(messages, context)
+
+    with rocketmq.Broker() as broker:
+        broker.create_topic("T", 1)
+        rocketmq.Producer(broker).send("T", b"x")
+        consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker, consume_from_where=FIRST, consume_thread_min=1)
+        consumer.subscribe("T")
+        consumer.register_message_listener(MessageListenerOrderly(awaited if coroutine else plain))
+        consumer.start()
+        assert done.wait(60)
+        consumer.shutdown()
+    assert seen == [b"x", b"x"]
 
 
 def test_coroutine_listeners(site: Site) -> None:
