@@ -7,6 +7,7 @@ for the messages, and ``<folder>/lock``, which the process that has the folder h
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -15,12 +16,15 @@ from pathlib import Path
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import (
+    INT32,
     DataVersion,
     consumer_offset_text,
     read_consumer_offsets,
     read_or_backup,
     replace_file,
 )
+
+log = logging.getLogger("pyengine.rocketmq.broker")
 
 READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
 
@@ -48,7 +52,7 @@ class BrokerFiles:
         return read_or_backup(self.topics_path, read_topics) or {}
 
     def write_topics(self, topics: Mapping[str, int]) -> None:
-        """Replace topics.json, in the form that the real broker reads."""
+        """Replace topics.json, in the form that the real broker reads; a line in the log if that cannot be done."""
         table = {
             topic: {
                 "attributes": {},
@@ -63,15 +67,23 @@ class BrokerFiles:
             for topic, queues in sorted(topics.items())
         }
         document = {"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0}, "topicConfigTable": table}
-        replace_file(self.topics_path, json.dumps(document, ensure_ascii=False, indent="\t"))
+        self._replace(self.topics_path, json.dumps(document, ensure_ascii=False, indent="\t"))
 
     def read_offsets(self) -> tuple[dict[str, dict[int, int]], DataVersion]:
         """What consumerOffset.json or its ``.bak`` says; nothing without either. Raises InvalidSourceError."""
         return read_or_backup(self.offsets_path, read_consumer_offsets) or ({}, DataVersion())
 
-    def write_offsets(self, table: Mapping[str, Mapping[int, int]], version: DataVersion) -> None:
-        """Replace consumerOffset.json."""
-        replace_file(self.offsets_path, consumer_offset_text(table, version))
+    def write_offsets(self, table: Mapping[str, Mapping[int, int]], version: DataVersion) -> bool:
+        """Replace consumerOffset.json; False, with a line in the log, if that cannot be done now."""
+        return self._replace(self.offsets_path, consumer_offset_text(table, version))
+
+    def _replace(self, path: Path, text: str) -> bool:
+        try:
+            replace_file(path, text)
+        except OSError as error:
+            log.error("persist file %s exception", path, exc_info=error)
+            return False
+        return True
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -87,7 +99,7 @@ def read_topics(text: str, source: str) -> dict[str, int]:
     topics: dict[str, int] = {}
     for topic, config in table.items():
         queues = config.get("readQueueNums") if isinstance(config, dict) else None
-        if isinstance(queues, bool) or not isinstance(queues, int) or queues < 0:
+        if isinstance(queues, bool) or not isinstance(queues, int) or not 0 <= queues < INT32:
             raise InvalidSourceError(source, f"topicConfigTable.{topic}.readQueueNums = {queues!r} is no number")
         topics[str(topic)] = queues
     return topics

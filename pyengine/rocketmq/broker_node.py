@@ -214,8 +214,9 @@ class BrokerNode:
             with self.lock:
                 commits, table = self.offsets.commits, self.offsets.dump()
                 version = replace(self._version, counter=self._version.counter + self.offsets.version)
-            if commits != self._persisted:
-                self._files.write_offsets(table, replace(version, timestamp=self.clock.now()))
+            if commits != self._persisted and self._files.write_offsets(
+                table, replace(version, timestamp=self.clock.now())
+            ):
                 self._persisted = commits
 
     def _sync_later(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -19,6 +20,8 @@ from typing import Any, TypeVar
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
+
+log = logging.getLogger("pyengine.rocketmq")
 
 INT32 = 2**31
 INT64 = 2**63
@@ -159,15 +162,17 @@ def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
             continue
         except (OSError, UnicodeDecodeError) as error:
             if place is path:
+                log.error("load %s failed, and try to load backup file", place, exc_info=error)
                 continue
             raise InvalidSourceError(str(place), f"cannot be read: {error}") from error
         if not text:
             continue
         try:
             return read(text, str(place))
-        except InvalidSourceError:
+        except InvalidSourceError as error:
             if place is not path:
                 raise
+            log.error("load %s failed, and try to load backup file", place, exc_info=error)
     return None
 
 

@@ -15,6 +15,7 @@ from pyengine._engine import record
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq import MessageQueue
+from pyengine.rocketmq.broker_files import read_topics
 from pyengine.rocketmq.log_reader import LogReader
 from pyengine.rocketmq.offset_files import read_consumer_offsets
 
@@ -94,6 +95,38 @@ def test_consumer_offsets_are_written_after_ten_seconds_and_then_every_five(tmp_
         written = path.stat().st_mtime_ns
         clock.advance(60_000)
         assert path.stat().st_mtime_ns == written, "nothing was committed, nothing is written"
+
+
+def test_offsets_that_cannot_be_written_are_logged_and_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    path = tmp_path / "broker-a" / "config" / "consumerOffset.json"
+    blocked = path.with_name(path.name + ".new")
+    with opened(tmp_path, clock) as broker:
+        broker.create_topic("T", 1)
+        broker.update_consumer_offset("G", Q0, 5)
+        blocked.mkdir()
+        clock.advance(10_000)
+        assert f"persist file {path} exception" in caplog.text
+        assert not path.exists()
+        blocked.rmdir()
+        clock.advance(5_000)
+        assert read_consumer_offsets(path.read_text())[0] == {"T@G": {0: 5}}
+        broker.update_consumer_offset("G", Q0, 6)
+        blocked.mkdir()
+    blocked.rmdir()
+    path.write_bytes(b"\0" * 50)
+    path.with_name(path.name + ".bak").unlink(missing_ok=True)
+    with opened(tmp_path, clock) as broker:
+        assert broker.consumer_offsets("G", "T") == {}
+    assert f"load {path} failed, and try to load backup file" in caplog.text
+
+
+def test_more_queues_than_an_int_are_refused() -> None:
+    text = '{"topicConfigTable":{"T":{"readQueueNums":4294967296}}}'
+    with pytest.raises(InvalidSourceError, match="readQueueNums = 4294967296 is no number"):
+        read_topics(text, "topics.json")
 
 
 def test_an_end_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path) -> None:
