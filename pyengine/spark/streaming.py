@@ -7,6 +7,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,14 +130,20 @@ class _Work:
         if not folder.continues(self.start, batch):
             return
         out = Path(self.state) / "deliveries" if callable(self.sink) else Path(self.sink)
-        done, writing = out / f"batch={batch}", out / f"_batch={batch}"
+        done, writing = out / f"batch={batch}", out / f"_batch={batch}.{uuid.uuid4().hex}"
         # The folder gets its name when everything of the micro-batch is written, the state of its shards too.
+        # Until then it is of this attempt alone: an earlier one may still have a driver or workers that live.
         if not done.exists():
-            shutil.rmtree(writing, ignore_errors=True)
+            _take_away(out.glob("_batch=*"))
             writing.mkdir(parents=True)
             with raised_on_driver():
                 self._dispatched(df, batch, str(writing)).collect()
-            writing.rename(done)
+            try:
+                writing.rename(done)
+            except OSError:
+                if not done.exists():
+                    raise
+                _take_away([writing])  # another attempt was faster, with the same deliveries
         if callable(self.sink):
             self.sink(self._told(df, done), batch)
             for old in out.glob("batch=*"):
@@ -192,6 +199,15 @@ def _carry(progress: Progress) -> Any:
 
     columns = pa.ipc.read_schema(pa.py_buffer(progress.columns))
     return Carry(Topology.from_text(progress.topology), columns, progress.late)
+
+
+def _take_away(folders: Iterable[Path]) -> None:
+    """Remove folders, so that whoever would still rename one of them finds none rather than a part of it."""
+    for folder in folders:
+        gone = folder.with_name(f"_gone.{uuid.uuid4().hex}")
+        with suppress(FileNotFoundError):
+            folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyengine.spark import dispatch_stream, held, streaming
 from pyengine.topology import Consumer, Policy, Source, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
-from tests.spark.deaths import Death, DyingWork, raise_died
+from tests.spark.deaths import Death, DiedError, DyingWork, raise_died
 from tests.spark.test_dispatch import assert_same
 
 OPTIONS: dict[str, Any] = {"event": "event", "late": ["late"]}
@@ -177,7 +178,7 @@ def traffic(index: int, size: int = 60) -> pa.Table:
 
 # Where micro-batch N can die: between the steps that change what the next process finds, in their order.
 IN_A_WORKER = (
-    Death("before", "_batch={0}/part-00000.parquet"),
+    Death("before", "/part-00000.parquet"),
     Death("before", "shard-00000/{0:020d}.state"),
     Death("before", "shard-00001/{0:020d}.state"),
 )
@@ -192,6 +193,48 @@ def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(spark: Any, t
     """With half of the shards written, a worker by SIGKILL, and with the deliveries told and no progress written;
     ``make stream-kills`` walks through every step."""
     walk(spark, tmp_path, [IN_A_WORKER[2], ON_THE_DRIVER[1]])
+
+
+def test_two_drivers_of_one_stream_take_nothing_from_each_other(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was given up for dead names its folder while its successor is at work on the same micro-batch."""
+    write_files(traffic(0), tmp_path / "in", 1)
+    rows = spark.read.parquet(str(tmp_path / "in"))
+    works: list[Any] = []
+    make, dispatched = streaming._Work, streaming._Work._dispatched
+    monkeypatch.setattr(streaming, "_Work", lambda *about: works.append(make(*about)) or works[0])
+    frame = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    where = {"state": tmp_path / "state", "sink": tmp_path / "sink"}
+    dispatch_stream(frame, come_and_go(), row="number", shards=4, partitions=2, **where, **OPTIONS)
+
+    class Attempt:
+        """meanwhile: what happens when the workers are done."""
+
+        def __init__(self, work: Any, writing: str, meanwhile: Callable[[], None]) -> None:
+            self.work, self.writing, self.meanwhile = work, writing, meanwhile
+
+        def collect(self) -> None:
+            dispatched(self.work, rows, 0, self.writing).collect()
+            self.meanwhile()
+
+    def begin(meanwhile: Callable[[], None]) -> None:
+        monkeypatch.setattr(make, "_dispatched", lambda work, df, batch, writing: Attempt(work, writing, meanwhile))
+        works[0](rows, 0)
+
+    def overtaken() -> None:
+        with pytest.raises(DiedError):
+            begin(raise_died)
+
+    with pytest.raises(FileNotFoundError):
+        begin(overtaken)
+    assert not (tmp_path / "sink" / "batch=0").exists()
+    begin(lambda: begin(lambda: None))  # the successor is faster, and both end well
+    monkeypatch.undo()
+    found = told(spark, tmp_path)
+    run(spark, tmp_path / "in", 1, come_and_go(), tmp_path / "calm", **OPTIONS)
+    assert_same_lines(found, told(spark, tmp_path / "calm"))
+    assert [path.name for path in (tmp_path / "sink").iterdir()] == ["batch=0"]
 
 
 def walk(spark: Any, folder: Path, deaths: list[Death]) -> None:
