@@ -152,3 +152,39 @@ def test_moments_beyond_long_are_rejected() -> None:
         messages, rejects = to_messages(table, range(4), mapping)
         assert [each.row for each in rejects] == [1, 2]
         assert messages.column(messages.column_names[-1]).to_pylist()[0] == 1000
+
+
+def test_rows_as_sparks_kafka_source_has_them() -> None:
+    rows = pa.table(
+        {
+            "key": pa.array([b"ann", None, b"\xff"], pa.binary()),
+            "value": pa.array([b"\x00\x01", None, b"x"], pa.binary()),
+            "topic": ["orders", "orders", "orders"],
+            "partition": pa.array([0, 1, 0], pa.int32()),
+            "offset": pa.array([5, 5, 6], pa.int64()),
+            "timestamp": pa.array([1_000_000, None, 0], pa.timestamp("us", "UTC")),
+            "timestampType": pa.array([0, 0, 0], pa.int32()),
+            "headers": pa.array(
+                [[{"key": "h", "value": None}], None, []],
+                pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+            ),
+        }
+    )
+    kafka = Source(
+        destination="{topic}.{partition}",
+        path="x",
+        group="key",
+        body="value",
+        timestamp=TimeColumn("timestamp"),
+        properties=("partition", "offset"),
+    )
+    messages, rejects = to_messages(rows, range(3), kafka)
+    assert messages.to_pylist() == [
+        {"__row": 0, "__destination": "orders.0", "__bytes": 14, "JMSXGroupID": "ann", "JMSTimestamp": 1000}
+        | {"partition": 0, "offset": 5},
+        {"__row": 1, "__destination": "orders.1", "__bytes": 12, "JMSXGroupID": None, "JMSTimestamp": 0}
+        | {"partition": 1, "offset": 5},
+    ]
+    assert [(each.row, each.column, each.reason) for each in rejects] == [(2, "key", "not a string")]
+    with pytest.raises(UnsupportedColumnError, match=r"'key' of type binary.*properties"):
+        to_messages(rows, range(3), Source(destination="{topic}", path="x"))
