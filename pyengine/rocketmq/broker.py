@@ -49,7 +49,8 @@ class Broker:
     producer's 4). message_delay_level: the broker's option of that name. seed: of the choice among retry queues.
 
     A context manager; leaving it closes the brokers. Raises ConfigurationError for options that cannot be used,
-    IllegalStateError for a folder that another broker has, InvalidSourceError for files that are damaged.
+    IllegalStateError for a folder that another broker has, InvalidSourceError for a folder that cannot be written and
+    for files that are damaged.
     """
 
     def __init__(
@@ -65,18 +66,20 @@ class Broker:
         segment_bytes: int = SEGMENT_BYTES,
         seed: int = 0,
     ) -> None:
-        listed = tuple(names)
-        if not listed or len(set(listed)) != len(listed) or not all(listed):
-            raise ConfigurationError("names", listed, "a cluster needs brokers of different names")
+        listed = () if isinstance(names, str) else tuple(names)
+        texts = all(isinstance(name, str) and name for name in listed)
+        if not listed or len(set(listed)) != len(listed) or not texts:
+            hint = "give a list of texts, as ['broker-a', 'broker-b']"
+            raise ConfigurationError("names", repr(names), "a cluster needs brokers of different names", hint)
         if flush_disk_type not in ("ASYNC_FLUSH", "SYNC_FLUSH"):
             raise ConfigurationError(
                 "flush_disk_type", flush_disk_type, "unknown", "ASYNC_FLUSH or SYNC_FLUSH are accepted"
             )
+        levels = DelayLevels(message_delay_level)
         self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
         self._own_clock = clock is None
         self._auto_create = auto_create_topics
         self._default_queues = default_queues
-        levels = DelayLevels(message_delay_level)
         self.nodes: dict[str, BrokerNode] = {}
         for i, name in enumerate(listed):
             options = NodeOptions(f"127.0.0.1:{FIRST_PORT + 10 * i}", levels, seed + i, flush_disk_type, segment_bytes)
@@ -85,6 +88,8 @@ class Broker:
             except BaseException:
                 for node in self.nodes.values():
                     node.close()
+                if self._own_clock:
+                    self.clock.close()
                 raise
         self._lock = threading.Lock()
         self._events: dict[str, ClientEvents] = {}

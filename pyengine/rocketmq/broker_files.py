@@ -30,7 +30,11 @@ READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
 
 
 class BrokerFiles:
-    """The files of a broker. Raises IllegalStateError if another broker has the folder, here or in another process."""
+    """The files of a broker.
+
+    Raises IllegalStateError if another broker has the folder, here or in another process, InvalidSourceError if it
+    cannot be written.
+    """
 
     def __init__(self, directory: Path, name: str) -> None:
         if name in (".", "..") or any(mark in name for mark in '/\\:*?"<>|\0'):
@@ -39,8 +43,12 @@ class BrokerFiles:
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            problem = f"cannot be opened: {error.strerror}"
+            raise InvalidSourceError(str(self.folder), problem, "name a folder to write to") from error
         try:
             _take(self._lock)
         except OSError as error:

@@ -63,6 +63,11 @@ Orderly: TypeAlias = Callable[
 ]
 
 
+def _check(listener: object) -> None:
+    if not callable(listener):
+        raise TypeError(f"a listener is a function of messages and context, not {listener!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class MessageListenerConcurrently:
     """A listener for messages in any order, on many threads. consume_message: (messages, context) -> status.
@@ -71,6 +76,9 @@ class MessageListenerConcurrently:
     """
 
     consume_message: Concurrently
+
+    def __post_init__(self) -> None:
+        _check(self.consume_message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,9 @@ class MessageListenerOrderly:
     """
 
     consume_message: Orderly
+
+    def __post_init__(self) -> None:
+        _check(self.consume_message)
 
 
 MessageListener: TypeAlias = MessageListenerConcurrently | MessageListenerOrderly

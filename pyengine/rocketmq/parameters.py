@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,8 @@ class ConsumerParameters(ClientConfig):
     def check_config(self, consumer_group: str | None) -> None:
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
-        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for a
-        number, text or strategy that is none, which Java's compiler refuses.
+        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
+        Java's compiler refuses: a number, a text, a model, a place to begin or a strategy that is none.
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
@@ -140,10 +141,16 @@ class ConsumerParameters(ClientConfig):
                 isinstance(value, str) or (value is None and parameter.default in (None, ""))
             ):
                 raise ConfigurationError(parameter.name, repr(value), "a text is needed")
+        choices: dict[str, type[Enum]] = {"message_model": MessageModel, "consume_from_where": ConsumeFromWhere}
+        for name, kind in choices.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                known = ", ".join(f"{kind.__name__}.{each}" for each in kind.__members__)
+                raise ConfigurationError(name, repr(value), f"a {kind.__name__} is needed", f"known: {known}")
         strategy = self.allocate_message_queue_strategy
-        if isinstance(strategy, str):
-            hint = "AllocateMessageQueueAveragely() and its like of pyengine.rocketmq"
-            raise ConfigurationError("allocate_message_queue_strategy", strategy, "a strategy, not its name", hint)
+        if strategy is not None and not callable(getattr(strategy, "allocate", None)):
+            hint = "give an object, as AllocateMessageQueueAveragely()"
+            raise ConfigurationError("allocate_message_queue_strategy", repr(strategy), "a strategy is needed", hint)
         check_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)

@@ -364,6 +364,8 @@ def test_several_brokers_share_a_topic_machine_rooms_too() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="names"):
         rocketmq.Broker(names=["a", "a"])
+    with pytest.raises(ConfigurationError, match=r"names='abc': .*give a list of texts"):
+        rocketmq.Broker(names="abc")
     with pytest.raises(ConfigurationError, match="messageDelayLevel"):
         rocketmq.Broker(message_delay_level="1s 5x")
     with rocketmq.Broker(clock=ManualClock(), auto_create_topics=False) as broker:

@@ -59,6 +59,31 @@ def test_start_refuses_a_number_that_is_none(given: dict[str, Any]) -> None:
             consumer.start()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("message_model", "BROADCASTING", "a MessageModel is needed; known: MessageModel.CLUSTERING, "),
+        ("consume_from_where", "CONSUME_FROM_FIRST_OFFSET", "a ConsumeFromWhere is needed; known: "),
+        ("allocate_message_queue_strategy", "AVG", "a strategy is needed; give an object, as AllocateMessageQueue"),
+    ],
+)
+def test_start_refuses_a_text_where_it_is_no_text_that_counts(name: str, value: str, words: str) -> None:
+    with broker_with(0, clock=ManualClock()) as broker:
+        consumer = consumer_of(broker, lambda messages, context: DONE)
+        setattr(consumer, name, value)
+        with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r}: {words}")):
+            consumer.start()
+
+
+@pytest.mark.parametrize("listener", [None, 5])
+def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
+    with broker_with(0, clock=ManualClock()) as broker:
+        with pytest.raises(TypeError, match=f"a listener is a function of messages and context, not {listener}"):
+            consumer_of(broker, listener)
+        with pytest.raises(TypeError, match="a listener is a function"):
+            rocketmq.MessageListenerOrderly(listener)
+
+
 def test_an_expression_of_an_unknown_topic_is_not_looked_at_by_start() -> None:
     with broker_with(0, clock=ManualClock()) as broker:
         consumer = consumer_of(broker, lambda messages, context: DONE)

@@ -152,6 +152,12 @@ def test_an_end_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path) -> None
             assert bodies(broker) == [b".", b"x.", b"new"]
 
 
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidSourceError, match="broker-a: cannot be opened: Not a directory; name a folder to write"):
+        rocketmq.Broker(tmp_path / "file")
+
+
 def test_damage_before_the_end_is_refused_and_touches_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as broker:
         producer = rocketmq.Producer(broker)
