@@ -154,7 +154,11 @@ cdef class Message(Envelope):
             for name, value in (<dict>properties).items():
                 self.put(name, value, False)
             return 0
-        for name, value in properties.items():
+        items = getattr(properties, "items", None)
+        if items is None:
+            hint = "give a dict; what a message carries is Message(body=...)"
+            raise InvalidMessageError("properties", properties, "not a mapping of names to values", hint=hint)
+        for name, value in items():
             self.put(name, value, False)
         return 0
 

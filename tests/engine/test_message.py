@@ -62,6 +62,13 @@ def test_other_values_are_refused_by_name(value: object) -> None:
     assert "price" in str(caught.value)
 
 
+@pytest.mark.parametrize("given", ["a body", 5, [("a", 1)]])
+def test_properties_are_a_mapping(given: object) -> None:
+    with pytest.raises(InvalidMessageError, match="not a mapping of names to values; give a dict") as refused:
+        Message(given)  # type: ignore[arg-type]
+    assert (refused.value.field, refused.value.value) == ("properties", given)
+
+
 @pytest.mark.parametrize("name", ["", 1, None, b"x"])
 def test_a_name_is_a_str_that_is_not_empty(name: Any) -> None:
     with pytest.raises(InvalidMessageError):

@@ -372,6 +372,10 @@ def test_what_cannot_be_is_refused() -> None:
         producer = rocketmq.Producer(broker)
         with pytest.raises(MQClientError, match="No route info of this topic: T"):
             producer.send("T", b"x")
+        broker.create_topic("U", 1)
+        for where in ({"queue": 0}, {"selector": lambda queues, message, arg: 0}):
+            with pytest.raises(MQClientError, match="0 is no MessageQueue; give one of broker"):
+                producer.send("U", b"x", **where)  # type: ignore[call-overload]
         broker.create_topic("T", 2)
         with pytest.raises(ConfigurationError, match="never shrinks"):
             broker.create_topic("T", 1)

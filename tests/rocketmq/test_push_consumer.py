@@ -582,7 +582,7 @@ def test_start_refuses_in_the_real_words(site: Site) -> None:
     for name, value in (("instance_name", None), ("client_ip", 5), ("unit_name", 5), ("consume_timestamp", 5)):
         with pytest.raises(ConfigurationError, match=f"{name}={value!r}: a text is needed"):
             site.consumer(group="I", **{name: value})
-    with pytest.raises(ConfigurationError, match="allocate_message_queue_strategy=AVG: a strategy, not its name"):
+    with pytest.raises(ConfigurationError, match="allocate_message_queue_strategy='AVG': a strategy is needed"):
         site.consumer(group="I", allocate_message_queue_strategy="AVG")
     with pytest.raises(MQClientError, match="subscription exception"):
         consumer.subscribe("T", "||")
