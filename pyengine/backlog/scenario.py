@@ -197,7 +197,7 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
     table.only((*CONSUMER, "copies", "slows_at"))
     consumer = SimulatedConsumer(
         table.text("name", required=True),
-        selector=table.text("selector"),
+        selector=table.selector("selector"),
         prefetch=table.integer("prefetch", 1000, 0, INT32),
         threads=table.integer("threads", 1, 1, INT32),
         priority=table.integer("priority", 0, -128, 127),

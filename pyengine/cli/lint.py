@@ -34,7 +34,10 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
             brokers.append(BrokerConfiguration.from_text(text, name, properties=properties))
             found += [(name, finding) for finding in lint_broker(brokers[-1])]
         elif (parameters := push_consumer.read(text, name)) is not None:
-            found += [(name, finding) for finding in lint_consumer(parameters)]
+            try:
+                found += [(name, finding) for finding in lint_consumer(parameters)]
+            except InvalidSourceError as error:
+                raise InvalidSourceError(f"{name}: {error.source}", error.problem, error.hint) from error
         else:
             topologies.append((name, Topology.from_text(text, name)))
     if len(brokers) > 1 and topologies:

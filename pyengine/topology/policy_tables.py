@@ -7,9 +7,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import KINDS
-from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
+from pyengine.errors import InvalidTopologyError, did_you_mean
 from pyengine.topology import keys
 from pyengine.topology.policy import (
     CompositeQueue,
@@ -77,13 +76,7 @@ def read_composite(table: Table, kind: type[CompositeQueue]) -> CompositeQueue:
         if isinstance(part, str):
             found.append(part)
             continue
-        selector = inner.text("selector")
-        if selector.strip():
-            try:
-                parse_selector(selector, "activemq")
-            except InvalidSelectorError as error:
-                inner.refuse("selector", str(error), "")
-        found.append(FilteredDestination(inner.text("destination"), selector if selector.strip() else ""))
+        found.append(FilteredDestination(inner.text("destination"), inner.selector("selector")))
     composite: CompositeQueue = _fields(table, kind, forward_to=tuple(found))
     return composite
 

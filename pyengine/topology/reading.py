@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination
-from pyengine.errors import InvalidSelectorError
 from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
@@ -162,16 +160,10 @@ def _consumer(table: Table) -> Consumer:
     table.only(Consumer.__dataclass_fields__)
     name = table.text("name", required=True)
     table.destinations("destination", kinds=KINDS)
-    selector = table.text("selector")
-    if selector.strip():
-        try:
-            parse_selector(selector, "activemq")
-        except InvalidSelectorError as error:
-            table.refuse("selector", str(error), "")
     return Consumer(
         name=name,
         destination=table.text("destination"),
-        selector=selector if selector.strip() else "",
+        selector=table.selector("selector"),
         exclusive=table.flag("exclusive", False),
         priority=table.integer("priority", 0, -128, 127),
         prefetch=table.integer("prefetch", 0, 0) if "prefetch" in table.values else None,

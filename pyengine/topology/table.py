@@ -8,8 +8,9 @@ import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import InvalidTopologyError, did_you_mean
+from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology.lines import KeyPath, line_of
 
 
@@ -53,6 +54,17 @@ class Table:
                 f'write {key} = "..."',
             )
         return value
+
+    def selector(self, key: str) -> str:
+        """A selector's text, empty if it is blank. Refuses what ActiveMQ refuses."""
+        text = self.text(key)
+        if not text.strip():
+            return ""
+        try:
+            parse_selector(text, "activemq")
+        except InvalidSelectorError as error:
+            self.refuse(key, str(error), "")
+        return text
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         value = self.values.get(key)

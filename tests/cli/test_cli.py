@@ -279,6 +279,25 @@ def test_a_narrow_table_leaves_no_word_of_a_reason_out(tmp_path: Path, language:
             assert "".join(str(translated(held["explanation"], language)).split()) in text
 
 
+def test_a_file_s_mistake_is_told_with_its_place(tmp_path: Path) -> None:
+    scenario, consumer, rows = tmp_path / "s.toml", tmp_path / "c.properties", tmp_path / "rows.jsonl"
+    scenario.write_text(
+        '[workload]\nrate = 1\nservice = 1\n[[variant]]\nname = "a"\n'
+        '[[variant.consumer]]\nname = "c"\nselector = "x ="\n'
+    )
+    done = pyengine("simulate", scenario)
+    assert done.returncode == 2
+    assert f'{scenario}:8: variant "a", consumer "c", selector: invalid selector at position 3' in done.stderr
+    consumer.write_text("consumerGroup=g\nconsumeThreadMin=x\n")
+    done = pyengine("lint", consumer)
+    assert done.returncode == 2
+    assert f"{consumer}: consume_thread_min: is no whole number: 'x'" in done.stderr
+    rows.write_text("[" * 100_000 + '\n{"a": 1}\n')
+    done = pyengine("match", "a = 1", rows)
+    assert (done.returncode, done.stdout) == (1, '{"a": 1}\n')
+    assert f"{rows}: row 0: " in done.stderr
+
+
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     topology = Topology.from_text(
         '[source]\npath = "a.csv"\ndestination = "a"\n[[consumer]]\nname = "[red]x[/red]"\ndestination = "flights.>"\n'

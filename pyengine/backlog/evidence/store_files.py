@@ -82,6 +82,11 @@ def _consume_stats(table: dict[Any, dict[str, Any]], file: str, time: int | None
 
 def _topics(table: dict[str, Any], file: str, found: Evidence) -> None:
     for name, topic in table.items():
+        if not isinstance(topic, dict):
+            found.remarks.append(
+                Remark(file, 0, f"topic {name}", say("not a topic's settings: {error}", error=repr(topic)))
+            )
+            continue
         try:
             numbers = (
                 whole("readQueueNums", topic["readQueueNums"]),
