@@ -28,13 +28,14 @@ cdef class SessionState(Exchange):
         """A consumer that could not be registered with the broker."""
         self.consumers.pop(consumer.consumer_id, None)
 
-    def arrive(self, MessageDispatch dispatch not None, int64_t now):
-        """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer."""
+    def arrive(self, MessageDispatch dispatch not None, int64_t now, bint later=False):
+        """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer. later: a listener of
+        the session is at work, so that no other one is offered anything."""
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
             return OFFERS[0]
         dispatch.consumer = consumer
-        if self.asynchronous and (consumer.listening or self.queue.size):
+        if (later or self.asynchronous) and (consumer.listening or self.queue.size):
             self.queue.enqueue(dispatch)
             return OFFERS[2]
         return OFFERS[<int> consumer.offer(dispatch, now)]

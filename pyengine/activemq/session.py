@@ -460,7 +460,9 @@ class Session:
         now = self.clock.now() if dispatch.expires else 0
         self.lock.acquire()
         try:
-            offer = self.state.arrive(dispatch, now)
+            offer = self.state.arrive(dispatch, now, self._deliverer is not None)
+            if offer is LISTEN:
+                self._deliverer = threading.get_ident()
             if self.waiting:
                 self.changed.notify_all()
         finally:
@@ -517,7 +519,8 @@ class Session:
         state, lock = self.state, self.lock
         for _ in range(1000):
             with lock:
-                dispatch = state.step(self.clock.now())
+                # Whoever is in a listener, this thread or another one, goes on with what waits.
+                dispatch = state.step(self.clock.now()) if self._deliverer is None else None
                 if dispatch is not None:
                     self._deliverer = threading.get_ident()
             if dispatch is None:

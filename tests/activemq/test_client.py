@@ -649,6 +649,28 @@ def test_what_a_user_does_to_a_message_is_seen_by_nobody_else(connect, broker, m
     assert [str(each) for each in broker.destinations()] == ["queue://q"]
 
 
+@pytest.mark.parametrize("options", ["", "&jms.dispatchAsync=false"])
+def test_a_listener_of_a_session_without_a_thread_is_called_by_nobody_else_while_it_commits(connect, broker, options):
+    connect().create_session().create_producer("q").send_batch(map(str, range(1500)))
+    connection = connect(f"jms.alwaysSessionAsync=false{options}")
+    connection.stop()
+    session = connection.create_session(activemq.SESSION_TRANSACTED)
+    seen, within = [], []
+
+    def listener(message):
+        within.append(session.listening_thread)
+        seen.append(message.body)
+        before = len(seen)
+        session.commit()
+        assert len(seen) == before
+
+    session.create_consumer("q?consumer.prefetchSize=20", listener=listener)
+    connection.start()
+    assert len(seen) == len(set(seen)) == 1500
+    assert set(within) == {threading.get_ident()}
+    assert broker.view("q").queue_size == 0
+
+
 def test_a_session_without_a_thread_redelivers_the_last_message_first(connect):
     delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
     options = f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}"
