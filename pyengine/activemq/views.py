@@ -13,7 +13,7 @@ from pyengine.destinations import Destination
 class DestinationView:
     """DestinationViewMBean: counts since the destination was made, and its size now.
 
-    queue_size: messages of a queue; of a topic 0 less what was dequeued, as the broker counts: enqueue_count -
+    queue_size: messages of a queue; of a topic those that its durable subscriptions wait for: enqueue_count -
     dequeue_count is not its backlog. in_flight_count: dispatched and not acknowledged. Sizes are bytes of messages.
     """
 
