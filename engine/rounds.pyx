@@ -391,6 +391,8 @@ cdef class Rounds(QueueState):
                     continue
                 if self.consumers.matches(self.pending.at[message].match, slot):
                     self.consumers.at[slot].enqueued += 1
+                    self.consumers.at[slot].dispatched += 1
+                    self.totals.dispatched += 1
                     self.emit(slot, message)
                     added = True
             if not added or self.browsed_enough(slot):

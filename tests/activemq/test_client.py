@@ -436,12 +436,13 @@ def test_no_local_leaves_out_what_the_connection_sent(connect):
     assert bodies(consumer) == ["other"]
 
 
-def test_a_browser_looks_and_takes_nothing(connect):
+def test_a_browser_looks_and_takes_nothing(connect, broker):
     session = connect().create_session()
     session.create_producer("q").send_batch([Message({"n": n}, body=str(n)) for n in range(4)])
     with session.create_browser("q", "n > 1") as browser:
         assert [message.body for message in browser] == ["2", "3"]
         assert [message.body for message in browser] == ["2", "3"]
+    assert broker.view("q").dispatch_count == 4
     with pytest.raises(IllegalStateError):
         next(iter(browser))
     assert bodies(session.create_consumer("q")) == ["0", "1", "2", "3"]
