@@ -358,6 +358,8 @@ class SqliteStore:
             self.wait(self._sealed)
         finally:
             self._db.close()
+            if fcntl is not None:  # a process that was just forked may still have a copy
+                fcntl.flock(self._lock_file, fcntl.LOCK_UN)
             self._lock_file.close()
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
 from contextlib import closing
+from pathlib import Path
 from threading import Thread
 
 import numpy as np
@@ -309,3 +312,12 @@ def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
     for read in (reader.destinations, reader.newest, lambda: next(reader.messages(1, -1, 500))):
         with pytest.raises(StoreError, match=r"broker\.db.*cannot be read"):
             read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_store(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    copy = os.dup(store._lock_file.fileno())
+    store.close()
+    SqliteStore(tmp_path).close()
+    os.close(copy)
