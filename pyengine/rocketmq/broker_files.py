@@ -44,7 +44,7 @@ class BrokerFiles:
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.log_folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             problem = f"cannot be opened: {error.strerror}"
@@ -94,7 +94,8 @@ class BrokerFiles:
         return True
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Let go of the folder, also where a process that was just forked has not closed its copy yet."""
+        _release(self._lock)
         os.close(self._lock)
 
 
@@ -118,8 +119,14 @@ if sys.platform == "win32":
 
     def _take(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _release(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
     def _take(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

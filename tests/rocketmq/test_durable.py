@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pyengine._engine import record
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq import MessageQueue
-from pyengine.rocketmq.broker_files import read_topics
+from pyengine.rocketmq.broker_files import BrokerFiles, read_topics
 from pyengine.rocketmq.log_reader import LogReader
 from pyengine.rocketmq.offset_files import read_consumer_offsets
 
@@ -121,6 +122,15 @@ def test_offsets_that_cannot_be_written_are_logged_and_written_later(
     with opened(tmp_path, clock) as broker:
         assert broker.consumer_offsets("G", "T") == {}
     assert f"load {path} failed, and try to load backup file" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_folder(tmp_path: Path) -> None:
+    files = BrokerFiles(tmp_path, "broker-a")
+    copy = os.dup(files._lock)
+    files.close()
+    BrokerFiles(tmp_path, "broker-a").close()
+    os.close(copy)
 
 
 def test_more_queues_than_an_int_are_refused() -> None:
