@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -53,7 +55,7 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
         builder = SparkSession.builder.master(master).appName("pyengine")
         for key, value in {**ours, **(settings or {})}.items():
             builder = builder.config(key, value)
-        with _environment((settings or {}).get("spark.pyspark.python", sys.executable)):
+        with _environment((settings or {}).get("spark.pyspark.python", sys.executable)), _uninterrupted():
             try:
                 return builder.getOrCreate()
             except (Py4JError, PySparkException) as error:
@@ -61,6 +63,34 @@ def start_session(master: str = "local[*]", settings: Mapping[str, str] | None =
                 problem = f"Spark does not start: {said[-1].removeprefix(': ')}"
                 hint = "give local[*], spark://HOST:7077, yarn or k8s://HOST; what Spark printed says more"
                 raise ConfigurationError("master", master, problem, hint) from error
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A KeyboardInterrupt waits for the end of the block, a second one does not.
+
+    Interrupted while Java starts, pyspark takes away the folder in which Java would tell its port, and Java, which then
+    cannot, stays for ever.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    came = False
+
+    def note(*_: object) -> None:
+        nonlocal came
+        came = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # Spark's context sets its own
+            signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

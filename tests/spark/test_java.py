@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pyengine.errors import MissingJavaError
-from pyengine.spark import java
+from pyengine.spark import java, session
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,6 +22,25 @@ def fake(folder: Path, text: str) -> Path:
     program.write_text(f"#!/bin/sh\necho '{text}' >&2\n")
     program.chmod(0o755)
     return folder
+
+
+def test_an_interrupt_waits_for_java_to_start() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    steps: list[str] = []
+
+    def start(interrupts: int) -> str:
+        with session._uninterrupted():
+            for number in range(interrupts):
+                os.kill(os.getpid(), signal.SIGINT)
+                steps.append(f"after {number}")
+            return "session"
+
+    assert start(0) == "session"
+    for interrupts in (1, 3):
+        with pytest.raises(KeyboardInterrupt):
+            start(interrupts)
+    assert steps == ["after 0", "after 0"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(
