@@ -287,7 +287,7 @@ def _report(action: Action) -> None:
     """Run an action on a thread of ours; what it raises goes where a thread's own exceptions go."""
     try:
         action()
-    except Exception as error:
+    except BaseException as error:  # the thread has more to do
         threading.excepthook(
             threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
         )

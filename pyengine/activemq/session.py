@@ -538,13 +538,12 @@ class Session:
         try:
             if listener is not None:
                 listener(consumer._state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
-        except Exception as error:
-            return self._listener_failed(consumer, dispatch, error)
-        except BaseException:  # the program ends: nobody has dealt with this message
-            with self.lock:
-                self._deliverer = None
-                self.changed.notify_all()
-            raise
+        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of our thread
+            commands = self._listener_failed(consumer, dispatch, error)
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                self._send(commands, None)
+                raise  # the user's own
+            return commands
         else:
             now = self.clock.now() if consumer._optimizes else 0
             self.lock.acquire()
@@ -557,7 +556,7 @@ class Session:
                 self.lock.release()
 
     def _listener_failed(
-        self, consumer: MessageConsumer, dispatch: MessageDispatch, error: Exception
+        self, consumer: MessageConsumer, dispatch: MessageDispatch, error: BaseException
     ) -> list[Command] | None:
         message = dispatch.message
         LOG.exception("%s: the listener failed on message %s", dispatch.consumer_id, message and message.message_id)

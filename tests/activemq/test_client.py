@@ -618,6 +618,35 @@ def test_a_program_that_is_interrupted_in_a_listener_has_acknowledged_nothing(co
     assert broker.view("queue://q").queue_size == 1
 
 
+@pytest.mark.parametrize("threads", ["", "&jms.useDedicatedTaskRunner=true", "&jms.alwaysSessionAsync=false"])
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_whatever_a_listener_raises_on_a_thread_of_ours_is_its_failure(threads, raised):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=20&jms.redeliveryPolicy.redeliveryDelay=20"
+    broker = activemq.Broker()
+    factory = activemq.ConnectionFactory(f"vm://x?{delays}{threads}", broker=broker)
+    with broker, factory.create_connection() as connection:
+        seen, over = [], threading.Event()
+
+        def on_message(message):
+            seen.append((message.body, message.delivery_count))
+            if seen == [("0", 1)]:
+                raise raised
+            if len(seen) == 4:
+                over.set()
+
+        connection.create_session().create_consumer("q", listener=on_message)
+        heard = threading.Event()
+        connection.create_session().create_consumer("r", listener=lambda message: heard.set())
+        producer = connection.create_session().create_producer()
+        for number in range(3):
+            producer.send(str(number), "q")
+        producer.send("x", "r")
+        assert over.wait(5)
+        assert heard.wait(5)
+        assert ("0", 2) in seen
+        assert sorted(seen) == [("0", 1), ("0", 2), ("1", 1), ("2", 1)]
+
+
 @pytest.mark.parametrize("mode", [activemq.AUTO_ACKNOWLEDGE, activemq.SESSION_TRANSACTED, activemq.CLIENT_ACKNOWLEDGE])
 def test_what_a_user_does_to_a_message_is_seen_by_nobody_else(connect, broker, mode):
     delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
