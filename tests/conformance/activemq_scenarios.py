@@ -168,7 +168,8 @@ class Replay:
             "release": case.get("release", "5.17"),
         }
         self.connections: dict[str, activemq.Connection] = {}
-        self.producers: dict[activemq.Connection, activemq.MessageProducer] = {}
+        self.producers: dict[activemq.Connection | activemq.Session, activemq.MessageProducer] = {}
+        self.senders: dict[str, activemq.Session] = {}
         self.clients: dict[str, Client] = {}
         self.names: dict[str, str] = {}
         self.totals: dict[str, list[int]] = {}
@@ -273,10 +274,15 @@ class Replay:
         return on_message
 
     def step_send(self, step: Step) -> None:
-        connection = self.connection(step.get("conn", "producer"), {}, None)
-        if connection not in self.producers:
-            self.producers[connection] = connection.create_session().create_producer()
-        producer = self.producers[connection]
+        within: activemq.Connection | activemq.Session
+        if "name" in step or "sender" in step:
+            within = self.session_of(step)
+        else:
+            within = self.connection(step.get("conn", "producer"), {}, None)
+        if within not in self.producers:
+            session = within if isinstance(within, activemq.Session) else within.create_session()
+            self.producers[within] = session.create_producer()
+        producer = self.producers[within]
         where = destination_of(step.get("to", self.main), self.kind)
         for n in range(step["n"], step["n"] + step.get("count", 1)):
             message = Message({"n": n}, body=step.get("text"), group_id=step.get("group"))
@@ -309,11 +315,21 @@ class Replay:
     def step_ack(self, step: Step) -> None:
         self.clients[step["name"]].received[step["n"]].acknowledge()
 
+    def session_of(self, step: Step) -> activemq.Session:
+        """The session of a consumer, or of a sender in transactions, which comes with its first step."""
+        if "name" in step:
+            return self.clients[step["name"]].session
+        sender = step["sender"]
+        if sender not in self.senders:
+            connection = self.connection(f"of sender {sender}", {}, None)
+            self.senders[sender] = connection.create_session(activemq.SESSION_TRANSACTED)
+        return self.senders[sender]
+
     def step_commit(self, step: Step) -> None:
-        self.clients[step["name"]].session.commit()
+        self.session_of(step).commit()
 
     def step_rollback(self, step: Step) -> None:
-        self.clients[step["name"]].session.rollback()
+        self.session_of(step).rollback()
 
     def step_recover(self, step: Step) -> None:
         self.clients[step["name"]].session.recover()
@@ -376,6 +392,7 @@ class Replay:
         self.broker.close()
         self.connections.clear()
         self.producers.clear()
+        self.senders.clear()
         self.clients.clear()
         self.start()
 

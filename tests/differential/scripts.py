@@ -21,6 +21,8 @@ AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
 # Times that a step of the real broker, and a few waiting receives, stay well below or above.
 LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
 TIME_TO_LIVE, PAUSES = 600, (200, 800)
+# Sessions that only send, in transactions; others send in the session of a consumer.
+SENDERS = ({"sender": "s0"}, {"sender": "s1"})
 KINDS = ("queue", "topic", "durable", "several", "listeners", "stored")
 # Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
 TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T", "Q.1,Q.2", "Q.2,topic://VirtualTopic.T")
@@ -77,7 +79,10 @@ def _send(living: Living, numbers: Numbers) -> Step:
         step["to"] = TARGETS[third % len(TARGETS)]
     if second % 7 == 6:
         step["priority"] = second % 10
-    if second % 11 == 10:
+    sessions = [{"name": name} for name, each in living.consumers.items() if each["ack"] == "transacted"]
+    if second % 4 == 3:
+        step |= [*SENDERS, *sessions][first % (2 + len(sessions))]
+    elif second % 11 == 10:
         step["conn"] = f"c{first % 2}"
     if not living.topic and GROUPS[third % len(GROUPS)] is not None:
         step["group"] = GROUPS[third % len(GROUPS)]
@@ -155,6 +160,11 @@ def _settle(living: Living, numbers: Numbers) -> Step | None:
             return {"op": "recover", "name": name}
 
 
+def _end(living: Living, numbers: Numbers) -> Step:
+    """End the transaction of a sender without a consumer."""
+    return {"op": "rollback" if numbers[2] % 4 == 3 else "commit", **SENDERS[numbers[1] % 2]}
+
+
 def _leave(living: Living, numbers: Numbers) -> Step | None:
     consumer = living.one(numbers[1])
     if consumer is None:
@@ -209,12 +219,14 @@ def _administer(living: Living, numbers: Numbers) -> Step | None:
 
 QUEUE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse, _pause,
-    _administer,
+    _administer, _end,
 )  # fmt: skip
-TOPIC_STEPS = (_send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave, _pause)
+TOPIC_STEPS = (
+    _send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave, _pause, _end,
+)  # fmt: skip
 DURABLE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _receive, _settle, _consumer, _leave, _pause,
-    _unsubscribe,
+    _unsubscribe, _end,
 )  # fmt: skip
 LETTERS: tuple[dict[str, Any], ...] = (
     {"dlq": {"individual": True}},
@@ -276,7 +288,7 @@ def _apart(steps: list[Step]) -> list[Step]:
 
 
 _NUMBER = st.integers(0, 419)
-_STEP = st.tuples(st.integers(0, 2183), _NUMBER, _NUMBER, _NUMBER)
+_STEP = st.tuples(st.integers(0, 2339), _NUMBER, _NUMBER, _NUMBER)
 
 
 @st.composite

@@ -118,6 +118,7 @@ public final class RealBroker {
     private final Map<String, ActiveMQConnection> connections = new LinkedHashMap<>();
     private final Map<String, TransportConnection> brokerSide = new ConcurrentHashMap<>();
     private final Map<String, Client> clients = new LinkedHashMap<>();
+    private final Map<String, Session> senders = new LinkedHashMap<>();
     private final List<Client> everyone = new ArrayList<>();
     private final Map<String, String> names = new ConcurrentHashMap<>();
     private final Map<String, Subscription> subscriptions = new ConcurrentHashMap<>();
@@ -190,6 +191,7 @@ public final class RealBroker {
             }
         }
         connections.clear();
+        senders.clear();
         clients.clear();
     }
 
@@ -507,16 +509,15 @@ public final class RealBroker {
         }
         switch (operation) {
             case "consumer" -> consumer(step);
-            case "send" -> send(step);
+            case "send" -> send(client, step);
             case "recv" -> receive(client, step, shown);
             case "ack" -> acknowledge(client, step, shown);
-            case "commit" -> {
-                client.session.commit();
-                client.got.clear();
-            }
-            case "rollback" -> {
-                client.session.rollback();
-                client.got.clear();
+            case "commit", "rollback" -> {
+                Session session = sessionOf(client, step);
+                withoutRounds(operation.equals("commit") ? session::commit : session::rollback);
+                if (client != null) {
+                    client.got.clear();
+                }
             }
             case "recover" -> {
                 client.session.recover();
@@ -653,9 +654,25 @@ public final class RealBroker {
         }
     }
 
-    private void send(JsonNode step) throws Exception {
-        ActiveMQConnection connection = connection(step.path("conn").asText("producer"), null);
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+    /** Of a consumer, or of a sender in transactions, which comes with its first step. */
+    private Session sessionOf(Client client, JsonNode step) throws Exception {
+        if (client != null) {
+            return client.session;
+        }
+        String sender = step.get("sender").asText();
+        if (!senders.containsKey(sender)) {
+            ActiveMQConnection connection = connection("connection of sender " + sender, null);
+            senders.put(sender, connection.createSession(true, Session.SESSION_TRANSACTED));
+        }
+        return senders.get(sender);
+    }
+
+    private void send(Client client, JsonNode step) throws Exception {
+        boolean transacted = client != null || step.has("sender");
+        Session session = transacted
+                ? sessionOf(client, step)
+                : connection(step.path("conn").asText("producer"), null)
+                        .createSession(false, Session.AUTO_ACKNOWLEDGE);
         MessageProducer producer = session.createProducer(null);
         for (int i = 0; i < step.path("count").asInt(1); i++) {
             Message message = session.createTextMessage(step.path("text").asText("text"));
@@ -686,7 +703,10 @@ public final class RealBroker {
                     step.path("ttl").asLong(0));
             settle();
         }
-        session.close();
+        producer.close();
+        if (!transacted) {
+            session.close();
+        }
     }
 
     /** n: the number of a received message, or -k: the k-th received and not yet acknowledged; none: nothing is done. */
