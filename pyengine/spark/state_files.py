@@ -1,7 +1,9 @@
 """The folder of a stream's state: one file a shard and generation, and how far the stream has come.
 
 A generation is the number of the micro-batch that wrote it. A file appears whole or not at all; the one before the
-newest stays until the next micro-batch is written, so that a micro-batch can be repeated.
+newest stays until the next micro-batch is written, so that a micro-batch can be repeated. ``progress-N`` says that
+micro-batch N is done and which generation of each shard counts then; that with the highest N counts, so that a driver
+which is late cannot take the stream back. It is ``coming-N`` until the deliveries of the micro-batch are told.
 """
 
 from __future__ import annotations
@@ -11,35 +13,53 @@ import json
 import os
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pyengine._engine.varint import seal, unseal
-from pyengine.errors import SnapshotError
+from pyengine.errors import OutputError, SnapshotError
 
 MAGIC, VERSION = b"PYEC", 1
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears under its name only when all of it is on the disk."""
+    """Write a file that appears under its name only when all of it is on the disk. Raises OutputError."""
+    from pyengine.backlog.runs import written
+
     waiting = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with waiting.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(waiting, path)
+    with written(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with waiting.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(waiting, path)
+        except OSError:
+            waiting.unlink(missing_ok=True)
+            raise
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stream has come and what it is a stream of. batch: the last micro-batch that is done, -1 none."""
+    """How far a stream has come and what it is a stream of. batch: the last micro-batch that is done, -1 none.
+
+    generations: the one of each shard that counts behind that micro-batch, -1 for a shard that has no state yet.
+    """
 
     batch: int
     shards: int
     topology: str
     late: tuple[str, ...]
     columns: bytes
+    generations: tuple[int, ...]
+
+    def with_batch(self, batch: int, shards: Iterable[int]) -> Progress:
+        """Behind a micro-batch that wrote these shards."""
+        anew = set(shards)
+        generations = (batch if shard in anew else each for shard, each in enumerate(self.generations))
+        return replace(self, batch=batch, generations=tuple(generations))
 
 
 @dataclass(frozen=True)
@@ -55,67 +75,109 @@ class StateFolder:
         folder = self._shard(shard)
         return sorted(int(file.stem) for file in folder.glob("[0-9]*.state")) if folder.is_dir() else []
 
-    def read_shard(self, shard: int, before: int) -> bytes | None:
-        """The newest state that is older than micro-batch ``before``; None if the shard has none."""
-        found = [generation for generation in self._generations(shard) if generation < before]
-        return (self._shard(shard) / f"{found[-1]:020d}.state").read_bytes() if found else None
+    def read_shard(self, shard: int, generation: int) -> bytes | None:
+        """A generation of a shard; None for -1. Raises SnapshotError if it is not there."""
+        if generation < 0:
+            return None
+        path = self._shard(shard) / f"{generation:020d}.state"
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            raise SnapshotError(
+                f"{path} is missing: the state of shard {shard} as micro-batch {generation} left it was deleted or "
+                "replaced by another one, or the stream went on meanwhile"
+            ) from None
 
-    def write_shard(self, shard: int, batch: int, data: bytes) -> None:
-        """Write a generation; older ones than the one it came from are no longer needed."""
-        folder = self._shard(shard)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / f"{batch:020d}.state", data)
-        for generation in [number for number in self._generations(shard) if number < batch][:-1]:
-            (folder / f"{generation:020d}.state").unlink(missing_ok=True)
+    def write_shard(self, shard: int, batch: int, before: int, data: bytes) -> None:
+        """Write a generation; ones older than that it came from, ``before``, are no longer needed."""
+        write_whole(self._shard(shard) / f"{batch:020d}.state", data)
+        for generation in self._generations(shard):
+            if generation < before:
+                (self._shard(shard) / f"{generation:020d}.state").unlink(missing_ok=True)
 
-    def shards(self) -> Iterable[int]:
-        """The shards that have state."""
-        return sorted(int(folder.name[6:]) for folder in Path(self.path).glob("shard-*"))
+    def _progress(self, batch: int) -> Path:
+        return Path(self.path) / f"progress-{batch:020d}"
+
+    def _coming(self, batch: int) -> Path:
+        return Path(self.path) / f"coming-{batch:020d}"
 
     def read_progress(self) -> Progress | None:
         """How far the stream has come; None for a folder of no stream yet. Raises SnapshotError."""
-        path = Path(self.path) / "progress"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
+        while True:
+            # A state of an earlier version has one file, and no generations in it.
+            path = max(Path(self.path).glob("progress-*"), default=Path(self.path) / "progress")
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:
+                if path.name == "progress":
+                    return None
+                continue  # a newer one has come
+            break
         start, end = unseal(MAGIC, VERSION, data)
         told: dict[str, Any] = json.loads(data[start:end])
+        batch, shards = told["batch"], told["shards"]
         return Progress(
-            told["batch"], told["shards"], told["topology"], tuple(told["late"]), base64.b64decode(told["columns"])
+            batch,
+            shards,
+            told["topology"],
+            tuple(told["late"]),
+            base64.b64decode(told["columns"]),
+            tuple(told.get("generations") or (self._newest(shard, batch) for shard in range(shards))),
         )
 
-    def write_progress(self, progress: Progress) -> None:
-        """Say that a micro-batch is done."""
+    def _newest(self, shard: int, batch: int) -> int:
+        return max((generation for generation in self._generations(shard) if generation <= batch), default=-1)
+
+    def prepare_progress(self, progress: Progress) -> None:
+        """Keep what ``write_progress`` will say."""
         told = {
             "batch": progress.batch,
             "shards": progress.shards,
             "topology": progress.topology,
             "late": list(progress.late),
             "columns": base64.b64encode(progress.columns).decode("ascii"),
+            "generations": progress.generations,
         }
-        Path(self.path).mkdir(parents=True, exist_ok=True)
-        write_whole(Path(self.path) / "progress", seal(MAGIC, VERSION, json.dumps(told).encode()))
+        write_whole(self._coming(progress.batch), seal(MAGIC, VERSION, json.dumps(told).encode()))
 
-    def continues(self, start: Progress, batch: int) -> bool:
-        """Whether a micro-batch is the next one (or the last one again: False). Raises SnapshotError if neither."""
+    def write_progress(self, batch: int, deliveries: str) -> None:
+        """Say that a micro-batch is done whose deliveries are told. Raises SnapshotError if nothing was prepared."""
+        from pyengine.backlog.runs import written
+
+        try:
+            with written(self._progress(batch)):
+                os.replace(self._coming(batch), self._progress(batch))
+        except OutputError:
+            if self._coming(batch).exists():
+                raise
+            found = self.read_progress()
+            if found is None or found.batch < batch:
+                raise SnapshotError(
+                    f"{deliveries} is there, and {self.path} does not know of it: state and sink belong together"
+                ) from None
+        for old in (*Path(self.path).glob("progress*"), *Path(self.path).glob("coming-*")):
+            if old.name < f"{old.name.partition('-')[0]}-{batch:020d}":
+                old.unlink(missing_ok=True)
+
+    def before(self, start: Progress, batch: int) -> Progress | None:
+        """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError."""
         found = self.read_progress()
         if found is None:
             if batch:
                 raise SnapshotError(
                     f"{self.path}: the stream has come to micro-batch {batch}, and the folder holds no state of it"
                 )
-            return True
+            return start
         for field, now in (("shards", start.shards), ("topology", start.topology), ("late", start.late)):
             if getattr(found, field) != now:
                 raise SnapshotError(f"{self.path}: it is the state of another stream: its {field} differs")
         if found.columns != start.columns:
             raise SnapshotError(f"{self.path}: it is the state of a stream with other columns")
         if batch == found.batch:
-            return False
+            return None
         if batch != found.batch + 1:
             raise SnapshotError(
                 f"{self.path}: the state stands behind micro-batch {found.batch}, and the stream begins {batch}; "
                 "checkpoint and state belong together, restore both"
             )
-        return True
+        return found

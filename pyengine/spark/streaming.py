@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine.errors import InvalidTopologyError, SnapshotError, UnsupportedColumnError
+from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import quoted
 from pyengine.spark.session import require_spark
@@ -57,7 +57,7 @@ def dispatch_stream(
     is in ``held``. Each delivery comes once, also when the query was killed and started again.
 
     Raises InvalidTopologyError, MissingColumnError, UnsupportedColumnError now; the query fails with SnapshotError when
-    the state is damaged or belongs to another stream.
+    the state is damaged, incomplete or belongs to another stream, with OutputError when the disk is full.
     """
     require_spark()
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -88,7 +88,8 @@ def dispatch_stream(
     # Where the topology was read from, and its words, are no part of what the state is of.
     plain = replace(source, path="stream", package="", table="", format="")
     narrowed = replace(topology, source=plain, title="", description="", destinations=(), file="")
-    progress = Progress(-1, shards, narrowed.to_text(), tuple(sorted(late)), columns.serialize().to_pybytes())
+    late_names, shown = tuple(sorted(late)), columns.serialize().to_pybytes()
+    progress = Progress(-1, shards, narrowed.to_text(), late_names, shown, (-1,) * shards)
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())
     work = _Work(progress, str(state), where, row, event, tuple(needed), partitions)
@@ -126,8 +127,11 @@ class _Work:
     partitions: int | None
 
     def __call__(self, df: DataFrame, batch: int) -> None:
+        from pyengine.backlog.runs import written
+
         folder = StateFolder(self.state)
-        if not folder.continues(self.start, batch):
+        before = folder.before(self.start, batch)
+        if before is None:
             return
         out = Path(self.state) / "deliveries" if callable(self.sink) else Path(self.sink)
         done, writing = out / f"batch={batch}", out / f"_batch={batch}.{uuid.uuid4().hex}"
@@ -135,12 +139,15 @@ class _Work:
         # Until then it is of this attempt alone: an earlier one may still have a driver or workers that live.
         if not done.exists():
             _take_away(out.glob("_batch=*"))
-            writing.mkdir(parents=True)
+            with written(writing):
+                writing.mkdir(parents=True)
             with raised_on_driver():
-                self._dispatched(df, batch, str(writing)).collect()
+                shards = [shard for (shard,) in self._dispatched(df, before, batch, str(writing)).collect()]
+            folder.prepare_progress(before.with_batch(batch, shards))
             try:
-                writing.rename(done)
-            except OSError:
+                with written(done):
+                    writing.rename(done)
+            except OutputError:
                 if not done.exists():
                     raise
                 _take_away([writing])  # another attempt was faster, with the same deliveries
@@ -149,7 +156,7 @@ class _Work:
             for old in out.glob("batch=*"):
                 if int(old.name[6:]) < batch:
                     shutil.rmtree(old)
-        folder.write_progress(replace(self.start, batch=batch))
+        folder.write_progress(batch, str(done))
 
     def _told(self, df: DataFrame, done: Path) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -158,7 +165,7 @@ class _Work:
 
         return df.sparkSession.read.schema(from_arrow_schema(STREAM_SCHEMA)).parquet(str(done))
 
-    def _dispatched(self, df: DataFrame, batch: int, writing: str) -> DataFrame:
+    def _dispatched(self, df: DataFrame, before: Progress, batch: int, writing: str) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
 
         from pyengine.backlog.messages import ROW
@@ -178,7 +185,7 @@ class _Work:
             )
         # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
         split = rows.repartitionById(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
-        return split.mapInArrow(_Shards(self.start, self.state, batch, writing), "shard int")
+        return split.mapInArrow(_Shards(before, self.state, batch, writing), "shard int")
 
 
 def _queue_name(source: Source) -> Column:
@@ -223,13 +230,16 @@ class _Held:
             for batch in batches:
                 for shard in batch.column(0).to_pylist():
                     carry = _carry(self.progress)
-                    carry.load(shard, folder.read_shard(shard, self.progress.batch + 1))
+                    carry.load(shard, folder.read_shard(shard, self.progress.generations[shard]))
                     yield from carry.held([shard]).combine_chunks().to_batches()
 
 
 @dataclass(frozen=True)
 class _Shards:
-    """What a worker runs for the shards of one task: state in, messages through, deliveries and state out."""
+    """What a worker runs for the shards of one task: state in, messages through, deliveries and state out.
+
+    progress: before the micro-batch. It yields the shards that it wrote.
+    """
 
     progress: Progress
     state: str
@@ -252,26 +262,32 @@ class _Shards:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from pyengine.backlog.runs import written
+
         if not batches:
             return
         rows = pa.Table.from_batches(batches)
         shards = np.unique(rows.column(_SHARD).to_numpy()).tolist()
         if not shards:
             return
-        folder, carry = StateFolder(self.state), _carry(self.progress)
+        folder, carry, generations = StateFolder(self.state), _carry(self.progress), self.progress.generations
         for shard in shards:
-            carry.load(shard, folder.read_shard(shard, self.batch))
+            carry.load(shard, folder.read_shard(shard, generations[shard]))
         told = self._through(carry, rows)
         path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
         hidden = path.with_name(f"_{path.name}.{uuid.uuid4().hex}")
         texts = [field.name for field in told.schema if pa.types.is_dictionary(field.type)]
-        pq.write_table(told, hidden, use_dictionary=texts, store_schema=False)
-        hidden.rename(path)
+        with written(path):
+            pq.write_table(told, hidden, use_dictionary=texts, store_schema=False)
+            hidden.rename(path)
         with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
-            written = [disk.submit(folder.write_shard, shard, self.batch, carry.save(shard)) for shard in shards]
-        for each in written:
+            kept = [
+                disk.submit(folder.write_shard, shard, self.batch, generations[shard], carry.save(shard))
+                for shard in shards
+            ]
+        for each in kept:
             each.result()
-        yield from ()
+        yield pa.RecordBatch.from_pydict({"shard": pa.array(shards, pa.int32())})
 
     def _through(self, carry: Any, rows: Any) -> Any:
         import numpy as np

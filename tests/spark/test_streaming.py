@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
-from collections.abc import Callable
+import resource
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,9 @@ from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
-from pyengine.errors import InvalidTopologyError, SnapshotError, UnsupportedColumnError
+from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark import dispatch_stream, held, streaming
+from pyengine.spark.state_files import MAGIC, VERSION, StateFolder, seal, unseal
 from pyengine.topology import Consumer, Policy, Source, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
@@ -137,7 +142,7 @@ def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_togeth
     assert held(spark, tmp_path / "state").count() == 36
     with pytest.raises(SnapshotError):
         held(spark, tmp_path)
-    (tmp_path / "state" / "progress").unlink()
+    next((tmp_path / "state").glob("progress-*")).unlink()
     write_files(numbered(["a"]), tmp_path / "in", 1, first=2)
     with pytest.raises(Exception, match="the folder holds no state of it"):
         run(spark, tmp_path / "in", 1, topology, tmp_path, sink=lambda df, batch: None)
@@ -183,16 +188,18 @@ IN_A_WORKER = (
     Death("before", "shard-00001/{0:020d}.state"),
 )
 ON_THE_DRIVER = (
+    Death("before", "state/coming-{0:020d}"),
     Death("before", "sink/batch={0}"),
     Death("after", "sink/batch={0}"),
-    Death("after", "state/progress", nth=2),  # the first one is that of the micro-batch that died before
+    Death("before", "state/progress-{0:020d}"),
+    Death("after", "state/progress-{0:020d}"),
 )
 
 
 def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(spark: Any, tmp_path: Path) -> None:
     """With half of the shards written, a worker by SIGKILL, and with the deliveries told and no progress written;
     ``make stream-kills`` walks through every step."""
-    walk(spark, tmp_path, [IN_A_WORKER[2], ON_THE_DRIVER[1]])
+    walk(spark, tmp_path, [IN_A_WORKER[2], ON_THE_DRIVER[2]])
 
 
 def test_two_drivers_of_one_stream_take_nothing_from_each_other(
@@ -211,22 +218,23 @@ def test_two_drivers_of_one_stream_take_nothing_from_each_other(
     class Attempt:
         """meanwhile: what happens when the workers are done."""
 
-        def __init__(self, work: Any, writing: str, meanwhile: Callable[[], None]) -> None:
-            self.work, self.writing, self.meanwhile = work, writing, meanwhile
+        def __init__(self, meanwhile: Callable[[], None], *about: Any) -> None:
+            self.meanwhile, self.about = meanwhile, about
 
-        def collect(self) -> None:
-            dispatched(self.work, rows, 0, self.writing).collect()
+        def collect(self) -> Any:
+            shards = dispatched(*self.about).collect()
             self.meanwhile()
+            return shards
 
     def begin(meanwhile: Callable[[], None]) -> None:
-        monkeypatch.setattr(make, "_dispatched", lambda work, df, batch, writing: Attempt(work, writing, meanwhile))
+        monkeypatch.setattr(make, "_dispatched", lambda *about: Attempt(meanwhile, *about))
         works[0](rows, 0)
 
     def overtaken() -> None:
         with pytest.raises(DiedError):
             begin(raise_died)
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError):
         begin(overtaken)
     assert not (tmp_path / "sink" / "batch=0").exists()
     begin(lambda: begin(lambda: None))  # the successor is faster, and both end well
@@ -235,6 +243,112 @@ def test_two_drivers_of_one_stream_take_nothing_from_each_other(
     run(spark, tmp_path / "in", 1, come_and_go(), tmp_path / "calm", **OPTIONS)
     assert_same_lines(found, told(spark, tmp_path / "calm"))
     assert [path.name for path in (tmp_path / "sink").iterdir()] == ["batch=0"]
+
+
+@pytest.fixture(scope="module")
+def ran(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stream of three micro-batches, which a fourth can follow."""
+    place = tmp_path_factory.mktemp("ran")
+    for index in range(3):
+        write_files(traffic(index), place / "in", 1, first=index)
+    run(spark, place / "in", 1, come_and_go(), place, **OPTIONS)
+    write_files(traffic(3), place / "in", 1, first=3)
+    return place
+
+
+def copied(ran: Path, into: Path) -> Path:
+    """Spark's checkpoint says nothing of the folder it is in."""
+    for name in ("state", "sink"):
+        shutil.copytree(ran / name, into / name)
+    return into
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_shard_without_its_newest_state_ends_the_query(spark: Any, ran: Path, tmp_path: Path, older: bool) -> None:
+    place = copied(ran, tmp_path)
+    folder = place / "state" / "shard-00002"
+    *before, newest = sorted(folder.iterdir())
+    assert before
+    for file in (newest,) if older else (newest, *before):
+        file.unlink()
+    with pytest.raises(Exception, match=r"SnapshotError.*state of shard 2 as micro-batch 2 left it was deleted"):
+        run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+    with pytest.raises(Exception, match=r"SnapshotError.*state of shard 2"):
+        held(spark, place / "state").count()
+    assert not (place / "sink" / "batch=3").exists()
+
+
+def test_a_state_of_an_earlier_version_goes_on(spark: Any, ran: Path, tmp_path: Path) -> None:
+    """It has one file ``progress``, which names no generations."""
+    place = copied(ran, tmp_path)
+    (newest,) = (place / "state").glob("progress-*")
+    start, end = unseal(MAGIC, VERSION, newest.read_bytes())
+    said = json.loads(newest.read_bytes()[start:end])
+    del said["generations"]
+    (place / "state" / "progress").write_bytes(seal(MAGIC, VERSION, json.dumps(said).encode()))
+    newest.unlink()
+    run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+    run(spark, ran / "in", 99, come_and_go(), tmp_path / "calm", **OPTIONS)
+    assert_same_lines(told(spark, place), told(spark, tmp_path / "calm"))
+    assert len(list((place / "state").glob("progress*"))) == 1
+
+
+def test_deliveries_of_another_stream_are_not_taken_for_done(spark: Any, ran: Path, tmp_path: Path) -> None:
+    place = copied(ran, tmp_path)
+    shutil.rmtree(place / "state")
+    with pytest.raises(Exception, match=r"SnapshotError.*state and sink belong together"):
+        run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+
+
+def test_a_driver_that_is_late_does_not_take_the_stream_back(ran: Path, tmp_path: Path) -> None:
+    """It tells the end of a micro-batch when its successor is done with the next ones."""
+    place = copied(ran, tmp_path)
+    folder = StateFolder(str(place / "state"))
+    found = folder.read_progress()
+    assert found is not None
+    folder.write_progress(1, "batch=1")
+    assert folder.read_progress() == found
+    folder.prepare_progress(found.with_batch(1, [0]))
+    folder.write_progress(1, "batch=1")
+    assert folder.read_progress() == found
+    with pytest.raises(SnapshotError, match="belong together"):
+        folder.write_progress(3, "batch=3")
+
+
+@dataclass(frozen=True)
+class SmallFiles:
+    """The work of a Spark task, in a worker that may write files of so many bytes only."""
+
+    work: Callable[[Iterable[Any]], Iterator[Any]]
+    size: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        given = list(batches)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, hard))
+        try:
+            found = list(self.work(given))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        yield from found
+
+
+def test_a_full_disk_ends_the_query_and_loses_nothing(
+    spark: Any, ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = copied(ran, tmp_path)
+    state = max((place / "state" / "shard-00000").iterdir())
+    deliveries = max(file.stat().st_size for file in place.glob("sink/*/*.parquet"))
+    work = streaming._Shards
+    for size in (100, min(state.stat().st_size - 100, deliveries + 2000)):
+        monkeypatch.setattr(streaming, "_Shards", lambda *about, size=size: SmallFiles(work(*about), size))
+        with pytest.raises(Exception, match=r"OutputError.*File too large"):
+            run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+        assert not list(place.glob("state/shard-*/.*"))
+        monkeypatch.undo()
+    run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+    run(spark, ran / "in", 99, come_and_go(), tmp_path / "calm", **OPTIONS)
+    assert_same_lines(told(spark, place), told(spark, tmp_path / "calm"))
 
 
 def walk(spark: Any, folder: Path, deaths: list[Death]) -> None:
@@ -253,7 +367,7 @@ def walk(spark: Any, folder: Path, deaths: list[Death]) -> None:
             else:
                 with death.awaited(raise_died), pytest.raises(Exception, match="died at the step"):
                     run(spark, folder / "in", 1, topology, place, **options)
-        told_already = step in ON_THE_DRIVER[1:]
+        told_already = step in ON_THE_DRIVER[2:]
         assert (place / "sink" / f"batch={index}").exists() == told_already, death
     run(spark, folder / "in", 1, topology, place, **options)
     run(spark, folder / "in", 99, topology, folder / "calm", **options)
