@@ -31,6 +31,7 @@ from pyengine.topology.model import JavaTypeName
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 PACKED = (".zip", ".gz")
+_BLOCK = 1 << 20  # bytes of a CSV file that are looked at together; a row is no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,27 +307,67 @@ def _read_parquet(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any
 
 
 def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
-    """Declared columns are read as text and converted afterwards, so that a bad value costs its row, not the file."""
+    """Declared columns are read as text and converted afterwards, so that a bad value costs its row, not the file.
+
+    A file with quotes gets a last line that has too many fields for a row: a quote that is open swallows it. Its texts
+    are read once more, because what is in quotes may be null in a column of numbers, and is a text elsewhere.
+    """
     from pyarrow import csv
 
+    arrow = _arrow()
+    raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
     rejects: list[Reject] = []
+    quoted, closed = b'"' in raw, False
+    last = "," * (raw.count(b",", 0, _BLOCK) + 2)
 
     def refuse(row: Any) -> str:
+        nonlocal closed
+        if quoted and row.text == last:
+            closed = True
+            return "skip"
         # pyarrow numbers lines from 1 with the header first, and only without threads.
         reason = f"has {row.actual_columns} fields, the header has {row.expected_columns}"
         rejects.append(Reject(row.number - 2, "", row.text[:200], reason))
         return "skip"
 
-    arrow = _arrow()
-    table = csv.read_csv(
-        file,
-        read_options=csv.ReadOptions(use_threads=False),
-        parse_options=csv.ParseOptions(invalid_row_handler=refuse),
-        convert_options=csv.ConvertOptions(
-            strings_can_be_null=True, column_types={column: arrow.string() for column in types}
-        ),
-    )
-    return table, _numbers(table.num_rows, {each.row for each in rejects}), rejects
+    def read(refuse: Any, **convert: Any) -> Any:
+        return csv.read_csv(
+            arrow.BufferReader(raw),
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
+            convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
+        )
+
+    if quoted:
+        raw += f"\n{last}\n".encode()
+    try:
+        table = read(refuse, column_types={column: arrow.string() for column in types})
+    except arrow.ArrowInvalid as error:
+        if quoted and "straddling" in str(error):
+            problem = f"a row is longer than {_BLOCK:,} bytes, as one is where a quote opens and never closes"
+            raise InvalidSourceError(name, problem, "double a quote that is part of a value") from error
+        raise
+    if quoted and not closed:
+        row = table.num_rows + len(rejects) - 1
+        raise InvalidSourceError(
+            name, f"a quote opens in row {row} (from 0) and never closes", "double a quote that is part of a value"
+        )
+    numbers = _numbers(table.num_rows, {each.row for each in rejects})
+    texts = [
+        column
+        for column, kind in zip(table.column_names, table.schema.types, strict=True)
+        if kind == arrow.string() and types.get(column, "string") == "string"
+    ]
+    if quoted and len(set(table.column_names)) == table.num_columns and texts:
+        again = read(
+            lambda row: "skip",
+            column_types={column: arrow.string() for column in texts},
+            include_columns=texts,
+            quoted_strings_can_be_null=False,
+        )
+        for column in texts:
+            table = table.set_column(table.column_names.index(column), column, again.column(column))
+    return table, numbers, rejects
 
 
 def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:

@@ -42,6 +42,42 @@ def test_bad_values_cost_their_row_not_the_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("rest", ['"y,2\nz,3', 'y,"2\nz,3', 'y,"2', 'y,2\n"', 'y,""2\nz,"3""'])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_quote_that_never_closes_swallows_no_row_in_silence(tmp_path: Path, rest: str, end: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"a,b\nx,1\n{rest}{end}")
+    with pytest.raises(InvalidSourceError, match=r"a\.csv: a quote opens in row [12] \(from 0\) and never closes"):
+        read_files([file])
+
+
+def test_a_value_in_quotes_may_have_lines_wherever_it_is_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("n,s\n" + "".join(f'{row},"{row}\nsays ""{row}""\n"\n' for row in range(90_000)))
+    assert file.stat().st_size > 2 << 20
+    rows = read_files([file])
+    assert rows.rejects == ()
+    assert rows.table.column("s").to_pylist() == [f'{row}\nsays "{row}"\n' for row in range(90_000)]
+    with file.open("a") as more:
+        more.write('5,"x\n' + "6,y\n" * 600_000)
+    with pytest.raises(InvalidSourceError, match="a row is longer than 1,048,576 bytes"):
+        read_files([file])
+
+
+def test_what_is_null_in_csv(tmp_path: Path) -> None:
+    """Missing words, and nothing at all; in quotes a text is what stands there."""
+    file = tmp_path / "a.csv"
+    file.write_text('s,n,t,all\nx,1,"NA",NA\nNA,NA,q,""\n"","",z,null\n,"4","null",\nz\n')
+    rows = read_files([file], types={"t": "string"})
+    assert rows.table.to_pydict() == {
+        "s": ["x", None, "", None],
+        "n": [1, None, None, 4],
+        "t": ["NA", "q", "z", "null"],
+        "all": [None] * 4,
+    }
+    assert rows.rejects == (Reject(4, "", "z", "has 1 fields, the header has 4"),)
+
+
 def test_json_lines_that_are_none(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"n": 1}\n\n{"n": \n[2]\n{"n": "4", "m": true}\n{"n": "five"}\n')
