@@ -24,6 +24,9 @@ from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 
 ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", "__bytes"
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
+# What stands beside the properties of a message on its way: here, in a dispatch, a stream's state and a Spark job.
+_TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", "__shard", "__reject"}
+_TAKEN_PREFIX = "__truth:"
 
 REJECT_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("value", pa.string()), ("reason", pa.string())]
@@ -61,16 +64,27 @@ def stored_type(name: str, type: pa.DataType) -> pa.DataType:
     )
 
 
+def refuse_own_name(name: str) -> None:
+    """Raises UnsupportedColumnError for a name under which a message's own columns are kept."""
+    if name in _TAKEN or name.startswith(_TAKEN_PREFIX):
+        raise UnsupportedColumnError(
+            name,
+            "taken",
+            "pyengine keeps a column of its own under this name: rename it, or leave it out of properties",
+        )
+
+
 def message_schema(columns: pa.Schema, source: Source, where: str = "the source") -> pa.Schema:
     """The schema of the messages that rows of ``columns`` become.
 
     Raises MissingColumnError for a column that the source names and the rows lack, UnsupportedColumnError for a
-    property whose type no message can carry.
+    property whose type no message can carry or whose name is taken.
     """
     names = columns.names
     properties = names if source.properties is None else list(source.properties)
     declared = {name: arrow_type(java) for name, java in source.types}
     for name in (*source.columns, *properties, *declared):
+        refuse_own_name(name)
         one_column(name, names, where)
     for (name, java), wanted in zip(source.types, declared.values(), strict=True):
         try:

@@ -172,11 +172,14 @@ def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, pa
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.backlog.messages import ROW
+    from pyengine.backlog.messages import ROW, refuse_own_name
     from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA
 
     number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
-    read = [F.col(quoted(name)) for name in groups.columns_read(df.columns)]
+    names = groups.columns_read(df.columns)
+    for name in names:
+        refuse_own_name(name)
+    read = [F.col(quoted(name)) for name in names]
     rows = df.select(*read, number.cast("bigint").alias(ROW))
     rows = rows.repartition(partitions) if partitions else rows
     return rows.mapInArrow(Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))

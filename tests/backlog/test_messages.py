@@ -20,6 +20,18 @@ def source(**settings: object) -> Source:
     return Source(destination="q", path="x", **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["__row", "__destination", "__bytes", "__queue", "__truth:n > 1"])
+def test_a_name_of_a_message_s_own_column_is_refused(name: str) -> None:
+    table = pa.table({"n": [1, 2], name: [7, 8], "__index_level_0__": [0, 1]})
+    with pytest.raises(UnsupportedColumnError, match="rename it") as refused:
+        to_messages(table, [0, 1], source())
+    assert refused.value.column == name
+    with pytest.raises(UnsupportedColumnError, match="rename it"):
+        to_messages(table, [0, 1], source(properties=("n",), id=name))
+    messages, _ = to_messages(table, [0, 1], source(properties=("n", "__index_level_0__")))
+    assert messages.column("__row").to_pylist() == [0, 1]
+
+
 def test_types_are_kept_widened_or_refused() -> None:
     table = pa.table(
         {

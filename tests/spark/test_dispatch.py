@@ -309,6 +309,18 @@ def test_an_unusable_type_is_told_before_anything_runs(spark: Any) -> None:
         dispatch(frame, topology)
 
 
+def test_a_name_of_a_message_s_own_column_is_told_before_anything_runs(spark: Any) -> None:
+    frame = spark.createDataFrame([("a", 7, 8)], "queue string, __row bigint, __queue bigint")
+    for name in ("__row", "__queue"):
+        topology = Topology(
+            source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector=f"{name} > 1"),)
+        )
+        with pytest.raises(UnsupportedColumnError, match=name):
+            dispatch(frame, topology)
+    topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a"),))
+    assert dispatch(frame, topology, row="__row").toArrow().column("row").to_pylist() == [7]
+
+
 def test_a_bad_selector_is_told_with_its_position(spark: Any) -> None:
     frame = spark.createDataFrame([("a",)], "queue string")
     topology = Topology(
