@@ -13,6 +13,7 @@ from pyengine._engine.bits cimport lowest_bit
 from pyengine._engine.building cimport segment_of
 from pyengine._engine.event cimport Event, reader_of
 from pyengine._engine.header cimport header_code
+from pyengine._engine.packed cimport PackedMessages
 from pyengine._engine.search cimport Living, Rows, Search, Snapshot, alive_of
 from pyengine._engine.segment cimport Subscription
 from pyengine._engine.selector cimport Selector
@@ -323,6 +324,8 @@ cdef class Subscriptions:
         numbers = self.keyed()[0]
         if isinstance(batch, (list, tuple)):
             offsets, found = self.match_messages(snapshot, batch)
+        elif isinstance(batch, PackedMessages):
+            raise TypeError("Subscriptions do not read PackedMessages, a Selector does: give the list of the messages")
         else:
             offsets, found = self.match_columns(snapshot, columns_of(batch), missing)
         return offsets, numpy.searchsorted(numbers, found)

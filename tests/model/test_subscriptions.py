@@ -140,6 +140,11 @@ def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, diale
         assert found == expected
 
 
+def test_packed_messages_are_refused_with_what_to_give() -> None:
+    with pytest.raises(TypeError, match="do not read PackedMessages, a Selector does: give the list of the messages"):
+        Subscriptions({"a": "n > 1"}).match_batch(pyengine.PackedMessages([{"n": 2}]))
+
+
 @settings(max_examples=60, deadline=None, stateful_step_count=30)
 class SubscriptionsMachine(RuleBasedStateMachine):
     """Adding, removing, replacing, optimizing, and matching in between, beside a dictionary of selectors."""
