@@ -343,9 +343,13 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
     try:
         table = read(refuse, column_types={column: arrow.string() for column in types})
     except arrow.ArrowInvalid as error:
-        if quoted and "straddling" in str(error):
-            problem = f"a row is longer than {_BLOCK:,} bytes, as one is where a quote opens and never closes"
-            raise InvalidSourceError(name, problem, "double a quote that is part of a value") from error
+        problems = {
+            "straddling": f"a row is longer than {_BLOCK:,} bytes, as one is where a quote opens and never closes",
+            "Empty CSV": "a quote opens in the header and never closes",
+        }
+        for found, problem in problems.items():
+            if quoted and found in str(error):
+                raise InvalidSourceError(name, problem, "double a quote that is part of a value") from error
         raise
     if quoted and not closed:
         row = table.num_rows + len(rejects) - 1

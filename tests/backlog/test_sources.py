@@ -49,6 +49,9 @@ def test_a_quote_that_never_closes_swallows_no_row_in_silence(tmp_path: Path, re
     file.write_text(f"a,b\nx,1\n{rest}{end}")
     with pytest.raises(InvalidSourceError, match=r"a\.csv: a quote opens in row [12] \(from 0\) and never closes"):
         read_files([file])
+    file.write_text(f'a,"b\nx,1{end}')
+    with pytest.raises(InvalidSourceError, match=r"a\.csv: a quote opens in the header and never closes"):
+        read_files([file])
 
 
 def test_a_value_in_quotes_may_have_lines_wherever_it_is_in_the_file(tmp_path: Path) -> None:
