@@ -28,7 +28,10 @@ cdef object BARE = object()       # stands in a window for a message that is its
 cdef inline int64_t body_size(object message) except -1:
     if message is BARE or PyLong_CheckExact(message):
         return 0
-    body = read(message, NAME_BODY, &BODY)
+    try:
+        body = read(message, NAME_BODY, &BODY)
+    except AttributeError:
+        raise InvalidMessageError("message", message, "it has no body") from None
     if PyBytes_CheckExact(body):
         return PyBytes_GET_SIZE(body)
     return 0 if body is None else len(body)
@@ -43,7 +46,10 @@ cdef inline int64_t offset_of(object message) except? -1:
             return number
         offset = message
     else:
-        offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
+        try:
+            offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
+        except AttributeError:
+            raise InvalidMessageError("message", message, "it has no queue_offset") from None
         if PyLong_Check(offset):
             number = long_value(offset, &beyond)
     if beyond:
@@ -141,8 +147,9 @@ cdef class ProcessQueue:
     def put_messages(self, messages):
         """Cache pulled messages, in list order. Returns True if consumption should be started (spec 1.1).
 
-        A known offset replaces the message and counts nothing. Raises InvalidMessageError for an offset that is no
-        signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no number (all are stored).
+        A known offset replaces the message and counts nothing. Raises InvalidMessageError for what is no message and
+        for an offset that is no signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no
+        number (all are stored).
         """
         cdef list batch = list(messages)
         cdef int64_t few[FEW]

@@ -104,12 +104,21 @@ def test_a_message_class_may_change_what_an_offset_is() -> None:
     queue.put_messages([first, second, third])
     assert (queue.cached_offsets, queue.message_size) == ([1, 2, 3], 6)
     del first.body
-    with pytest.raises(AttributeError, match="body"):
+    with pytest.raises(InvalidMessageError, match="it has no body"):
         queue.finish(first)
     named = type("Named", (slotted,), {"__slots__": (), "queue_offset": property(lambda self: 77)})
     assert [queue.contains_message(one) for one in (second, object.__new__(named))] == [True, False]
     place = slotted.queue_offset
     slotted.queue_offset = property(lambda self: place.__get__(self) + 1)
     assert [queue.contains_message(one) for one in (second, third)] == [True, False]
-    with pytest.raises(AttributeError, match="queue_offset"):
+    with pytest.raises(InvalidMessageError, match="it has no queue_offset"):
         queue.finish(object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("message", ["x", None, 1.5, object()])
+def test_what_has_no_offset_is_no_message(message: object) -> None:
+    queue = rocketmq.ProcessQueue()
+    for call in (queue.finish, lambda message: queue.put_messages([1, message]), lambda m: queue.remove_messages([m])):
+        with pytest.raises(InvalidMessageError, match="it has no queue_offset"):
+            call(message)
+    assert queue.message_count == 0
