@@ -16,10 +16,12 @@ from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.broker_files import MOST_QUEUES
 from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, open_node
 from pyengine.rocketmq.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.filter import filter_of
 from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.remoting import (
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
@@ -31,6 +33,7 @@ from pyengine.rocketmq.remoting import (
     SendResult,
     SendStatus,
     SubscriptionData,
+    whole_number,
 )
 
 FIRST_PORT = 10911
@@ -75,6 +78,10 @@ class Broker:
             raise ConfigurationError(
                 "flush_disk_type", flush_disk_type, "unknown", "ASYNC_FLUSH or SYNC_FLUSH are accepted"
             )
+        for option, number in (("default_queues", default_queues), ("segment_bytes", segment_bytes)):
+            if whole_number(option, number) < 1:
+                raise ConfigurationError(option, number, "a number from 1 on is needed")
+        whole_number("seed", seed)
         levels = DelayLevels(message_delay_level)
         self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
         self._own_clock = clock is None
@@ -123,11 +130,12 @@ class Broker:
     def create_topic(self, topic: str, queues: int = 4, *, brokers: Iterable[str] | None = None) -> None:
         """Make a topic with ``queues`` queues on each of ``brokers`` (all by default), or give it more queues.
 
-        Raises ConfigurationError for fewer queues than it has, MQClientError for a name that no topic may have.
+        Raises ConfigurationError for fewer queues than it has and for more than 1,000,000, MQClientError for a name
+        that no topic may have.
         """
         check_topic(topic)
-        if queues < 1:
-            raise ConfigurationError("queues", queues, "a topic has at least one queue")
+        if not 1 <= whole_number("queues", queues) <= MOST_QUEUES:
+            raise ConfigurationError("queues", queues, f"a topic has 1 to {MOST_QUEUES} queues on a broker")
         for name in brokers if brokers is not None else list(self.nodes):
             self._node(name).create_topic(topic, queues)
 
@@ -141,12 +149,14 @@ class Broker:
 
     def delete_below(self, queue: MessageQueue, offset: int) -> int:
         """Delete the messages of a queue below ``offset``, as retention does. Returns how many there were."""
-        return self._node(queue.broker_name).delete_below(queue.topic, queue.queue_id, offset)
+        return self._node_of(queue).delete_below(queue.topic, queue.queue_id, whole_number("offset", offset))
 
     def delete_expired(self, hours: float = 72) -> int:
         """Delete the messages that were stored more than ``hours`` ago (fileReservedTime), and files that held no
         others. Delayed messages stay until they are delivered. Returns how many there were.
         """
+        if not isinstance(hours, int | float) or not 0 <= hours < INT32:
+            raise ConfigurationError("hours", repr(hours), "a number of hours from 0 on is needed")
         before = self.clock.now() - round(hours * 3_600_000)
         return sum(node.delete_expired(before) for node in self.nodes.values())
 
@@ -157,7 +167,7 @@ class Broker:
 
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
         """A copy of the message at an offset of a queue, None where there is none."""
-        return self._node(queue.broker_name).message(queue.topic, queue.queue_id, offset)
+        return self._node_of(queue).message(queue.topic, queue.queue_id, whole_number("offset", offset))
 
     def messages(self, topic: str) -> list[MessageExt]:
         """Copies of all messages of a topic, queue by queue; [] for an unknown topic."""
@@ -242,38 +252,38 @@ class Broker:
 
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
         """Answer through ``callback``, once: at once or after long polling, on the broker's worker."""
-        self._node(request.queue.broker_name).pull(request, callback)
+        self._node_of(request.queue).pull(request, callback)
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
-        return self._node(queue.broker_name).query_offset(group, queue.topic, queue.queue_id)
+        return self._node_of(queue).query_offset(group, queue.topic, queue.queue_id)
 
     def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout: int = 5000) -> None:
         """Store the offset, lower ones too (one way)."""
-        self._node(queue.broker_name).commit_offset(group, queue.topic, queue.queue_id, offset)
+        self._node_of(queue).commit_offset(group, queue.topic, queue.queue_id, whole_number("offset", offset))
 
     def max_offset(self, queue: MessageQueue) -> int:
         """The offset that the next message will get."""
-        return self._node(queue.broker_name).max_offset(queue.topic, queue.queue_id)
+        return self._node_of(queue).max_offset(queue.topic, queue.queue_id)
 
     def min_offset(self, queue: MessageQueue) -> int:
         """The smallest offset that is still there."""
-        return self._node(queue.broker_name).min_offset(queue.topic, queue.queue_id)
+        return self._node_of(queue).min_offset(queue.topic, queue.queue_id)
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The first offset stored at ``timestamp`` (ms) or later (spec rocketmq 4.6)."""
-        return self._node(queue.broker_name).search_offset(queue.topic, queue.queue_id, timestamp)
+        return self._node_of(queue).search_offset(queue.topic, queue.queue_id, whole_number("timestamp", timestamp))
 
     def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """The queues that the client now holds for ordered consumption."""
         held: set[MessageQueue] = set()
-        for name, own in _by_broker(queues).items():
+        for name, own in self._by_broker(queues).items():
             held |= self._node(name).lock_queues(group, client_id, own)
         return held
 
     def unlock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
         """Give locks back; those of other clients stay."""
-        for name, own in _by_broker(queues).items():
+        for name, own in self._by_broker(queues).items():
             self._node(name).unlock_queues(group, client_id, own)
 
     def consumer_send_message_back(
@@ -291,7 +301,7 @@ class Broker:
         """
         if queue is None:
             queue = self._next_queue(message.topic)
-        node = self._node(queue.broker_name)
+        node = self._node_of(queue)
         stored: Stored = node.send(message, queue.queue_id)
         node.log.flush(stored.flush)
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
@@ -317,6 +327,18 @@ class Broker:
             return self.nodes[name]
         except KeyError:
             raise MQClientError(f"The broker[{name}] not exist") from None
+
+    def _node_of(self, queue: MessageQueue) -> BrokerNode:
+        if not isinstance(queue, MessageQueue):
+            raise MQClientError(f"{queue!r} is no MessageQueue; give one of broker.topic_subscribe_info(topic)")
+        whole_number("queue_id", queue.queue_id, INT32)
+        return self._node(queue.broker_name)
+
+    def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+        own: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            own.setdefault(self._node_of(queue).name, []).append(queue)
+        return own
 
     def _next_queue(self, topic: str) -> MessageQueue:
         queues = self.topic_subscribe_info(topic) or self.make_topic(topic)
@@ -345,10 +367,3 @@ class Broker:
                 self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
         for group, lists in told.items():
             self._tell(group, lists)
-
-
-def _by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    own: dict[str, list[MessageQueue]] = {}
-    for queue in queues:
-        own.setdefault(queue.broker_name, []).append(queue)
-    return own

@@ -16,7 +16,6 @@ from pathlib import Path
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import (
-    INT32,
     DataVersion,
     consumer_offset_text,
     read_consumer_offsets,
@@ -26,6 +25,7 @@ from pyengine.rocketmq.offset_files import (
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
+MOST_QUEUES = 1_000_000  # of a topic on a broker; every client keeps them all
 READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
 
 
@@ -46,8 +46,8 @@ class BrokerFiles:
         try:
             self.log_folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            problem = f"cannot be opened: {error.strerror}"
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            problem = f"cannot be opened: {getattr(error, 'strerror', error)}"
             raise InvalidSourceError(str(self.folder), problem, "name a folder to write to") from error
         try:
             _take(self._lock)
@@ -108,8 +108,9 @@ def read_topics(text: str, source: str) -> dict[str, int]:
     topics: dict[str, int] = {}
     for topic, config in table.items():
         queues = config.get("readQueueNums") if isinstance(config, dict) else None
-        if isinstance(queues, bool) or not isinstance(queues, int) or not 0 <= queues < INT32:
-            raise InvalidSourceError(source, f"topicConfigTable.{topic}.readQueueNums = {queues!r} is no number")
+        if isinstance(queues, bool) or not isinstance(queues, int) or not 0 <= queues <= MOST_QUEUES:
+            problem = f"topicConfigTable.{topic}.readQueueNums = {queues!r} is no number from 0 to {MOST_QUEUES}"
+            raise InvalidSourceError(source, problem)
         topics[str(topic)] = queues
     return topics
 

@@ -52,7 +52,7 @@ class Message:
     """What a producer sends. topic: its name. body: bytes or None.
 
     properties: str -> str; the message keeps a dict of its own; tags and keys are properties too (``TAGS``, ``KEYS``).
-    Raises InvalidMessageError for a body that is not bytes.
+    Raises InvalidMessageError for a body that is not bytes and for properties that are no mapping.
     """
 
     __slots__ = ("body", "flag", "properties", "topic", "transaction_id")
@@ -69,6 +69,8 @@ class Message:
     ) -> None:
         if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
             raise InvalidMessageError("body", body, "not bytes", hint="encode a text: text.encode()")
+        if properties is not None and not isinstance(properties, Mapping):
+            raise InvalidMessageError("properties", properties, "no mapping of names to texts")
         self.topic = topic
         self.body = body
         self.flag = flag

@@ -160,7 +160,7 @@ def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
             text = place.read_text("utf-8")
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
             if place is path:
                 log.error("load %s failed, and try to load backup file", place, exc_info=error)
                 continue

@@ -102,8 +102,6 @@ class Producer:
             queue = selector(queues, message, arg)
             if queue is None:
                 raise MQClientError("select message queue return null.")
-        if queue is not None and not isinstance(queue, MessageQueue):
-            raise MQClientError(f"{queue!r} is no MessageQueue; give one of broker.topic_subscribe_info(topic)")
         result = self.broker.send_message(self.group, message, queue)
         self.broker.settle()
         return result

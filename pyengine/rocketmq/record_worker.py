@@ -12,7 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from pyengine._engine.process_queue import FlowControl
 from pyengine._engine.work import Work, WorkOrder, WorkTable, polled
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.remoting import whole_number
 
 _ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
 
@@ -42,7 +44,8 @@ class RecordWorker:
     :meth:`full`, and what a restart repeats is at most its span.
 
     A record is anything with confluent-kafka's, aiokafka's or RocketMQ's fields. A queue is
-    ``TopicPartition(topic, partition)`` or a MessageQueue. Thread-safe.
+    ``TopicPartition(topic, partition)`` or a MessageQueue. Thread-safe. Raises ConfigurationError for an order or a
+    budget that is none.
     """
 
     def __init__(
@@ -54,10 +57,12 @@ class RecordWorker:
         max_span: int = 2000,
     ) -> None:
         if order not in _ORDERS:
-            raise ValueError(f"order = {order!r}: 'key', 'queue' or 'none'")
-        self._table = WorkTable(
-            _ORDERS[order], max_messages=max_messages, max_mebibytes=max_mebibytes, max_span=max_span
-        )
+            raise ConfigurationError("order", repr(order), "unknown", "'key', 'queue' or 'none'")
+        budget = {"max_messages": max_messages, "max_mebibytes": max_mebibytes, "max_span": max_span}
+        for name, most in budget.items():
+            if whole_number(name, most) < 0:
+                raise ConfigurationError(name, most, "a queue would always be full", "a number from 0 on is needed")
+        self._table = WorkTable(_ORDERS[order], **budget)
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._waiting = 0

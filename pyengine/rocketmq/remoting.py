@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import index
 from typing import Protocol
 
 from pyengine.clock import Clock
-from pyengine.errors import PyengineError
+from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import Message, MessageExt
 
@@ -29,6 +30,17 @@ FILTER_DATA_NOT_EXIST = 27
 FLAG_COMMIT_OFFSET = 1
 FLAG_SUSPEND = 2
 FLAG_SUBSCRIPTION = 4
+
+
+def whole_number(name: str, value: object, limit: int = 2**63) -> int:
+    """A number as Java's long, or int, takes it; True counts as 1. Raises ConfigurationError for anything else."""
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = limit
+    if not -limit <= number < limit:
+        raise ConfigurationError(name, repr(value), f"a whole number of {limit.bit_length()} bits is needed")
+    return number
 
 
 class MessageModel(Enum):

@@ -9,10 +9,9 @@ from typing import Any
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.broker_files import read_topics
+from pyengine.rocketmq.broker_files import MOST_QUEUES, read_topics
 from pyengine.rocketmq.offset_files import INT32
 
-MOST_QUEUES = 1_000_000
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -361,7 +363,48 @@ def test_several_brokers_share_a_topic_machine_rooms_too() -> None:
             broker.update_consumer_offset("G", MessageQueue("Nope", "room1@a", 0), 1)
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 1.5, "3", None, float("nan")])
+def test_offsets_and_times_are_whole_numbers_of_64_bits(cluster: Cluster, number: Any) -> None:
+    cluster.send(b"x")
+    broker = cluster.broker
+    calls: list[Callable[[], object]] = [
+        lambda: broker.update_consumer_offset("G", Q0, number),
+        lambda: broker.delete_below(Q0, number),
+        lambda: broker.message(Q0, number),
+        lambda: broker.search_offset(Q0, number),
+        lambda: broker.max_offset(Q0._replace(queue_id=number)),
+        lambda: broker.lock_batch_mq("G", "c1", [Q0._replace(queue_id=number)]),
+        lambda: broker.create_topic("U", number),
+    ]
+    for call in calls:
+        with pytest.raises(ConfigurationError, match="a whole number of"):
+            call()
+    assert broker.consumer_offsets("G", "T") == {}
+    assert broker.max_offset(Q0) == 1
+
+
+@pytest.mark.parametrize("hours", [-1, float("nan"), float("inf"), 2**63, "3"])
+def test_messages_are_deleted_after_a_number_of_hours(cluster: Cluster, hours: Any) -> None:
+    cluster.send(b"x")
+    with pytest.raises(ConfigurationError, match="hours"):
+        cluster.broker.delete_expired(hours)
+    assert cluster.broker.min_offset(Q0) == 0
+
+
+@pytest.mark.parametrize("queue", [5, None, "x", ("T", "broker-a", 0)])
+def test_a_queue_is_a_message_queue(cluster: Cluster, queue: Any) -> None:
+    broker = cluster.broker
+    for ask in (broker.max_offset, broker.min_offset, lambda queue: broker.query_consumer_offset("G", queue)):
+        with pytest.raises(MQClientError, match="is no MessageQueue; give one of broker"):
+            ask(queue)
+
+
 def test_what_cannot_be_is_refused() -> None:
+    for option, value in (("segment_bytes", "x"), ("segment_bytes", 0), ("default_queues", None), ("seed", "x")):
+        with pytest.raises(ConfigurationError, match=option):
+            rocketmq.Broker(**{option: value})  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessageError, match="no mapping"):
+        rocketmq.Message("T", b"x", properties="abc")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="names"):
         rocketmq.Broker(names=["a", "a"])
     with pytest.raises(ConfigurationError, match=r"names='abc': .*give a list of texts"):
@@ -377,6 +420,9 @@ def test_what_cannot_be_is_refused() -> None:
             with pytest.raises(MQClientError, match="0 is no MessageQueue; give one of broker"):
                 producer.send("U", b"x", **where)  # type: ignore[call-overload]
         broker.create_topic("T", 2)
+        for queues in (0, 1_000_001, 2**31 - 1):
+            with pytest.raises(ConfigurationError, match="1 to 1000000 queues"):
+                broker.create_topic("T", queues)
         with pytest.raises(ConfigurationError, match="never shrinks"):
             broker.create_topic("T", 1)
         for topic, body, text in (

@@ -14,7 +14,7 @@ import pytest
 from pyengine import rocketmq
 from pyengine._engine import record
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError, MQClientError
 from pyengine.rocketmq import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles, read_topics
 from pyengine.rocketmq.log_reader import LogReader
@@ -134,9 +134,27 @@ def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_folder(tmp_pat
 
 
 def test_more_queues_than_an_int_are_refused() -> None:
-    text = '{"topicConfigTable":{"T":{"readQueueNums":4294967296}}}'
-    with pytest.raises(InvalidSourceError, match="readQueueNums = 4294967296 is no number"):
+    text = '{"topicConfigTable":{"T":{"readQueueNums":2147483647}}}'
+    with pytest.raises(InvalidSourceError, match="readQueueNums = 2147483647 is no number from 0 to 1000000"):
         read_topics(text, "topics.json")
+
+
+def test_a_queue_whose_number_is_none_leaves_the_log_readable(tmp_path: Path) -> None:
+    queue = MessageQueue("T", "broker-a", 1.5)  # type: ignore[arg-type]
+    with rocketmq.Broker(tmp_path, clock=ManualClock()) as broker:
+        broker.create_topic("T", 2)
+        broker.send_message("P", rocketmq.Message("T", b"x"), MessageQueue("T", "broker-a", 1))
+        with pytest.raises(ConfigurationError, match=r"queue_id=1\.5: a whole number of 32 bits"):
+            broker.send_message("P", rocketmq.Message("T", b"y"), queue)
+    with rocketmq.Broker(tmp_path, clock=ManualClock()) as broker:
+        assert [message.body for message in broker.messages("T")] == [b"x"]
+
+
+def test_a_path_with_a_nul_is_refused() -> None:
+    with pytest.raises(InvalidSourceError, match="null byte"):
+        rocketmq.Broker("a\0b", clock=ManualClock())
+    with pytest.raises(MQClientError, match="null byte"):
+        rocketmq.LocalFileOffsetStore("client", "G", directory="a\0b").load()
 
 
 def test_an_end_torn_at_any_byte_is_cut_and_nothing_else(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pyengine._engine.work import Work, WorkOrder, WorkTable
-from pyengine.errors import IllegalStateError, InvalidMessageError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker, TopicPartition
 
 P0, P1 = ("orders", 0), ("orders", 1)
@@ -192,6 +192,9 @@ def test_misuse_is_refused() -> None:
     assert worker.unfinished(P0) == []
     with pytest.raises(ValueError, match="'key', 'queue' or 'none'"):
         RecordWorker("random")  # type: ignore[arg-type]
+    for budget in (-1, 2**63, 1.5, "x", None):
+        with pytest.raises(ConfigurationError, match="max_span"):
+            RecordWorker(max_span=budget)  # type: ignore[arg-type]
     assert worker.take(timeout=0.01) is None
 
 
