@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
@@ -131,7 +132,8 @@ class ConsumerParameters(ClientConfig):
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
         NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
-        Java's compiler refuses: a number, a text, a model, a place to begin or a strategy that is none.
+        Java's compiler refuses: a number, a text, a model, a place to begin, a strategy, an offset store, a listener of
+        queues or a subscription that is none.
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
@@ -151,6 +153,13 @@ class ConsumerParameters(ClientConfig):
         if strategy is not None and not callable(getattr(strategy, "allocate", None)):
             hint = "give an object, as AllocateMessageQueueAveragely()"
             raise ConfigurationError("allocate_message_queue_strategy", repr(strategy), "a strategy is needed", hint)
+        methods = {"offset_store": "load", "message_queue_listener": "message_queue_changed"}
+        for name, method in methods.items():
+            value = getattr(self, name)
+            if value is not None and not callable(getattr(value, method, None)):
+                raise ConfigurationError(name, repr(value), f"an object with the method {method} is needed")
+        if self.subscription is not None and not isinstance(self.subscription, Mapping):
+            raise ConfigurationError("subscription", repr(self.subscription), "a mapping topic -> expression is needed")
         check_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)

@@ -584,6 +584,13 @@ def test_start_refuses_in_the_real_words(site: Site) -> None:
             site.consumer(group="I", **{name: value})
     with pytest.raises(ConfigurationError, match="allocate_message_queue_strategy='AVG': a strategy is needed"):
         site.consumer(group="I", allocate_message_queue_strategy="AVG")
+    for name, text in (
+        ("offset_store", "the method load"),
+        ("message_queue_listener", "the method message_queue_changed"),
+        ("subscription", "a mapping topic -> expression"),
+    ):
+        with pytest.raises(ConfigurationError, match=f"{name}=5: .*{text} is needed"):
+            site.consumer(group="I", **{name: 5})
     with pytest.raises(MQClientError, match="subscription exception"):
         consumer.subscribe("T", "||")
 
