@@ -19,6 +19,8 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started this
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
+        del os.environ["COLUMNS"]
     from pyengine.cli import app
 
     for stream in (sys.stdout, sys.stderr):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -112,6 +113,16 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     (line,) = done.stderr.splitlines()
     assert line.startswith("pyengine: ")
     assert words in line
+
+
+@pytest.mark.parametrize("columns", ["0", "", "x", "1", "20"])
+def test_findings_are_shown_in_a_terminal_of_any_width(columns: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyengine", "lint", "examples/flights/flights.toml"],
+        capture_output=True, text=True, cwd=ROOT, check=False, env={**os.environ, "COLUMNS": columns},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.startswith("examples/flights/flights.toml\nerror ")
 
 
 def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
