@@ -251,7 +251,13 @@ class Broker:
         raise MQBrokerError(TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
 
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
-        """Answer through ``callback``, once: at once or after long polling, on the broker's worker."""
+        """Answer through ``callback``, once: at once or after long polling, on the broker's worker.
+
+        Raises MQClientError for an unknown broker, ConfigurationError for a request whose numbers are none.
+        """
+        for name in ("queue_offset", "max_nums", "commit_offset"):
+            whole_number(name, getattr(request, name))
+        whole_number("suspend_timeout", request.suspend_timeout, INT32)
         self._node_of(request.queue).pull(request, callback)
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:

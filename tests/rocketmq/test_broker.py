@@ -383,6 +383,13 @@ def test_offsets_and_times_are_whole_numbers_of_64_bits(cluster: Cluster, number
     assert broker.max_offset(Q0) == 1
 
 
+@pytest.mark.parametrize("name", ["queue_offset", "max_nums", "commit_offset", "suspend_timeout"])
+def test_a_pull_whose_numbers_are_none_is_refused_at_once(cluster: Cluster, name: str) -> None:
+    for number in (2**63, "3", None):
+        with pytest.raises(ConfigurationError, match=f"{name}=.*a whole number of"):
+            cluster.broker.pull_message(replace(ALL, **{name: number}), print)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("hours", [-1, float("nan"), float("inf"), 2**63, "3"])
 def test_messages_are_deleted_after_a_number_of_hours(cluster: Cluster, hours: Any) -> None:
     cluster.send(b"x")
