@@ -11,7 +11,7 @@ from typing import Protocol
 from pyengine._engine.offset_table import OffsetTable
 from pyengine.errors import NullArgumentError, OffsetNotFoundError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.remoting import MQClientAPI
+from pyengine.rocketmq.remoting import MQClientAPI, whole_number
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -62,9 +62,16 @@ class RememberedOffsets:
         self._lock = threading.Lock()
 
     def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
-        """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored."""
-        with self._lock:
-            self._table.update(queue, offset, increase_only=increase_only)
+        """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored.
+
+        Raises ConfigurationError for what is no number of 64 bits.
+        """
+        try:
+            with self._lock:
+                self._table.update(queue, offset, increase_only=increase_only)
+        except (OverflowError, TypeError):
+            whole_number("offset", offset)
+            raise
 
     def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
         """Remember an offset and let nothing else change it until it is removed."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyengine.errors import InvalidSourceError, MQClientError
+from pyengine.errors import ConfigurationError, InvalidSourceError, MQClientError
 from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, ReadOffsetType, fastjson
 from pyengine.rocketmq.offset_files import (
     DataVersion,
@@ -242,3 +242,11 @@ class TestLocalStore:
         assert self.store(tmp_path).read_offset(self.Q, self.STORE) == -1
         store.persist(self.Q)
         assert store.path.read_text() == "{", "what cannot be read is not overwritten"
+
+
+def test_an_offset_of_more_than_64_bits_is_refused(tmp_path: Path) -> None:
+    store = LocalFileOffsetStore("client", "G", directory=tmp_path)
+    for offset in (2**63, "3", None):
+        with pytest.raises(ConfigurationError, match=r"offset=.*a whole number of 64 bits"):
+            store.update_offset(MessageQueue("T", "broker-a", 0), offset)  # type: ignore[arg-type]
+    assert store.offsets() == {}
