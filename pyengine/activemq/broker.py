@@ -312,9 +312,15 @@ class Broker(Administration):
             self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
-                for name, found in list(self.router.destinations.items()):
-                    if subscription.meets(name) and self.router.lets_in(info.destination, name):
-                        found.add(subscription)
+                met = [
+                    found
+                    for name, found in self.router.destinations.items()
+                    if subscription.meets(name) and self.router.lets_in(info.destination, name)
+                ]
+                # A queue may have a wildcard's name: it serves whoever consumes what it covers, too.
+                subscription.spread |= len(met) > 1
+                for found in met:
+                    found.add(subscription)
             return subscription.prefetch
 
     def attach_waiting(self, destination: AnyDestination) -> None:

@@ -36,9 +36,9 @@ class Subscription(PrefetchSubscription):
     """One consumer; what it holds comes from a queue or from the topics.
 
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
-    queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: a wildcard
-    or composite, which waits for destinations that others make, with one prefetch for all, and one prefetch extension:
-    every queue has the same, and where one differs, it changed last.
+    queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it has
+    several queues, or is a wildcard or composite, which waits for destinations that others make; it has one prefetch
+    for all, and one prefetch extension: every queue has the same, and where one differs, it changed last.
     """
 
     info: ConsumerInfo

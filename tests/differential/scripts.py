@@ -20,7 +20,7 @@ PRIORITIES = (0, 0, 0, 0, 1, 5, 127)
 AT_ONCE = {"initialRedeliveryDelay": 0, "redeliveryDelay": 0}
 # Times that a step of the real broker, and a few waiting receives, stay well below or above.
 LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
-TIME_TO_LIVE, PAUSES = 600, (200, 800)
+TIME_TO_LIVE, PAUSES = 700, (200, 800)
 # Sessions that only send, in transactions; others send in the session of a consumer.
 SENDERS = ({"sender": "s0"}, {"sender": "s1"})
 KINDS = ("queue", "topic", "durable", "several", "listeners", "stored")
