@@ -151,7 +151,7 @@ class SystemClock(Clock):
             with self._changed:
                 while not self._closed and (not self._timers or self._timers[0][0] > self.now()):
                     ahead = self._timers[0][0] - self.now() if self._timers else None
-                    self._changed.wait(None if ahead is None else ahead / 1000)
+                    self._changed.wait(None if ahead is None else min(ahead / 1000, threading.TIMEOUT_MAX))
                 if self._closed:
                     return
                 timer = heapq.heappop(self._timers)[2]

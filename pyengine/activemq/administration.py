@@ -11,11 +11,12 @@ from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine.activemq.outbox import Outbox
 from pyengine.activemq.queues import NO_POLICY, QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
+from pyengine.activemq.session import destination_of
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import InvalidDestinationError, did_you_mean
+from pyengine.errors import ConfigurationError, InvalidDestinationError, did_you_mean
 
 
 class Administration:
@@ -178,7 +179,9 @@ class Administration:
     # How
 
     def _existing(self, destination: str | Destination) -> AnyDestination:
-        (name,) = parse_destination(destination) if isinstance(destination, str) else (destination,)
+        name = destination_of(destination, "queue")
+        if "," in name.name:
+            raise InvalidDestinationError(f"{name} names several destinations; ask for one at a time")
         found = self.router.destinations.get(name)
         if found is None:
             known = [str(each) for each in self.router.destinations]
@@ -198,7 +201,7 @@ class Administration:
             yield handle, queue.core.object_of_handle(handle)
 
     def _matching(self, queue: QueueDestination, selector: str) -> list[tuple[int, Message]]:
-        wanted = Selector(selector) if selector.strip() else None
+        wanted = None if selector == "" else Selector(selector)
         return [
             (handle, message) for handle, message in self._messages(queue) if wanted is None or wanted.matches(message)
         ]
@@ -206,6 +209,8 @@ class Administration:
     def _chosen(
         self, queue: QueueDestination, selector: str, maximum: int, message_id: str | None
     ) -> list[tuple[int, Message]]:
+        if not isinstance(maximum, int):
+            raise ConfigurationError("maximum", maximum, "not a whole number", "-1 is all of them")
         found = self._matching(queue, selector)
         if message_id is not None:
             found = [(handle, message) for handle, message in found if message.message_id == message_id]
@@ -220,7 +225,7 @@ class Administration:
         maximum: int,
         message_id: str | None,
     ) -> int:
-        (target,) = parse_destination(to) if isinstance(to, str) else (to,)
+        target = destination_of(to, "queue")
         with self.outbox:
             found = self._queue_named(queue)
             if found.destination == target:

@@ -91,7 +91,8 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         consumer = self.blocking
         state = consumer._state
         clock = consumer._session.clock
-        if timeout is not None and (timeout <= 0 or isinstance(clock, ManualClock)):
+        wait = None if timeout is None else blocking_consumer.milliseconds(timeout)
+        if wait is not None and (wait == 0 or isinstance(clock, ManualClock)):
             await asyncio.sleep(0)
             return consumer.receive(timeout)
         loop = asyncio.get_running_loop()
@@ -103,7 +104,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         deadline = None if timeout is None else loop.time() + timeout
         consumer._available = available
         try:
-            consumer._ask(None if timeout is None else math.ceil(timeout * 1000))
+            consumer._ask(wait)
             while True:
                 arrived.clear()
                 left = None if deadline is None else deadline - loop.time()
@@ -131,6 +132,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
     async def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
         """See MessageConsumer.receive_batch; raises as receive does, and loses nothing if it is cancelled."""
         self._check_alone()
+        size = blocking_consumer.batch_size(size)
         if size < 1:
             return []
         await asyncio.sleep(0)

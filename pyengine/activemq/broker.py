@@ -112,6 +112,16 @@ class Broker(Administration):
             name, journal_disk_sync_strategy, cursor_limit, release, offline_durable_subscriber_timeout,
             offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge,
         )  # fmt: skip
+        for setting, value, kind in (
+            ("directory", directory, (str, Path)),
+            ("policies", policies, (PolicyMap, Iterable)),
+            ("virtual_destinations", virtual_destinations, Iterable),
+            ("redelivery_plugin", redelivery_plugin, RedeliveryPlugin),
+            ("clock", clock, Clock),
+        ):
+            if value is not None and not isinstance(value, kind):
+                kinds = kind if isinstance(kind, tuple) else (kind,)
+                raise ConfigurationError(setting, repr(value), f"is no {' or '.join(each.__name__ for each in kinds)}")
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name

@@ -242,6 +242,8 @@ class Connection:
 
     def check_temporary(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for another connection's temporary destination."""
+        if not isinstance(destination, Destination):
+            raise InvalidDestinationError(f"{destination!r} is no temporary destination")
         if self.connection_id not in destination.name:
             raise InvalidDestinationError("Cannot use a Temporary destination from another Connection")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
@@ -15,11 +17,15 @@ from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.message import Message
 from pyengine.activemq.commands import MessagePull
 from pyengine.destinations import Destination
+from pyengine.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyengine.activemq.session import Session
 
 MessageListener: TypeAlias = Callable[[Message], object]
+
+
+MOST = 2**31 - 1
 
 
 class Closing(Enum):
@@ -32,6 +38,24 @@ class Closing(Enum):
     NOW = "now"
     DRAIN = "drain"
     LOST = "lost"
+
+
+def milliseconds(timeout: float) -> int:
+    """How long a receive waits. Raises ConfigurationError for what is no time, or longer than a thread can wait."""
+    try:
+        if timeout <= threading.TIMEOUT_MAX:
+            return math.ceil(timeout * 1000) if timeout > 0 else 0
+    except TypeError:
+        pass
+    raise ConfigurationError("timeout", repr(timeout), "not a number of seconds", "None waits for ever")
+
+
+def batch_size(size: int) -> int:
+    """How many messages a batch may have at most. Raises ConfigurationError for what is no whole number."""
+    try:
+        return min(operator.index(size), MOST)
+    except TypeError:
+        raise ConfigurationError("size", repr(size), "not a whole number") from None
 
 
 def _check_listener(listener: object) -> None:
@@ -97,11 +121,11 @@ class MessageConsumer:
         """The next message; None when ``timeout`` (seconds; None: wait for ever) is over or the consumer is closed.
 
         A timeout of 0 or less does not wait, as ``receive_no_wait``. Raises IllegalStateError if the consumer is closed
-        or a listener is set in its session.
+        or a listener is set in its session, ConfigurationError for a timeout that is none.
         """
         if timeout is None:
             return self._take(None)
-        return self._take(math.ceil(timeout * 1000) if timeout > 0 else 0)
+        return self._take(milliseconds(timeout))
 
     def receive_no_wait(self) -> Message | None:
         """The next message if there is one now, else None. With prefetch 0 the broker is asked for it."""
@@ -114,6 +138,7 @@ class MessageConsumer:
         prefetch 0 it asks for one message after the other.
         """
         session, state = self._session, self._state
+        size = batch_size(size)
         if size < 1:
             return []
         if not state.prefetch:

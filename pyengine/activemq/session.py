@@ -186,6 +186,8 @@ class Session:
         Raises as create_consumer, InvalidDestinationError for a queue, and JMSError without a client id.
         """
         topic = destination_of(topic, "topic")
+        if not isinstance(name, str):
+            raise InvalidDestinationError(f"{name!r} is no name of a durable subscription")
         if not topic.kind.endswith("topic"):
             raise InvalidDestinationError(f"{topic} is no topic; only topics have durable subscribers")
         if not self.connection.client_id:

@@ -32,6 +32,10 @@ def session(activemq_connection: activemq.Connection) -> Iterator[Session]:
         ({"offline_durable_subscriber_timeout": "x"}, "must be a whole number"),
         ({"schedule_period_for_destination_purge": "x"}, "must be a whole number"),
         ({"policies": ["orders.>"]}, "PolicyMap.entries='orders.>': is no Policy"),
+        ({"policies": 5}, "policies=5: is no PolicyMap or Iterable"),
+        ({"virtual_destinations": 5}, "virtual_destinations=5: is no Iterable"),
+        ({"redelivery_plugin": 5}, "redelivery_plugin=5: is no RedeliveryPlugin"),
+        ({"clock": 5}, "clock=5: is no Clock"),
         ({"virtual_destinations": ["orders.>"]}, "virtual_destinations='orders.>': is no virtual destination"),
     ],
 )
@@ -93,6 +97,17 @@ def test_an_argument_that_a_broker_does_not_have_is_a_type_error_and_no_more() -
             InvalidMessageError,
             "time_to_live = 'a' (str): not a time to live; seconds, 0 is for ever",
         ),
+        (
+            lambda session: session.create_consumer("q").receive("x"),
+            ConfigurationError,
+            "timeout='x': not a number of seconds; None waits for ever",
+        ),
+        (lambda session: session.create_consumer("q").receive(float("inf")), ConfigurationError, "timeout=inf: not"),
+        (lambda session: session.create_consumer("q").receive(float("nan")), ConfigurationError, "timeout=nan: not"),
+        (lambda session: session.create_consumer("q").receive_batch("x"), ConfigurationError, "size='x': not a whole"),
+        (lambda session: session.create_consumer("q").receive_batch(1.5), ConfigurationError, "size=1.5: not a whole"),
+        (lambda session: session.create_consumer("q").receive_batch(1, "x"), ConfigurationError, "timeout='x': not"),
+        (lambda session: session.delete_temporary("q"), InvalidDestinationError, "'q' is no temporary destination"),
         (lambda session: session.connection.create_session(17), JMSError, "invalid acknowledgeMode: 17. Valid values"),
         (lambda session: session.connection.create_session("x"), JMSError, "invalid acknowledgeMode: x"),
     ],
@@ -116,3 +131,45 @@ def test_only_events_can_be_listened_to() -> None:
         for wrong in (int, "DeadLetter"):
             with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.events"):
                 broker.on(wrong, print)  # type: ignore[type-var, arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"url": 5}, "url=5: not a text"),
+        ({"broker": 5}, "broker=5: is no broker"),
+        ({"options": 5}, "options=5: must be ConnectionOptions"),
+        ({"redelivery_policies": 5}, "redelivery_policies=5: not a mapping"),
+        ({"redelivery_policies": {">": 5}}, "redelivery_policies={'>': 5}: not a mapping"),
+        ({"unknown_options": 5}, "unknown_options=5: must be one of UnknownOptions"),
+    ],
+)
+def test_a_connection_factory_refuses_what_it_cannot_use(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        activemq.ConnectionFactory(**settings)
+    assert words in str(refused.value)
+
+
+def test_an_operator_is_told_what_cannot_be_used(activemq_broker: activemq.Broker, session: Session) -> None:
+    producer = session.create_producer("q")
+    producer.send("x")
+    broker = activemq_broker
+    wrong: list[tuple[Callable[[], object], type[Exception]]] = [
+        (lambda: broker.remove_messages("q", "  "), InvalidSelectorError),
+        (lambda: broker.move_messages("q", ""), InvalidDestinationError),
+        (lambda: broker.move_messages("q", 5), InvalidDestinationError),  # type: ignore[arg-type]
+        (lambda: broker.copy_messages("q", "r", maximum="x"), ConfigurationError),  # type: ignore[arg-type]
+        (lambda: broker.view(""), InvalidDestinationError),
+        (lambda: broker.purge("q,r"), InvalidDestinationError),
+    ]
+    for call, kind in wrong:
+        with pytest.raises(kind):
+            call()
+    assert broker.view("q").queue_size == 1
+
+
+def test_messages_are_copied_to_every_part_of_a_composite(activemq_broker: activemq.Broker, session: Session) -> None:
+    session.create_producer("q").send("x")
+    assert activemq_broker.copy_messages("q", "r,s") == 1
+    assert activemq_broker.move_messages("q", "r,s") == 1
+    assert [activemq_broker.view(name).queue_size for name in "qrs"] == [0, 2, 2]
