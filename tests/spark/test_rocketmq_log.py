@@ -61,7 +61,8 @@ def produce(broker: Broker, texts: range, topic: str = "orders") -> None:
 
 
 def test_a_batch_is_what_the_brokers_have(session: Any, tmp_path: Path) -> None:
-    with Broker(tmp_path, names=NAMES, segment_bytes=4096, clock=ManualClock()) as broker:
+    clock = ManualClock()
+    with Broker(tmp_path, names=NAMES, segment_bytes=4096, clock=clock) as broker:
         produce(broker, range(200))
         produce(broker, range(7), "other")
         broker.delete_below(MessageQueue("orders", "broker-b", 1), 11)
@@ -73,7 +74,8 @@ def test_a_batch_is_what_the_brokers_have(session: Any, tmp_path: Path) -> None:
         assert len(list((tmp_path / "broker-a" / "log").iterdir())) > 3
         some = session.read.format("rocketmq_log").option("topic", "other, absent").load(str(tmp_path))
         assert read(some.collect()) == stored(broker.messages("other"))
-        broker.delete_expired(-1)
+        clock.advance(1)
+        broker.delete_expired(0)
         assert read(session.read.format("rocketmq_log").load(str(tmp_path)).collect()) == []
 
 
@@ -90,11 +92,13 @@ def test_a_stream_reads_every_message_once(session: Any, tmp_path: Path) -> None
         go_on()
         assert session.read.parquet(str(sink)).count() == 100
         produce(broker, range(100, 130))
-    with Broker(logs, names=NAMES, segment_bytes=4096, clock=ManualClock()) as broker:
+    clock = ManualClock()
+    with Broker(logs, names=NAMES, segment_bytes=4096, clock=clock) as broker:
         produce(broker, range(130, 190))
         go_on()
         assert read(session.read.parquet(str(sink)).collect()) == stored(broker.messages("orders"))
-        broker.delete_expired(-1)
+        clock.advance(1)
+        broker.delete_expired(0)
         produce(broker, range(190, 193))
         go_on()
         assert session.read.parquet(str(sink)).count() == 193
