@@ -93,11 +93,12 @@ KERNEL_INLINE float kernel_float_of_half(uint16_t half) {
     return value;
 }
 
-/* Fetch what lies `ahead` bytes further into the second-level cache; it need not exist. */
+/* Fetch what lies `ahead` bytes further (0: nothing) into the second-level cache; it need not exist. */
 KERNEL_INLINE void kernel_fetch(const void *at, int64_t ahead, size_t size) {
 #if defined(__GNUC__)
     const uintptr_t first = (uintptr_t)at + (uintptr_t)ahead;
     size_t line;
+    if (!ahead) return;
     for (line = 0; line < size; line += 64) __builtin_prefetch((const void *)(first + line), 0, 2);
 #else
     (void)at, (void)ahead, (void)size;
