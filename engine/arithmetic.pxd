@@ -50,5 +50,5 @@ cdef struct Vector:          # one value on the stack
 # ``memory``: VECTOR_BYTES. Values below a null are rubbish, and computed with as such.
 cdef void compute_vectors(
     const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, int64_t ahead,
-    const kernel_table* kernels,     void* memory, Vector* stack
+    const kernel_table* kernels, void* memory, Vector* stack
 ) noexcept nogil

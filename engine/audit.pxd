@@ -8,6 +8,10 @@ counts as not seen.
 from libc.stdint cimport int64_t, uint64_t
 
 
+# Producer and sequence number of a message id; (None, 0): it is not so made, and like no other.
+cpdef tuple producer_and_number(object message_id)
+
+
 cdef class Window:
     cdef uint64_t* words         # a ring
     cdef int64_t arrays

@@ -6,6 +6,15 @@ from libc.stdlib cimport calloc, free
 from pyengine.errors import ConfigurationError
 
 
+cpdef tuple producer_and_number(object message_id):
+    if not isinstance(message_id, str):
+        return None, 0
+    producer, colon, number = message_id.rpartition(":")
+    if not colon or not number.isascii() or not number.isdecimal() or len(number) > 18:
+        return None, 0
+    return producer, int(number)
+
+
 cdef class Window:
     """Internal to an audit; see audit.pxd."""
 

@@ -132,4 +132,4 @@ cdef class Channel:
         if len(self.lists) == 10:
             for priority, waiting in enumerate(self.lists):
                 for one in waiting:
-                    assert (4 if one.message is None else (<MessageDispatch> one).source._priority) == priority
+                    assert self.list_of(one) is self.lists[priority]

@@ -1,15 +1,12 @@
 """Dead-letter strategies of org.apache.activemq.broker.region.policy, and util.RedeliveryPlugin (spec 2.13)."""
 
-from pyengine._engine.audit cimport Audit
+from pyengine._engine.audit cimport Audit, producer_and_number
 
 
-def producer_and_number(str message_id not None):
-    """``(producer, sequence number)`` of a message id; one without a number is a producer of its own."""
-    cdef str producer, number
-    producer, _, number = message_id.rpartition(":")
-    if number.isdecimal() and number.isascii() and len(number) < 19:
-        return producer, int(number)
-    return message_id, 0
+cdef tuple audited(str message_id):
+    # An id without a number is a producer of its own.
+    producer, number = producer_and_number(message_id)
+    return (message_id, 0) if producer is None else (producer, number)
 
 
 cdef class DeadLetterRule:
@@ -44,7 +41,7 @@ cdef class DeadLetterRule:
         cdef bint known = False
         cdef str target
         if self.audit is not None and self.form != "discarding":
-            producer, number = producer_and_number(message_id)
+            producer, number = audited(message_id)
             known = self.audit.seen(producer, number)
         if self.form == "discarding" or known:
             return None
@@ -66,7 +63,7 @@ cdef class DeadLetterRule:
     def forgive(self, str message_id not None):
         """As if the audit had not seen the message."""
         if self.audit is not None:
-            producer, number = producer_and_number(message_id)
+            producer, number = audited(message_id)
             self.audit.forget(producer, number)
 
     def _check(self):

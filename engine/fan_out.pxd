@@ -22,7 +22,7 @@ cdef enum Serving:
     CLIENT_ID_FILTER = 5
 
 
-cdef tuple origin(object identity)
+cdef object message_id_of(object body)       # of what was sent, or None
 
 
 cdef class Topic:

@@ -6,6 +6,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine._engine.audit cimport producer_and_number
 from pyengine._engine.envelope cimport Envelope
 from pyengine._engine.header cimport header_in
 from pyengine._engine.message cimport Message
@@ -16,16 +17,6 @@ from pyengine._engine.topic_subscription cimport Subscription
 from pyengine._engine.value cimport RAISED, TRUE
 
 from pyengine.errors import IllegalStateError
-
-
-cdef tuple origin(object identity):
-    # Producer and sequence number of a message id; (None, 0): it has none, and is like no other.
-    if not isinstance(identity, str):
-        return None, 0
-    producer, colon, number = identity.rpartition(":")
-    if not colon or not number.isascii() or not number.isdigit() or len(number) > 18:
-        return None, 0
-    return producer, int(number)
 
 
 cdef class Topic:
@@ -266,18 +257,19 @@ cdef class FanOut(Ledger):
         return 0
 
     cdef int offer(self, Subscription it, int32_t message, int64_t now) except -1:
-        cdef object body, identity = None, producer = None, number = 0
+        cdef object producer = None, number = 0
         self.asked += 1
         if self.matches(it, message, None) != 1:
             return 0
         if it.audit is not None:
-            body = <object> self.at[message].body
-            if isinstance(body, Envelope):
-                identity = (<Envelope> body)._message_id
-            elif isinstance(body, (dict, Mapping)):
-                identity = header_in(body, "JMSMessageID")
-            producer, number = origin(identity)
+            producer, number = producer_and_number(message_id_of(<object> self.at[message].body))
         return it.add_recovered(message, producer, number, now)
+
+
+cdef object message_id_of(object body):
+    if isinstance(body, Envelope):
+        return (<Envelope> body)._message_id
+    return header_in(body, "JMSMessageID") if isinstance(body, (dict, Mapping)) else None
 
 
 def by_priority(subscription):

@@ -28,4 +28,4 @@ cdef class PrefetchSubscription:
     cdef int keep(self, object message_id, object owner, int64_t handle) except -1
     cdef tuple first(self, object message_id, object owner)
     cdef tuple drop(self, object message_id, object owner)
-    cdef MessageDispatch give(self, list posted, object destination, Message message, int redeliveries)
+    cdef MessageDispatch give(self, list posted, object destination, Message source, int redeliveries)

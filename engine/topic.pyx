@@ -1,15 +1,13 @@
 """Topics, their subscriptions and what is sent to them (spec activemq section 3)."""
 
-from collections.abc import Mapping
-
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyengine._engine.audit cimport Audit
+from pyengine._engine.audit cimport Audit, producer_and_number
 from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
-from pyengine._engine.fan_out cimport Serving, Topic, origin
-from pyengine._engine.header cimport ABSENT, header_in
+from pyengine._engine.fan_out cimport Serving, Topic, message_id_of
+from pyengine._engine.header cimport ABSENT
 from pyengine._engine.queue cimport STANDARD, AckKind
 from pyengine._engine.question cimport check_question
 from pyengine._engine.recovery cimport Recovery
@@ -398,13 +396,12 @@ cdef class TopicRegion(Region):
         if isinstance(message, Envelope):
             connection = (<Envelope> message)._connection_id if connection is None else connection
             target = (<Envelope> message)._target_consumer_id if target is None else target
-            message_id = (<Envelope> message)._message_id if message_id is ABSENT else message_id
-        elif isinstance(message, (dict, Mapping)):
-            message_id = header_in(message, "JMSMessageID") if message_id is ABSENT else message_id
         if -1 != handle < self.next_handle:
             raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
-        if message_id is not ABSENT and message_id is not None:
-            producer, number = origin(message_id)
+        if message_id is ABSENT:
+            message_id = message_id_of(message)
+        if message_id is not None:
+            producer, number = producer_and_number(message_id)
         slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection)
         try:
             if 0 < self.at[slot].expiration < now:

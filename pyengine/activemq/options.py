@@ -98,26 +98,26 @@ class ConnectionOptions(Checked):
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
 
 
-# Setters of the real factory that change nothing inside one process, and what they are given. Duplicates are looked for
-# by a client that may fail over only.
-WITHOUT_EFFECT: dict[str, type | int] = {
-    **dict.fromkeys(("userName", "password", "clientIDPrefix", "trustedPackages"), str),
+# Setters of the real factory that change nothing inside one process, with a value of the kind that they are given and
+# its bound. Duplicates are looked for by a client that may fail over only.
+WITHOUT_EFFECT: dict[str, tuple[Any, int]] = {
+    **dict.fromkeys(("userName", "password", "clientIDPrefix", "trustedPackages"), ("", INT)),
     **dict.fromkeys(
         (
             "useCompression", "objectMessageSerializationDefered", "watchTopicAdvisories", "statsEnabled",
             "trustAllPackages", "rmIdFromConnectionId", "useVirtualThreadTaskRunner", "checkForDuplicates",
         ),
-        bool,
+        (False, INT),
     ),
     **dict.fromkeys(
         (
             "closeTimeout", "sendTimeout", "producerWindowSize", "connectResponseTimeout", "requestTimeout",
             "auditDepth", "auditMaximumProducerNumber",
         ),
-        INT,
+        (0, INT),
     ),
-    **dict.fromkeys(("warnAboutUnstartedConnectionTimeout", "consumerFailoverRedeliveryWaitPeriod"), LONG),
-    "maxInflatedDataSizeRatio": float,
+    **dict.fromkeys(("warnAboutUnstartedConnectionTimeout", "consumerFailoverRedeliveryWaitPeriod"), (0, LONG)),
+    "maxInflatedDataSizeRatio": (0.0, INT),
 }  # fmt: skip
 
 
@@ -203,8 +203,7 @@ def connection_options(
         elif name not in WITHOUT_EFFECT:
             strange.append((name, text))
         else:
-            kind = WITHOUT_EFFECT[name]
-            _convert(option, text, 0 if isinstance(kind, int) else kind(), kind if isinstance(kind, int) else INT)
+            _convert(option, text, *WITHOUT_EFFECT[name])
     if strange and (unknown is UnknownOptions.REFUSE or len(strange) < len(options)):
         name, text = strange[0]
         raise ConfigurationError(f"jms.{name}", text, "no such option", did_you_mean(name, KNOWN))

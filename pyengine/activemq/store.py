@@ -29,11 +29,7 @@ from pyengine.activemq.store_file import (
     stored_messages,
 )
 from pyengine.errors import IllegalStateError, StoreError
-
-try:
-    import fcntl
-except ImportError:  # no file locks on this system
-    fcntl = None  # type: ignore[assignment]
+from pyengine.folder_lock import FolderLock
 
 SyncStrategy = Literal["always", "periodic", "never"]
 _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
@@ -66,22 +62,18 @@ class SqliteStore:
         self.path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock_file = open(folder / "lock", "a+")  # noqa: SIM115 - held as long as the store is open
+            self._lock = FolderLock(folder)
+        except BlockingIOError as error:
+            raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
         except OSError as error:
             raise StoreError(str(folder), f"cannot be opened: {error.strerror}; name a folder to write to") from error
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._lock_file.close()
-                raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
         self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             with reading(self.path):
                 self._prepare(journal_disk_sync_strategy)
         except BaseException:
             self._db.close()
-            self._lock_file.close()
+            self._lock.release()
             raise
         self._changed = threading.Condition()
         self._writing = False
@@ -358,9 +350,7 @@ class SqliteStore:
             self.wait(self._sealed)
         finally:
             self._db.close()
-            if fcntl is not None:  # a process that was just forked may still have a copy
-                fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-            self._lock_file.close()
+            self._lock.release()
 
 
 def _forget_subscription(db: sqlite3.Connection, number: int) -> None:

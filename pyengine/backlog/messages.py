@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.backlog.sources import MILLISECONDS, Reject, arrow_type, one_column, scaled, shown, typed
+from pyengine.backlog.declared_types import MILLISECONDS, arrow_type, one_column, scaled, shown, typed
+from pyengine.backlog.sources import Reject
 from pyengine.errors import UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 

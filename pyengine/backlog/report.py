@@ -36,7 +36,7 @@ class Month:
 
 
 def write(summary: Summary, path: Path, language: Language = "en") -> None:
-    """Write the page. Raises MissingExtraError without jinja2, InvalidSourceError if the file cannot be written."""
+    """Write the page. Raises MissingExtraError without jinja2, OutputError if the file cannot be written."""
     pages.write(render(summary, language), path)
 
 

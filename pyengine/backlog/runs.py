@@ -16,7 +16,6 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,8 +28,9 @@ import pyarrow.parquet as pq
 from pyengine import Columns
 from pyengine.activemq.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
 from pyengine.backlog.messages import to_messages
+from pyengine.backlog.output import replace_file
 from pyengine.backlog.sources import Reject, Rows
-from pyengine.errors import InvalidSourceError, OutputError, PyengineError
+from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC
 
@@ -265,32 +265,6 @@ def _up_to(table: pa.Table, names: Sequence[str], bound: tuple[int, ...]) -> int
         if low == high:
             return low
     return high
-
-
-def replace_file(path: Path, write: Any) -> None:
-    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``; a second attempt may do so too.
-
-    Raises OutputError for what the disk refuses.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with written(path):
-        try:
-            write(partial)
-            if partial.exists():
-                partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def written(path: Path) -> Iterator[None]:
-    """Around writing a file or folder: what the disk refuses is raised as OutputError."""
-    try:
-        yield
-    except PyengineError:
-        raise
-    except OSError as error:
-        raise OutputError(str(path), error.strerror or str(error).partition("\n")[0]) from error
 
 
 def run_to_text(run: Run) -> str:

@@ -18,15 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pyengine.backlog.declared_types import arrow_type, one_column, shown, typed
 from pyengine.errors import (
     InvalidSourceError,
-    MissingColumnError,
     MissingExtraError,
     PyengineError,
     UnsupportedColumnError,
 )
-from pyengine.topology import JAVA_TYPES, Source
-from pyengine.topology.model import JavaTypeName
+from pyengine.topology import Source
 
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
@@ -441,59 +440,6 @@ def _printable(value: Any) -> str:
     return str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def one_column(name: str, names: Sequence[str], where: str) -> None:
-    """That there is one column of this name. Raises MissingColumnError, UnsupportedColumnError."""
-    if name not in names:
-        raise MissingColumnError(name, names, where)
-    if list(names).count(name) > 1:
-        raise UnsupportedColumnError(name, "ambiguous", f"two columns of {where} have this name; rename one")
-
-
-def arrow_type(java: JavaTypeName) -> Any:
-    """The Arrow type in which a column of a declared Java type is kept."""
-    arrow = _arrow()
-    kinds = ("int8", "int16", "int32", "int64", "float32", "float64", "bool_", "string")
-    return getattr(arrow, dict(zip(JAVA_TYPES, kinds, strict=True))[java])()
-
-
-def typed(values: Any, wanted: Any) -> Any:
-    """Values in another Arrow type; moments become epoch milliseconds, 0 and 1 and their texts booleans.
-
-    Raises ArrowInvalid where some value has no counterpart, ArrowNotImplementedError where none of its type has.
-    """
-    arrow = _arrow()
-    kinds = arrow.types
-    if kinds.is_null(values.type):
-        return arrow.nulls(len(values), wanted)
-    if kinds.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if kinds.is_boolean(wanted) and not kinds.is_boolean(values.type):
-        return values.cast(arrow.string()).cast(wanted)
-    if (kinds.is_timestamp(values.type) or kinds.is_date(values.type)) and wanted == arrow.int64():
-        return milliseconds(values)
-    return values.cast(wanted)
-
-
-MILLISECONDS = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}  # in a unit, or how many units are one
-
-
-def milliseconds(moments: Any) -> Any:
-    """Timestamps or dates as epoch milliseconds, rounded down. Raises ArrowInvalid for one that does not fit."""
-    arrow = _arrow()
-    if not arrow.types.is_timestamp(moments.type):
-        moments = moments.cast(arrow.timestamp("ms"))
-    return scaled(moments.cast(arrow.int64()), MILLISECONDS[moments.type.unit])
-
-
-def scaled(whole: Any, factor: int) -> Any:
-    """Whole numbers times ``factor``, or divided by ``-factor`` and rounded down. Raises ArrowInvalid."""
-    count = _arrow().compute
-    if factor > 0:
-        return count.multiply_checked(whole, factor)
-    low = count.divide(whole, -factor)
-    return count.subtract(low, count.less(whole, count.multiply(low, -factor)).cast(whole.type))
-
-
 def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any]) -> Rows:
     arrow = _arrow()
     bad: dict[int, Reject] = {}
@@ -531,11 +477,3 @@ def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: A
             text = shown(encoded.dictionary[code])
             bad[index] = Reject(numbers[index].as_py(), column, text, f"is not a {java}")
     return arrow.array(result, wanted)
-
-
-def shown(value: Any) -> str:
-    """An Arrow value as a reject shows it; a moment that Python has no datetime for as its number."""
-    try:
-        return str(value.as_py())[:200]
-    except (ValueError, OverflowError):
-        return str(value.cast(_arrow().string()).as_py())[:200]

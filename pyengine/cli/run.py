@@ -19,6 +19,7 @@ from rich.text import Text
 from pyengine.backlog import pages, report
 from pyengine.backlog.findings import Language, say, translated, word
 from pyengine.backlog.heard import heard
+from pyengine.backlog.output import replace_file
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.topology import Topology
@@ -35,8 +36,6 @@ def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool,
 
     with stdout_to_stderr(), _progress(quiet) as show:
         result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
-    from pyengine.backlog.runs import replace_file
-
     summary: Summary = result.summary
     summary["paths"]["report"] = str(out / "report.html")
     summary["paths"]["summary"] = str(out / "summary.json")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
+from pyengine.folder_lock import FolderLock
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import (
     DataVersion,
@@ -45,15 +44,12 @@ class BrokerFiles:
         self.topics_path = self.folder / "config" / "topics.json"
         try:
             self.log_folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self._lock = FolderLock(self.folder)
+        except BlockingIOError as error:
+            raise IllegalStateError(f"{self.folder}: another broker has this folder") from error
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             problem = f"cannot be opened: {getattr(error, 'strerror', error)}"
             raise InvalidSourceError(str(self.folder), problem, "name a folder to write to") from error
-        try:
-            _take(self._lock)
-        except OSError as error:
-            os.close(self._lock)
-            raise IllegalStateError(f"{self.folder}: another broker has this folder") from error
 
     def read_topics(self) -> dict[str, int]:
         """Topic -> number of queues."""
@@ -94,9 +90,8 @@ class BrokerFiles:
         return True
 
     def close(self) -> None:
-        """Let go of the folder, also where a process that was just forked has not closed its copy yet."""
-        _release(self._lock)
-        os.close(self._lock)
+        """Let go of the folder."""
+        self._lock.release()
 
 
 def read_topics(text: str, source: str) -> dict[str, int]:
@@ -113,21 +108,3 @@ def read_topics(text: str, source: str) -> dict[str, int]:
             raise InvalidSourceError(source, problem)
         topics[str(topic)] = queues
     return topics
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _take(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-    def _release(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-else:
-    import fcntl
-
-    def _take(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _release(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

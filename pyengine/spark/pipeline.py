@@ -18,15 +18,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyengine.backlog.output import replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
+from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.session import require_spark, start_session
 from pyengine.topology import Topology
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,8 +82,6 @@ def run(
     UnsupportedColumnError for the source, MissingExtraError, MissingJavaError.
     """
     require_spark()
-    from pyengine.backlog.runs import replace_file
-
     begun = time.monotonic()
     folder = Path(out).absolute()
     tell = _Teller(progress)
@@ -117,8 +112,6 @@ def _dispatched(
     topology: Topology, plan: _Plan, aside: Path, spark: SparkSession | None, master: str, tell: _Teller
 ) -> Summary:
     """Everything but the names of the folders in the result."""
-    from pyengine.backlog.runs import replace_file
-
     begun = time.monotonic()
     work = aside / plan.work
     runs: list[Run] = []
@@ -171,7 +164,6 @@ def _complete(work: Path) -> None:
 
     from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.messages import REJECT_SCHEMA
-    from pyengine.backlog.runs import replace_file
 
     for name, schema in (("deliveries", ASSIGNMENT_SCHEMA), ("held", ASSIGNMENT_SCHEMA), ("rejects", REJECT_SCHEMA)):
         if not any((work / name).glob("part-*")):
@@ -201,8 +193,6 @@ def _aside(folder: Path) -> Iterator[Path]:
     next run of the same topology goes on in it; another error of ours removes it, because the same run would fail
     again.
     """
-    from pyengine.backlog.runs import written
-
     aside = folder.with_name(f".{folder.name}.partial")
     with written(aside):
         aside.mkdir(parents=True, exist_ok=True)
@@ -223,23 +213,20 @@ def _aside(folder: Path) -> Iterator[Path]:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold a folder against other processes, where the system can. Raises IllegalStateError if one holds it."""
-    if fcntl is None:
-        yield
-        return
-    taken = IllegalStateError(f"{folder}: another run works here; wait for its end, or name another folder")
-    descriptor = os.open(folder, os.O_RDONLY)
+    lock = None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise taken from None
-        except OSError:
-            pass  # a file system without locks
-        if not folder.exists() or not os.path.samestat(os.fstat(descriptor), folder.stat()):
-            raise taken  # that run has just ended, and the folder with it
+        lock = FolderLock(folder)
+    except (BlockingIOError, FileNotFoundError) as error:
+        raise IllegalStateError(
+            f"{folder}: another run works here; wait for its end, or name another folder"
+        ) from error
+    except OSError:
+        pass  # a file system without locks
+    try:
         yield
     finally:
-        os.close(descriptor)
+        if lock is not None:
+            lock.release()
 
 
 def _old(folder: Path) -> Path:
@@ -248,8 +235,6 @@ def _old(folder: Path) -> Path:
 
 def _replace(folder: Path, work: Path) -> None:
     """Put ``work`` in the place of ``folder``."""
-    from pyengine.backlog.runs import written
-
     with written(folder):
         shutil.rmtree(_old(folder), ignore_errors=True)
         if folder.exists():
@@ -313,12 +298,10 @@ def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
 
 
 def _fresh(aside: Path, plan: _Plan) -> _Plan:
-    from pyengine.backlog.runs import written
-
     for left in aside.iterdir():
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
-        else:
+        elif left.name != LOCK:
             left.unlink()
     plan = replace(plan, work=uuid.uuid4().hex)
     with written(aside):
@@ -407,7 +390,6 @@ def _dispatch(session: SparkSession, plan: _Plan, runs: int, work: Path) -> list
 
 def _each(session: SparkSession, tasks: int, do: Callable[[int], str], work: Path, name: str) -> list[str]:
     """Answers of tasks, kept in work/done so that a run that was interrupted goes on where it was."""
-    from pyengine.backlog.runs import replace_file
     from pyengine.spark.shards import scheduled
 
     def kept(number: int) -> Path:

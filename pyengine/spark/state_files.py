@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine._engine.varint import seal, unseal
+from pyengine.backlog.output import written
 from pyengine.errors import OutputError, SnapshotError
 
 MAGIC, VERSION = b"PYEC", 1
@@ -25,8 +26,6 @@ MAGIC, VERSION = b"PYEC", 1
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file that appears under its name only when all of it is on the disk. Raises OutputError."""
-    from pyengine.backlog.runs import written
-
     waiting = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with written(path):
         try:
@@ -142,8 +141,6 @@ class StateFolder:
 
     def write_progress(self, batch: int, deliveries: str) -> None:
         """Say that a micro-batch is done whose deliveries are told. Raises SnapshotError if nothing was prepared."""
-        from pyengine.backlog.runs import written
-
         try:
             with written(self._progress(batch)):
                 os.replace(self._coming(batch), self._progress(batch))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyengine.backlog.output import written
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import quoted
@@ -63,8 +64,8 @@ def dispatch_stream(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog.declared_types import arrow_type
     from pyengine.backlog.messages import DESTINATION, message_schema
-    from pyengine.backlog.sources import arrow_type
 
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
@@ -127,8 +128,6 @@ class _Work:
     partitions: int | None
 
     def __call__(self, df: DataFrame, batch: int) -> None:
-        from pyengine.backlog.runs import written
-
         folder = StateFolder(self.state)
         before = folder.before(self.start, batch)
         if before is None:
@@ -261,8 +260,6 @@ class _Shards:
         import numpy as np
         import pyarrow as pa
         import pyarrow.parquet as pq
-
-        from pyengine.backlog.runs import written
 
         if not batches:
             return

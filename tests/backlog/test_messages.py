@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyengine.backlog.messages import message_schema, rejects_table, to_messages
+import pyengine
+from pyengine.backlog.messages import message_schema, refuse_own_name, rejects_table, to_messages
 from pyengine.backlog.sources import _apply_types
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Steps, TimeColumn
@@ -200,3 +204,18 @@ def test_rows_as_sparks_kafka_source_has_them() -> None:
     assert [(each.row, each.column, each.reason) for each in rejects] == [(2, "key", "not a string")]
     with pytest.raises(UnsupportedColumnError, match=r"'key' of type binary.*properties"):
         to_messages(rows, range(3), Source(destination="{topic}", path="x"))
+
+
+def test_every_column_of_our_own_is_refused_as_a_property() -> None:
+    package = Path(pyengine.__file__).parent
+    texts = (
+        node.value
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    own = {text for text in texts if re.fullmatch(r"__[a-z]+:?", text)}
+    assert {"__row", "__queue", "__shard", "__truth:"} <= own
+    for name in own:
+        with pytest.raises(UnsupportedColumnError, match="of its own"):
+            refuse_own_name(name)

@@ -14,7 +14,7 @@ from rich.console import Console
 from pyengine.backlog import report
 from pyengine.backlog.explanation import explain
 from pyengine.cli import run as running
-from pyengine.errors import InvalidSourceError
+from pyengine.errors import OutputError
 from pyengine.topology import Topology
 from tests.backlog import summaries
 
@@ -137,7 +137,7 @@ def test_shares_are_only_round_when_exact() -> None:
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSourceError, match="cannot be written: No such file"):
+    with pytest.raises(OutputError, match="cannot be written: No such file"):
         report.write(summaries.flights(Topology.load(FLIGHTS)), tmp_path / "no" / "report.html")
 
 

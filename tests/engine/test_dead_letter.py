@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 import pyengine
-from pyengine._engine.audit import Audit
-from pyengine._engine.dead_letter import DeadLetterRule, producer_and_number, resend_delay
+from pyengine._engine.audit import Audit, producer_and_number
+from pyengine._engine.dead_letter import DeadLetterRule, resend_delay
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.virtual import Forwarding, consumer_queues, feeds
 
@@ -55,8 +55,11 @@ def test_forms():
 
 def test_message_ids_are_a_producer_and_a_number():
     assert producer_and_number("ID:host-1:2:3:44") == ("ID:host-1:2:3", 44)
-    assert producer_and_number("plain") == ("plain", 0)
-    assert producer_and_number("a:\u0663") == ("a:\u0663", 0)
+    for none in ("plain", "a:\u0663", f"a:{2**63}", "a:", 5, None):
+        assert producer_and_number(none) == (None, 0)
+    rule = DeadLetterRule("shared", audit=Audit(), names={"dead_letter_queue": "queue://DLQ"})
+    answers = [rule.destination(each, "queue://q", persistent=True, expired=False) for each in ("a", "b", "a")]
+    assert answers == ["queue://DLQ", "queue://DLQ", None]
 
 
 def test_resend_delays_follow_the_policy_and_end():

@@ -127,7 +127,7 @@ def test_offsets_that_cannot_be_written_are_logged_and_written_later(
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_folder(tmp_path: Path) -> None:
     files = BrokerFiles(tmp_path, "broker-a")
-    copy = os.dup(files._lock)
+    copy = os.dup(files._lock._descriptor)
     files.close()
     BrokerFiles(tmp_path, "broker-a").close()
     os.close(copy)

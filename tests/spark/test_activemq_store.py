@@ -150,7 +150,7 @@ def test_numbers_of_messages_never_come_again(tmp_path: Path) -> None:
             store.close()
         else:
             store._db.close()
-            store._lock_file.close()
+            store._lock.release()
     assert numbers[:2] == [1, 2]
     assert numbers[2] > 2
     with pytest.raises(InvalidSourceError, match="no store"):

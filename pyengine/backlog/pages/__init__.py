@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
-from pyengine.errors import InvalidSourceError, MissingExtraError
+from pyengine.backlog.output import written
+from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import jinja2
@@ -56,11 +57,9 @@ def environment(language: Language = "en") -> jinja2.Environment:
 
 
 def write(text: str, path: Path) -> None:
-    """Write a page. Raises InvalidSourceError if the file cannot be written."""
-    try:
+    """Write a page. Raises OutputError."""
+    with written(path):
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise InvalidSourceError(str(path), f"cannot be written: {error.strerror}", "choose another file") from error
 
 
 def points(values: list[float] | list[int], top: float) -> str:

@@ -1,0 +1,36 @@
+"""Results on the disk: a file appears whole, and what the disk refuses is an OutputError."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyengine.errors import OutputError, PyengineError
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Around writing a file or folder: what the disk refuses is raised as OutputError."""
+    try:
+        yield
+    except PyengineError:
+        raise
+    except OSError as error:
+        raise OutputError(str(path), error.strerror or str(error).partition("\n")[0]) from error
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``; a second attempt may do so too.
+
+    Raises OutputError for what the disk refuses.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with written(path):
+        try:
+            write(partial)
+            if partial.exists():
+                partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)

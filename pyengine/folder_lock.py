@@ -1,0 +1,53 @@
+"""A folder for one user at a time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+LOCK = "lock"
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(descriptor: int) -> None:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(error.errno, error.strerror) from error
+
+    def _release(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _take(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+class FolderLock:
+    """Holds a folder by its file ``lock``, against other processes and this one, until ``release`` or the process ends.
+
+    Raises BlockingIOError while another holds it, and for a folder that its last holder has just removed; OSError for a
+    folder that cannot be written or locked.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / LOCK
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _take(self._descriptor)
+            if not path.exists() or not os.path.samestat(os.fstat(self._descriptor), path.stat()):
+                raise BlockingIOError(f"{path} was removed")
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def release(self) -> None:
+        """Let go of the folder, also where a process that was just forked has not closed its copy yet."""
+        _release(self._descriptor)
+        os.close(self._descriptor)
