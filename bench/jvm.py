@@ -167,7 +167,7 @@ def selector_side(selector: str, messages: Sequence[Mapping[str, object]]) -> Si
 
 def loop_side(selectors: Sequence[str], messages: Sequence[Mapping[str, object]]) -> Side:
     """Every message against every selector, as the broker's dispatch does; warm."""
-    jvm = Jvm("Rival", heap="512m")
+    jvm = Jvm("Rival", heap="1g")
     jvm.ask("load", messages=list(messages))
     jvm.ask("subscribe", selectors=list(selectors))
     spent = 0.0

@@ -149,6 +149,7 @@ cdef Annex annex_of(Segment model, int room):
     segment.subscriptions = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
     segment.hits = <Hit*> zeros((room + 1) * sizeof(Hit))
     segment.order = <int32_t*> zeros((room + 1) * sizeof(int32_t))
+    segment.required = <uint64_t*> zeros((room + 1) * sizeof(uint64_t))
     segment.whole = <uint64_t*> zeros(segment.lines * 64)
     segment.points = model.points
     segment.point_room = model.point_room
@@ -169,8 +170,8 @@ cdef Annex annex_of(Segment model, int room):
     segment.bucket_step = 8
     segment.line_step = offset * 8
     if segment.table_count:
-        passed = segment.tables[0].passed = <uint64_t*> zeros(segment.lines * segment.line_step * 8)
-        open_bits = segment.tables[0].open = <uint64_t*> zeros(segment.lines * segment.line_step * 8)
+        passed = segment.tables[0].passed = segment.bits(segment.lines * segment.line_step)
+        open_bits = segment.tables[0].open = segment.bits(segment.lines * segment.line_step)
     for number in range(segment.table_count):
         table = &segment.tables[number]
         table.passed = passed

@@ -7,6 +7,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
 from pyengine._engine.bits cimport count_bits
+from pyengine._engine.clusters cimport clustered, positions_of
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
 from pyengine._engine.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
 from pyengine._engine.requirements cimport (
@@ -295,7 +296,7 @@ cdef class Builder:
         return &self.segment.points[self.seats[need.point + which]]
 
     cdef int choose_order(self) except -1:
-        """Entries by access point; within one by the stretches of the slots most asked about."""
+        """Entries by access point; many of one, and those without, in clusters."""
         cdef Segment segment = self.segment
         cdef int64_t index, size = segment.size
         cdef Need* need
@@ -305,28 +306,27 @@ cdef class Builder:
         access = numpy.full(size, -1, numpy.int64)
         rarest = numpy.full(size, 2**31 - 1, numpy.int64)
         cdef int64_t[::1] of = access, rare = rarest
-        cdef int64_t[::1] asked = numpy.zeros(segment.table_count + 1, numpy.int64)
+        numeric = numpy.empty(self.need_count, bool)
+        cdef uint8_t[::1] is_numeric = numeric.view(numpy.uint8)
+        columns = numpy.empty((4, self.need_count), numpy.int64)
+        cdef int64_t[:, ::1] column = columns
         for index in range(self.need_count):
             need = &self.needs[index]
-            asked[need.table] += need.leaf.kind == NUMBER
+            is_numeric[index] = need.leaf.kind == NUMBER
+            column[0, index] = need.entry
+            column[1, index] = need.table
+            column[2, index] = need.leaf.real_low == INT64_MIN
+            column[3, index] = need.leaf.real_high if need.leaf.real_low == INT64_MIN else need.leaf.real_low
             if need.equality and self.point(need, 0).users < rare[need.entry]:
                 rare[need.entry] = self.point(need, 0).users
                 of[need.entry] = self.seats[need.point]
-        popular = sorted(range(segment.table_count), key=lambda table: -asked[table])[:3]
-        keys = []
-        cdef int64_t[::1] low
-        for table in reversed(popular):
-            lows = numpy.full(size, INT64_MAX, numpy.int64)
-            low = lows
-            for index in range(self.need_count):
-                need = &self.needs[index]
-                if need.table == table and need.leaf.kind == NUMBER:
-                    low[need.entry] = need.leaf.real_low if need.leaf.real_low > INT64_MIN else need.leaf.real_high
-            known = numpy.sort(lows[lows != INT64_MAX])
-            cuts = known[numpy.arange(1, 10) * len(known) // 10] if len(known) else known
-            keys.append(numpy.where(lows == INT64_MAX, 99, numpy.searchsorted(cuts, lows, side="right")))
-        keys.append(numpy.where(access < 0, 2**62, access))
-        order = numpy.lexsort(keys)
+        askers, tables, upper, bounds = columns[:, numeric]
+        positions = positions_of(size, askers, tables, upper, bounds)
+        order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
+        ends = numpy.flatnonzero(numpy.diff(access[order], append=-2)) + 1
+        for first, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+            if end - first > LINE:
+                order[first:end] = clustered(order[first:end], positions, first)
         cdef int64_t[::1] entries = order
         places = numpy.empty(size, numpy.int64)
         places[order] = numpy.arange(size)
@@ -335,6 +335,7 @@ cdef class Builder:
         segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.hits = <Hit*> zeros((size + 1) * sizeof(Hit))
         segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
+        segment.required = <uint64_t*> zeros((size + 1) * sizeof(uint64_t))
         numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
         cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
         cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
@@ -393,6 +394,7 @@ cdef class Builder:
         cdef Need* need
         cdef int64_t index
         cdef int number, texts
+        cdef Py_ssize_t buckets = 0
         cdef list ends = [[] for _ in range(segment.table_count)]
         cdef list text_ends = [[] for _ in range(segment.table_count)]
         cdef int64_t low, high
@@ -424,9 +426,16 @@ cdef class Builder:
             if text_ends[number]:
                 table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count, &table.text_steps)
                 table.buckets += table.text_bound_count + 1
-            table.passed = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
-            table.open = <uint64_t*> zeros(<size_t> table.buckets * segment.lines * 64)
+            buckets += table.buckets
             table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
+        cdef uint64_t* passed = segment.bits(buckets * segment.bucket_step)
+        cdef uint64_t* open_bits = segment.bits(buckets * segment.bucket_step)
+        for number in range(segment.table_count):
+            table = &segment.tables[number]
+            table.passed = passed
+            table.open = open_bits
+            passed += table.buckets * segment.bucket_step
+            open_bits += table.buckets * segment.bucket_step
         return 0
 
     cdef int fill(self) except -1:
@@ -434,7 +443,7 @@ cdef class Builder:
         cdef Segment segment = self.segment
         cdef Table* table
         cdef Need* need
-        cdef int64_t index, cells = <int64_t> segment.lines * 8
+        cdef int64_t index, at, cells = <int64_t> segment.lines * 8
         cdef int number, bucket, line, other, longest = 0
         cdef Point* point
         self.texts_of = {}
@@ -484,6 +493,12 @@ cdef class Builder:
         for index in range(segment.point_room):
             if segment.points[index].kind != NOTHING:
                 segment.points[index].table = place_of[segment.points[index].table]
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            number = place_of[need.table]
+            at = NULL_BUCKET * segment.bucket_step + (need.entry >> 6)
+            if not segment.tables[number].passed[at] >> (need.entry & 63) & 1:
+                segment.required[need.entry] |= <uint64_t> 1 << (number & 63)
         return self.rehash(segment.point_room)          # points hash by their table too
 
     cdef int name_strange(self, int longest) except -1:

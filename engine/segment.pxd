@@ -2,12 +2,12 @@
 
 A subscription is an *entry*, or, if it is an OR, one for each of its branches; it is found once.
 Entries with an equality that every match must satisfy (their *access point*: the rarest there is) lie together, those
-without one behind them at ``loose``. For each slot that entries ask about, values fall into *buckets*: null, what only
-the programs understand, an unknown text (or stretches of the order of unknown texts, where entries ask for how a text
-begins), texts, and stretches of the number line. A bucket has for each entry a bit
-``passed``: unless a requirement of the entry on this slot is surely missed; and a bit ``open``: whether it is met
-depends on where in the bucket the value lies. An entry that passed everywhere, is open nowhere, and has requirements
-only (``whole``) matches; of one that is open its interval is asked, or else the program.
+without one behind them at ``loose``; many that lie together are in the order of ``clusters``. For each slot that
+entries ask about, values fall into *buckets*: null, what only the programs understand, an unknown text (or stretches of
+the order of unknown texts, where entries ask for how a text begins), texts, and stretches of the number line. A bucket
+has for each entry a bit ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit
+``open``: whether it is met depends on where in the bucket the value lies. An entry that passed everywhere, is open
+nowhere, and has requirements only (``whole``) matches; of one that is open its interval is asked, or else the program.
 
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit l of a bucket: line l has a bit
 passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
@@ -103,6 +103,7 @@ cdef struct Point:
 
 cdef enum:
     MOST_ROWS = 128              # slots whose bits are looked at
+    MOST_PICKED = 64             # entries that are asked one by one
 
 ctypedef const uint64_t* Row
 ctypedef const Table* Slot
@@ -117,6 +118,9 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     Row[MOST_ROWS] between       # of slots whose value is a number and which have intervals
     Slot[MOST_ROWS] bounded
     int64_t[MOST_ROWS] key
+    uint64_t absent              # tables, modulo 64, of which the message has no value
+    int picked_count
+    int32_t[MOST_PICKED] picked  # entries
 
 
 @final
@@ -137,6 +141,7 @@ cdef class Segment:
     cdef Hit* hits               # its Subscriptions in the order of addition; an annex's as they came
     cdef int32_t* order          # place -> hit
     cdef uint64_t* whole         # [line][8]
+    cdef uint64_t* required      # place -> a bit for each table (modulo 64) whose null refuses the entry
     cdef int loose
     cdef Table* tables           # those with buckets first, the most refusing first
     cdef int table_count
@@ -145,13 +150,20 @@ cdef class Segment:
     cdef int64_t point_room
     cdef int64_t point_count
     cdef Scratch scratch
+    cdef tuple blocks            # memory of the tables' bits
+
+    cdef uint64_t* bits(self, Py_ssize_t words) except NULL     # zeroed, from the begin of a cache line on
 
     # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
+    cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
+    cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
     # Marks those of the wanted that match.
     cdef void scan(self, Event event, const uint64_t* alive, const Look* look, Found* found) noexcept nogil
+    cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil    # where it is sought first
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 
 

@@ -12,8 +12,12 @@ from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, numb
 from pyengine._engine.requirements cimport OPEN, PASSED, REFUSED
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
+import numpy
+
 cdef enum:
     FEW = 1                  # entries of one access point that are asked one by one, unless there is only one line
+    ROWS_A_PROGRAM = 16      # rows of a line that take as long to look at as a program to ask
+    SHORT = 64               # entries of one access point that are first asked what they require
 
 
 cdef extern from *:
@@ -186,15 +190,15 @@ cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
 
+    def __cinit__(self):
+        self.blocks = ()
+
     def __dealloc__(self):
         cdef int number
         for number in range(self.table_count):
             if not self.shares:
                 free(self.tables[number].bounds)
                 free(self.tables[number].text_bounds)
-            if not self.shares or number == 0:      # of an annex the first has the memory of all
-                free(self.tables[number].passed)
-                free(self.tables[number].open)
             free(self.tables[number].lively)
             free(self.tables[number].opens)
             free(self.tables[number].bounded)
@@ -207,12 +211,22 @@ cdef class Segment:
         free(self.hits)
         free(self.order)
         free(self.whole)
+        free(self.required)
         free_scratch(&self.scratch)
+
+    cdef uint64_t* bits(self, Py_ssize_t words) except NULL:
+        block = numpy.zeros(words + 7, numpy.uint64)
+        cdef uint64_t[::1] zeroed = block
+        self.blocks += (block,)
+        return <uint64_t*> (<size_t> &zeroed[0] + 63 & ~(<size_t> 63))
+
+    cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil:
+        return (hash + <uint64_t> table * <uint64_t> 0x9E3779B97F4A7C15) & (self.point_room - 1)
 
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil:
         """The seat of a point, or the empty one where it would sit."""
         cdef uint64_t mask = self.point_room - 1
-        cdef uint64_t place = (hash + <uint64_t> table * <uint64_t> 0x9E3779B97F4A7C15) & mask
+        cdef uint64_t place = self.seat_of(table, hash)
         cdef Point* point
         while True:
             point = &self.points[place]
@@ -230,7 +244,17 @@ cdef class Segment:
         cdef const Reading* reading
         cdef const Point* point
         cdef Look look
+        cdef uint64_t present = 0
         cdef bint ordinary = not event.has_objects
+        # The seats of its points are fetched together.
+        for number in range(self.table_count):
+            table = &self.tables[number]
+            reading = &event.at[table.slot]
+            if reading.kind == NUMERAL:
+                if table.numbers_are_points:
+                    pyengine_prefetch(&self.points[self.seat_of(number, number_hash(reading.key))])
+            elif reading.kind == WORD and table.texts:
+                pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
         # Shown are the most refusing; what the others would say the program says.
         look.count = shown
         look.open_count = look.bounded_count = 0
@@ -238,6 +262,8 @@ cdef class Segment:
             table = &self.tables[number]
             reading = &event.at[table.slot]
             point = NULL
+            if reading.kind != NOTHING:
+                present |= <uint64_t> 1 << (number & 63)
             if reading.kind == NUMERAL:
                 bucket = FIRST_TEXT + table.texts + (
                     rank(table.bounds, table.steps, table.bound_count, reading.key) if table.steps else 0)
@@ -263,6 +289,7 @@ cdef class Segment:
             if point != NULL and point.kind != NOTHING and point.last:
                 ranges[2 * range_count] = point.first
                 ranges[2 * range_count + 1] = point.last
+                pyengine_prefetch(self.required + point.first)
                 range_count += 1
             if number >= shown:
                 continue
@@ -288,19 +315,48 @@ cdef class Segment:
                 ranges[2 * range_count] = self.loose
                 ranges[2 * range_count + 1] = self.size
                 range_count += 1
+            look.absent = ~present
+            if self.table_count < 64:
+                look.absent &= (<uint64_t> 1 << self.table_count) - 1
+            look.picked_count = 0
             for number in range(range_count):
                 place = ranges[2 * number]
-                if ranges[2 * number + 1] - place <= FEW and self.lines > 1:
-                    if alive[place >> 6] >> (place & 63) & 1:
-                        self.ask_entry(event, place, found)
-                else:
+                if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
                     want(found, place, ranges[2 * number + 1] - 1)
+            self.ask_picked(event, &look, found)
             self.scan(event, alive, &look, found)
             for number in range(range_count):
                 place = ranges[2 * number]
                 memset(found.wanted + (place >> 6), 0, (((ranges[2 * number + 1] - 1) >> 6) - (place >> 6) + 1) << 3)
         if found.mark_count:
             self.gather(found)
+
+    cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil:
+        cdef int place, count = look.picked_count
+        cdef int most = min(count + FEW + look.count // ROWS_A_PROGRAM, MOST_PICKED)
+        if last - first > SHORT or last - first > most - count and not look.absent:
+            return False
+        for place in range(first, last):
+            if not self.required[place] & look.absent and alive[place >> 6] >> (place & 63) & 1:
+                if count == most:
+                    return False
+                look.picked[count] = place
+                count += 1
+                pyengine_prefetch(&self.subscriptions[place])
+        look.picked_count = count
+        return True
+
+    cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil:
+        """What one needs of them for a question is fetched for all first."""
+        cdef int index
+        for index in range(look.picked_count):
+            pyengine_prefetch(self.subscriptions[look.picked[index]])
+        for index in range(look.picked_count):
+            pyengine_prefetch(<void*> (<Subscription> self.subscriptions[look.picked[index]]).program)
+        for index in range(look.picked_count):
+            pyengine_prefetch((<Subscription> self.subscriptions[look.picked[index]]).program.leaves)
+        for index in range(look.picked_count):
+            self.ask_entry(event, look.picked[index], found)
 
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil:
         if wants(event, self.subscriptions[place], self.errors_count, found):
@@ -354,6 +410,7 @@ cdef class Segment:
         cdef uint8_t* marked = found.marked
         cdef int64_t mark_count = 0
         cdef int32_t hit
+        cdef bint likely = True      # that something is left of a line
         for word in range(self.words):
             lines = found.wanted_lines[word]
             found.wanted_lines[word] = 0
@@ -366,7 +423,7 @@ cdef class Segment:
                     at = ((word << 6) + lowest_bit(lines)) * self.line_step
                     for number in range(look.count):
                         pyengine_prefetch(look.passed[number] + at)
-                    for number in range(look.bounded_count):
+                    for number in range(look.bounded_count if likely else 0):
                         pyengine_prefetch(look.between[number] + at)
                 bits = found.wanted + line * 8
                 if not pyengine_look(
@@ -374,7 +431,9 @@ cdef class Segment:
                         self.whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
                         look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
                         line * self.line_step):
+                    likely = False
                     continue
+                likely = True
                 for k in range(8):
                     left = bits[k]
                     if not left:
@@ -449,6 +508,12 @@ cdef class Segment:
                         assert not table.open[index] or table.opens == NULL or table.opens[bucket]
                     index = table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1
                     assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
+        for index in range(0 if self.shares else self.size):
+            any_bit = 0
+            for number in range(self.with_buckets):
+                if not self.tables[number].passed[NULL_BUCKET * self.bucket_step + (index >> 6)] >> (index & 63) & 1:
+                    any_bit |= <uint64_t> 1 << (number & 63)
+            assert self.required[index] == any_bit
 
 
 cdef void* zeros(size_t size) except NULL:

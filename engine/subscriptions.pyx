@@ -328,6 +328,8 @@ cdef class Subscriptions:
             raise TypeError("Subscriptions do not read PackedMessages, a Selector does: give the list of the messages")
         else:
             offsets, found = self.match_columns(snapshot, columns_of(batch), missing)
+        if len(numbers) and numbers[len(numbers) - 1] - numbers[0] + 1 == len(numbers):
+            return offsets, found - numbers[0] if numbers[0] else found
         return offsets, numpy.searchsorted(numbers, found)
 
     def match_messages(self, Snapshot snapshot, messages):

@@ -332,6 +332,37 @@ def test_intervals_of_more_ends_than_there_are_stretches() -> None:
         assert subscriptions.match(message) == [key for key, selector in selectors.items() if selector.matches(message)]
 
 
+@pytest.mark.parametrize("slots", [6, 40, 100, 200])
+def test_many_slots_of_which_a_message_has_few(slots: int) -> None:
+    """Lines that are refused whole, and entries that are asked one by one because little of them is required."""
+    draw = Random(slots)
+
+    def predicate(name: str) -> str:
+        value = draw.randrange(40)
+        return draw.choice(
+            [f"{name} {end} {value}" for end in ("=", ">=", ">=", "<")]
+            + [f"{name} = 't{value}'", f"{name} <> 't{value}'", f"{name} BETWEEN {value} AND {value + 20}"]
+            + [f"{name} IS NULL", f"{name} IS NOT NULL"]
+        )
+
+    texts = {
+        number: " AND ".join(predicate(f"d{int(slots * draw.random() ** 2)}") for _ in range(draw.randrange(1, 5)))
+        for number in range(6000)
+    }
+    subscriptions: Subscriptions[int] = Subscriptions(texts)
+    for number in draw.sample(range(6000), 300):
+        subscriptions.remove(number)
+        del texts[number]
+    subscriptions._check()
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    for _ in range(40):
+        message = {
+            f"d{draw.randrange(slots)}": draw.choice((draw.randrange(40), f"t{draw.randrange(40)}", None, 7.5))
+            for _ in range(draw.choice((0, 2, slots // 3)))
+        }
+        assert subscriptions.match(message) == [key for key, selector in selectors.items() if selector.matches(message)]
+
+
 def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
     """More beginnings of texts than the annex has room for, of a name that the first segment compares with numbers."""
     texts = {number: f"u = {number}" for number in range(300)}
