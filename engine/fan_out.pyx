@@ -46,8 +46,11 @@ cdef class FanOut(Ledger):
         free(self.asked_at)
 
     cdef Topic topic_at(self, object number):
-        if isinstance(number, int) and 0 <= number < len(self.topics) and self.topics[number] is not None:
-            return self.topics[number]
+        cdef Py_ssize_t place
+        if isinstance(number, int) and 0 <= number < len(self.topics):
+            place = number
+            if self.topics[place] is not None:
+                return self.topics[place]
         raise IllegalStateError(f"topic {number!r} is not here; it was removed or never added")
 
     cdef int32_t question_for(self, object selector) except -2:
@@ -269,7 +272,7 @@ cdef class FanOut(Ledger):
 cdef object message_id_of(object body):
     if isinstance(body, Envelope):
         return (<Envelope> body)._message_id
-    return header_in(body, "JMSMessageID") if isinstance(body, (dict, Mapping)) else None
+    return header_in(body, "JMSMessageID") if isinstance(body, dict) or isinstance(body, Mapping) else None
 
 
 def by_priority(subscription):
@@ -280,4 +283,4 @@ def by_priority(subscription):
 cdef object property_of(object body, str name):
     if isinstance(body, Message):
         return (<Message> body).properties().get(name) if (<Message> body).count else None
-    return body.get(name) if isinstance(body, (dict, Mapping)) else None
+    return body.get(name) if isinstance(body, dict) or isinstance(body, Mapping) else None

@@ -184,7 +184,7 @@ cdef class Queue(Inspection):
             persistent = envelope._persistent if persistent is ABSENT else persistent
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target
-        elif isinstance(message, (dict, Mapping)):
+        elif isinstance(message, dict) or isinstance(message, Mapping):
             group = header_in(message, "JMSXGroupID") if group is ABSENT else group
             group_sequence = header_in(message, "JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
             priority = header_in(message, "JMSPriority") if priority is ABSENT else priority

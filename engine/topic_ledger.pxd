@@ -62,6 +62,7 @@ cdef class Ledger(References):
     cdef Counts* counts
     cdef int32_t counts_room
     cdef list out
+    cdef object handed              # the handle of the last delivery: a message's deliveries share it
     cdef list given_up              # handle, body, handle.. of what the last acknowledgement or commit was about
     cdef readonly bint expired_as_discarded
     cdef bint busy                  # user code runs inside

@@ -76,7 +76,9 @@ cdef class Ledger(References):
         cdef TopicDelivery it = TopicDelivery.__new__(TopicDelivery)
         cdef PyObject* body = self.at[message].body
         it.consumer = consumer
-        it.message = self.at[message].handle
+        if self.handed is None or <int64_t> self.handed != self.at[message].handle:
+            self.handed = self.at[message].handle
+        it.message = self.handed
         it.body = <object> body
         it.redeliveries = redeliveries
         it.group_first = False

@@ -90,11 +90,12 @@ cdef class Region(FanOut):
             timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
             size = (<Envelope> message).size_in_bytes(to.minimum_message_size) if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
-        elif isinstance(message, (dict, Mapping)):
+        elif isinstance(message, dict) or isinstance(message, Mapping):
             priority = header_in(message, "JMSPriority") if priority is ABSENT else priority
             expiration = header_in(message, "JMSExpiration") if expiration is ABSENT else expiration
             timestamp = header_in(message, "JMSTimestamp") if timestamp is ABSENT else timestamp
-            lasting = is_persistent(header_in(message, "JMSDeliveryMode"))
+            if persistent is ABSENT:
+                lasting = is_persistent(header_in(message, "JMSDeliveryMode"))
         urgency = <int> header_number("JMSPriority", priority, 4, 0, 9)
         until = header_number("JMSExpiration", expiration, 0, 0, INT64_MAX)
         at = header_number("JMSTimestamp", timestamp, 0, INT64_MIN, INT64_MAX)
