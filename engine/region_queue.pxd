@@ -21,7 +21,7 @@ cdef class RegionQueue(Queue):
     cdef list at_slot
     cdef set purged
     cdef public bint direct                      # nothing but the core has a say in what is sent and acknowledged
-    cdef public bint noting                      # first deliveries are remembered in ``noted``
+    cdef public bint noting                      # first dispatches count, and are in ``noted``
     cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
     cdef readonly int64_t bytes

@@ -18,8 +18,8 @@ cdef class RegionQueue(Queue):
     """One queue of a broker with its subscriptions.
 
     owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
-    nothing but the core has a say here (see QueueRegion). noting: remember which messages were handed out for the first
-    time (``take_noted``). The settings are Queue's.
+    nothing but the core has a say here (see QueueRegion). noting: a message's first dispatch counts as a redelivery for
+    whoever gets it next, and is remembered (``take_noted``). The settings are Queue's.
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
     the subscription and what it is to be given, with a copy of the message that has the counter,
@@ -151,9 +151,10 @@ cdef class RegionQueue(Queue):
                 subscription.give(posted, None, None, 0)
                 continue
             sent = <Message> self.object_of(it.message)
+            if self.noting and not it.redeliveries:
+                self.noted.append(sent)
+                self.pending.at[it.message].redeliveries = 1
             if not subscription.browser:
-                if self.noting and not it.redeliveries:
-                    self.noted.append(sent)
                 subscription.keep(sent._message_id or "", self.owner, it.handle)
                 subscription.slow = False
             dispatch = subscription.give(posted, self.destination, sent, it.redeliveries)

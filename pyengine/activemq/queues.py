@@ -80,7 +80,7 @@ class QueueDestination:
         self._posted = broker.outbox.posted
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
-        self.core.noting = self._store is not None and policy is not None and policy.persist_jms_redelivered
+        self.core.noting = policy is not None and policy.persist_jms_redelivered
         self._frontier = NOWHERE
         self._cut = False
         self.behind = self.recovered = 0
@@ -406,7 +406,7 @@ class QueueDestination:
                 self._note_redelivery(message)
 
     def _note_redelivery(self, message: Message) -> None:
-        """persistJMSRedelivered: after a restart, what was dispatched once is redelivered."""
+        """persistJMSRedelivered: what was dispatched once is redelivered, after a restart too."""
         sequence = self._sequences.get(id(message))
         if sequence is not None and self._store is not None:
             self._store.redelivered(self._number, sequence, 1)

@@ -9,6 +9,7 @@ from pyengine.activemq import AckKind
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.events import SelectorFailed
 from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
+from pyengine.topology.policy import Policy
 from tests.activemq.wire import Wire
 
 
@@ -134,3 +135,20 @@ def test_a_consumer_of_a_broker_s_queue_comes_with_its_subscription() -> None:
         RegionQueue().add_consumer()
     with pytest.raises(TypeError, match="store"):
         RegionQueue().snapshot()
+
+
+def test_persist_jms_redelivered_counts_the_first_dispatch_at_once(make):
+    # Recorded with 6.3.1 and 5.17.2: what a consumer only held counts once, what it reported as delivered twice, and
+    # what a browser saw counts as well. Other policies count what was delivered alone.
+    for persist, counts in ((True, [2, 1, 1]), (False, [1, 0, 0])):
+        wire = Wire(make(name=f"persist {persist}", policies=[Policy(">", persist_jms_redelivered=persist)]))
+        wire.send("q", 1, 2, 3)
+        wire.consume("a", "q")
+        wire.broker.remove_consumer("a", last_delivered=wire.id_of("a", 1))
+        wire.consume("b", "q")
+        assert [each.redelivery_counter for each in wire.dispatched] == [0, 0, 0, *counts]
+    wire = Wire(make(name="browsed", policies=[Policy(">", persist_jms_redelivered=True)]))
+    wire.send("q", 1)
+    wire.consume("browser", "q", browser=True)
+    wire.consume("b", "q")
+    assert [each.redelivery_counter for each in wire.dispatched if each.message] == [0, 1]
