@@ -565,11 +565,13 @@ class Topics:
             subscription.dispatch(self.broker.outbox, None, None, 0)
             return
         message: Message = delivery.body.copy()
-        message.redelivery_counter = delivery.redeliveries
+        # A durable subscription's own count, else the message's, of one that was sent again; others are told none.
+        if delivery.redeliveries or delivery.consumer not in self._durable_of:
+            message.redelivery_counter = delivery.redeliveries
         message.broker_out_time = now
         subscription.hold(message.message_id or "", self, delivery.message)
         topic = self.destinations[delivery.topic]
-        subscription.dispatch(self.broker.outbox, topic.destination, message, delivery.redeliveries)
+        subscription.dispatch(self.broker.outbox, topic.destination, message, message.redelivery_counter)
         if topic.watch is not None:
             topic.watch.plan()
 
@@ -605,4 +607,5 @@ class Topics:
                 pass
 
     def _unconsumed(self, topic: TopicDestination, message: Message, cause: str, durable: str | None = None) -> None:
-        self.broker.dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause, durable=durable))
+        count = message.redelivery_counter
+        self.broker.dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause, count, durable))

@@ -142,3 +142,37 @@ def test_the_redelivery_plugin_sends_again_and_gives_up_in_the_end(make, clock):
 def test_the_redelivery_plugin_refuses_short_delays(make):
     with pytest.raises(ConfigurationError, match="1000"):
         make(redelivery_plugin=RedeliveryPlugin(default=RedeliveryPolicy(initial_redelivery_delay=999)))
+
+
+def test_the_redelivery_plugin_counts_what_a_durable_subscription_gives_up(make, clock):
+    # Recorded with 6.3.1 and 5.17.2; of the subscriptions only the durable ones are told the count.
+    plugin = RedeliveryPlugin(default=RedeliveryPolicy(maximum_redeliveries=2))
+    broker = make(redelivery_plugin=plugin)
+    seen = []
+    broker.on(DeadLetter, seen.append)
+    wire = Wire(broker, client_id="c")
+    wire.consume("a", "topic://t", subscription_name="d")
+    wire.consume("plain", "topic://t")
+    wire.send("topic://t", "bad", delivery_mode="NON_PERSISTENT")
+    for _ in range(2):
+        wire.acknowledge("a", "bad", AckKind.POISON)
+        clock.advance(1000)
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    clock.advance(10_000)
+    counts = {name: [each.redelivery_counter for each in wire.dispatched if each.consumer_id == name]
+              for name in ("a", "plain")}  # fmt: skip
+    assert counts == {"a": [0, 1, 2], "plain": [0, 0, 0]}
+    assert [event.message.body for event in seen] == ["bad"]
+
+
+def test_the_redelivery_plugin_counts_a_dispatch_that_persist_jms_redelivered_counts(make, clock):
+    # Recorded with 6.3.1 and 5.17.2: the first dispatch is one of the two.
+    plugin = RedeliveryPlugin(default=RedeliveryPolicy(maximum_redeliveries=2))
+    wire = Wire(make(redelivery_plugin=plugin, policies=[Policy(">", persist_jms_redelivered=True)]))
+    wire.consume("a", "q")
+    wire.send("q", "bad")
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    clock.advance(1000)
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    assert [each.redelivery_counter for each in wire.dispatched] == [0, 2]
+    assert [letter.body for letter in letters(wire)] == ["bad"]
