@@ -103,7 +103,7 @@ cdef class AbortSlowAckConsumer(AbortSlowConsumer):
     """abortSlowAckConsumerStrategy: a consumer is slow when its last acknowledgement is too old.
 
     max_time_since_last_ack: ms (30000; below 0: nothing happens). ignore_idle_consumers (True): one that holds nothing
-    is not slow. The others as in AbortSlowConsumer. Slow events do not count; checks run from the start of the broker.
+    is not slow. The others as in AbortSlowConsumer. Slow events do not count; checks run from the first destination on.
     The last acknowledgement of a consumer that never acknowledged is its creation: being handed a message changes
     nothing, so that one that was idle for long is slow at the next check.
     """

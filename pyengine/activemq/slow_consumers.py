@@ -44,7 +44,8 @@ def rule_of(strategy: SlowConsumerStrategy) -> Rule:
 class Watch:
     """One strategy at work at its destinations.
 
-    The broker's looks for ever once it has begun; here a look that could change nothing is left out.
+    Its looks begin with its first destination, or without acknowledgements to look at with the first slow consumer. The
+    broker's looks for ever once it has begun; here a look that could change nothing is left out.
     """
 
     def __init__(self, broker: Broker, strategy: SlowConsumerStrategy) -> None:
@@ -52,7 +53,7 @@ class Watch:
         self.rule = rule_of(strategy)
         self.destinations: list[AnyDestination] = []
         self._broker = broker
-        self._begun = broker.started if isinstance(self.rule, AbortSlowAckConsumer) else -1
+        self._begun = broker.clock.now() if isinstance(self.rule, AbortSlowAckConsumer) else -1
         self._timer: Timer | None = None
 
     def slow(self, subscription: Subscription) -> None:

@@ -119,3 +119,20 @@ def test_idle_consumers_are_slow_too_if_they_count(watched, clock):
     Wire(broker).consume("idle", "q")
     clock.advance(5000)
     assert seen == [("slow", "idle"), ("aborted", "idle")]
+
+
+def test_looks_at_acknowledgements_begin_with_the_first_destination(watched, clock):
+    # Recorded with 6.3.1 and 5.17.2: a destination made 200 ms after the start, looks at 800, 1400 and 2000 ms.
+    strategy = AbortSlowAckConsumerStrategy(
+        max_slow_count=1, max_slow_duration=300, check_period=600, max_time_since_last_ack=1225
+    )
+    broker, seen = watched(strategy)
+    began = clock.now()
+    broker.on(ConsumerAborted, lambda event: seen.append(clock.now() - began))
+    clock.advance(200)
+    wire = Wire(broker)
+    wire.consume("a", "topic://u", prefetch=1)
+    clock.advance(800)
+    wire.send("topic://u", 1)
+    clock.advance(3000)
+    assert seen[:3] == [("slow", "a"), ("aborted", "a"), 2000]
