@@ -68,7 +68,8 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     whole, body = _split_kind(body.strip(), kind)
     parts: dict[Destination, None] = {}
     for part in body.split(","):
-        part_kind, name = _split_kind(part.strip(), whole)
+        # The name of what is no composite keeps what looks like a second prefix.
+        part_kind, name = _split_kind(part.strip(), whole) if "," in body else (whole, body)
         if name:
             parts[Destination(name, part_kind, options)] = None
     if not parts:

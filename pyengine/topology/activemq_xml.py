@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.syntax import parse as parse_selector
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
 from pyengine.topology.broker import BrokerConfiguration, NotModelled
@@ -34,12 +34,17 @@ from pyengine.topology.policy import (
 )
 from pyengine.topology.spring import Element, Property, SpringContext, Value
 
+# As Spring reads numbers once it has taken the blanks out.
+_WHOLE, _HEX = re.compile(r"[+-]?\d+"), re.compile(r"(-?)(?:0[xX]|#)([0-9a-fA-F]+)")
+_FLOAT = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 _SIZE = re.compile(r"\s*(\d+)\s*([kmg]?)b?\s*", re.IGNORECASE | re.ASCII)
 _SECRET = re.compile(r"passw|secret|credential", re.IGNORECASE)
 _BROKER_PROPERTIES = ["brokerName", "persistent", "dataDirectory", "useVirtualTopics", "destinationPolicy",
                       "destinationInterceptors", "destinations", "plugins"]  # fmt: skip
 _KINDS = {"queue": "queue", "topic": "topic", "tempQueue": "temp-queue", "tempTopic": "temp-topic"}
+
+_PREFIXES = tuple(f"{kind}://" for kind in KINDS)
 
 
 def load(
@@ -73,9 +78,12 @@ class _Reader:
         for name, prop in self.context.properties(element).items():
             match name:
                 case "brokerName":
-                    found["name"] = self._text(element, prop)
+                    found["name"] = _broker_name(self._text(element, prop))
                 case "persistent":
-                    found["persistent"] = self._flag(element, prop)
+                    text = self._text(element, prop)
+                    if text.lower() not in ("true", "false"):
+                        self._refuse(element, name, text, "is neither true nor false", "write true or false")
+                    found["persistent"] = text.lower() == "true"
                 case "dataDirectory":
                     found["data_directory"] = self._optional_text(element, prop)
                 case "useVirtualTopics":
@@ -136,7 +144,7 @@ class _Reader:
         if not isinstance(value, str):
             return "localhost"
         try:
-            return self.context.placeholders.resolve(value)
+            return _broker_name(self.context.placeholders.resolve(value))
         except KeyError:
             return value
 
@@ -149,7 +157,7 @@ class _Reader:
         default: Policy | None = None
         for name, prop in self.context.properties(element).items():
             match name:
-                case "policyEntries" | "entries":
+                case "policyEntries":
                     for value in prop.values:
                         entry = self._element(element, prop, value, "policyEntry")
                         policy = self._policy(entry)
@@ -162,7 +170,7 @@ class _Reader:
                     only = self._one(element, prop, "policyEntry")
                     default = None if only is None else self._policy(only, default=True)
                 case _:
-                    self._leave(element, prop, {})
+                    self._leave(element, prop, {}, known=["policyEntries", "defaultEntry"])
         return PolicyMap(tuple(policy for policy, _ in entries.values()), default)
 
     def _policy(self, element: Element, *, default: bool = False) -> Policy:
@@ -204,31 +212,35 @@ class _Reader:
 
     def _covers(self, element: Element) -> tuple[str, list[Property]]:
         """The destination of a map entry as a text, and its other properties."""
-        where, rest = "", []
-        for name, prop in self.context.properties(element).items():
-            if name in ("queue", "topic"):
+        where = ""
+        covering: list[Property] = []
+        rest: list[Property] = []
+        for prop in self.context.properties(element).values():
+            (covering if prop.name in (*_KINDS, "destination") else rest).append(prop)
+        # The last one counts: attributes are set in the order of the alphabet, then what stands inside.
+        for prop in sorted(covering, key=lambda prop: prop.name if prop.element is element else "~"):
+            if prop.name in ("queue", "topic"):
                 text = self._text(element, prop)
                 try:
-                    parse_destination(text, name)
+                    parse_destination(text, prop.name)
                 except ValueError:
-                    self._refuse(element, name, text, "is empty", "name a destination, or > for all")
-                where = text.strip() if name == "queue" else _prefixed(text.strip(), "topic")
-            elif name in ("tempQueue", "tempTopic"):
-                # Whatever its value, the attribute means all temporary destinations of the kind.
-                where = f"{_KINDS[name]}://>"
-            elif name == "destination":
+                    self._refuse(element, prop.name, text, "is empty", "name a destination, or > for all")
+                where = _qualified(text.strip(), prop.name)
+            elif prop.name in ("tempQueue", "tempTopic"):
+                # Whether it is true or false, the attribute means all temporary destinations of the kind.
+                self._flag(element, prop)
+                where = f"{_KINDS[prop.name]}://>"
+            else:
                 where = ",".join(
                     map(_as_text, self._destination(element, prop, prop.values[0] if prop.values else None))
                 )
-            else:
-                rest.append(prop)
         return where, rest
 
     def _strategy(self, element: Element, prop: Property, key: str, given: dict[str, Any]) -> None:
         """Read a strategy into ``given``; a class of the user's own is listed and the default stays."""
         known = {keys.element_name(kind): kind for kind in keys.STRATEGIES[key].values()}
         if not prop.values:
-            return
+            self._refuse(element, prop.name, None, "is empty", f"put an element inside: {', '.join(known)}")
         value = prop.values[0]
         if value is None:
             given[key] = (
@@ -243,6 +255,9 @@ class _Reader:
         elif value.kind in schema.STRATEGIES:
             reason, changes = schema.STRATEGIES[value.kind]
             self.listed.append(self._listing(value, "", "", reason, changes_answers=changes))
+            wrapped = self.context.properties(value).get("wrapped")
+            if wrapped is not None:
+                self._strategy(value, wrapped, key, given)
         elif _is_foreign(value):
             self.listed.append(
                 self._listing(value, "", "", f"a class of your own; give it as {key} in Python", changes_answers=True)
@@ -400,22 +415,22 @@ class _Reader:
         return tuple(part for value in prop.values for part in self._destination(element, prop, value))
 
     def _destination(self, element: Element, prop: Property, value: Value) -> tuple[Destination, ...]:
-        """A ``<queue physicalName="..."/>`` or a text ``topic://...``; a composite is all its parts."""
-        kind, text = "queue", value
-        if isinstance(value, Element):
-            self.used.add(id(value))
-            if value.kind not in _KINDS:
-                hint = 'write <queue physicalName="..."/> or <topic physicalName="..."/>'
-                self._refuse(value, "", None, f"is no destination for {prop.name}", hint)
-            kind = _KINDS[value.kind]
-            inside = self.context.properties(value)
-            name = inside.get("physicalName") or inside.get("constructor-arg") or inside.get("name")
-            text = name.values[0] if name and name.values else value.text
+        """A ``<queue physicalName="..."/>``; a composite is all its parts."""
+        hint = 'write <queue physicalName="..."/> or <topic physicalName="..."/>'
+        if not isinstance(value, Element):
+            self._refuse(element, prop.name, value, "must hold a destination", f"{hint} inside it")
+        self.used.add(id(value))
+        if value.kind not in _KINDS:
+            self._refuse(value, "", None, f"is no destination for {prop.name}", hint)
+        inside = self.context.properties(value)
+        name = inside.get("physicalName") or inside.get("constructor-arg")
+        text = name.values[0] if name and name.values else None
         if not isinstance(text, str):
-            self._refuse(element, prop.name, None, "has no name", 'write <queue physicalName="..."/>')
+            self._refuse(element, prop.name, None, "has no name", hint)
         text = self.context.text(text, prop.element, prop.name)
+        kind = _KINDS[value.kind]
         try:
-            return parse_destination(text, kind)
+            return parse_destination(_qualified(text.strip(), kind), kind)
         except ValueError:
             self._refuse(element, prop.name, text, "has an empty name", "name the destination")
 
@@ -450,7 +465,7 @@ class _Reader:
         self.used.add(id(element))
         given: dict[str, Any] = {}
         for name, prop in self.context.properties(element).items():
-            if name in ("redeliveryPolicyEntries", "entries"):
+            if name == "redeliveryPolicyEntries":
                 policies = []
                 for value in prop.values:
                     entry = self._element(element, prop, value, "redeliveryPolicy")
@@ -482,7 +497,10 @@ class _Reader:
                 self._refuse(
                     element, prop.name, given[key], "is too short for the broker's plugin", "give 1000 (ms) or more"
                 )
-        return where, RedeliveryPolicy(**given)
+        try:
+            return where, RedeliveryPolicy(**given)
+        except InvalidTopologyError as error:
+            self._refuse(element, error.key, error.value, error.problem, "give a number that means something")
 
     # Values
 
@@ -510,17 +528,16 @@ class _Reader:
 
     def _number(self, element: Element, prop: Property, kind: type, low: int | None) -> Any:
         text = self._text(element, prop)
-        plain = text.strip()
+        plain = "".join(text.split())
         value: float
         if kind is float:
-            try:
-                value = float(plain)
-            except ValueError:
+            if (real := _FLOAT.fullmatch(plain)) is None:
                 self._refuse(element, prop.name, text, "is not a number", "write a number such as 0.5")
-        elif re.fullmatch(r"[+-]?[0-9]+", plain, re.ASCII):
+            value = float(real[1] + (real[2] or real[3]))
+        elif _WHOLE.fullmatch(plain):
             value = int(plain)
-        elif re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", plain):
-            value = int(plain, 16)
+        elif hexadecimal := _HEX.fullmatch(plain):
+            value = int(hexadecimal[1] + hexadecimal[2], 16)
         elif prop.name in schema.SIZES and (size := _SIZE.fullmatch(plain)):
             value = int(size[1]) << 10 * " kmg".index(size[2].lower() or " ")
         else:
@@ -596,9 +613,16 @@ def _is_foreign(element: Element) -> bool:
     return not element.is_core or element.name.startswith("#") or (element.name == "bean" and "." in element.kind)
 
 
-def _prefixed(text: str, kind: str) -> str:
-    return text if text.startswith(f"{kind}://") else f"{kind}://{text}"
+def _broker_name(text: str) -> str:
+    """What the broker makes of a brokerName."""
+    return re.sub(r"[^a-zA-Z0-9._:-]", "_", text)
+
+
+def _qualified(text: str, kind: str) -> str:
+    """The text of a destination given as one of a kind. What looks like a prefix is part of a name that stands alone,
+    as in the broker; in a composite it is a prefix."""
+    return text if kind == "queue" and ("," in text or not text.startswith(_PREFIXES)) else f"{kind}://{text}"
 
 
 def _as_text(destination: Destination) -> str:
-    return destination.name if destination.kind == "queue" else str(destination)
+    return _qualified(destination.name, "queue") if destination.kind == "queue" else str(destination)

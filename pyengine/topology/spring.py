@@ -42,8 +42,8 @@ DECLARED = re.compile(rb"\s*<\?xml[^>]*?\bencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 class Element:
     """One element.
 
-    attributes: those without a namespace; p: those of Spring's p namespace. text: its own characters, trimmed. line: of
-    its start tag.
+    attributes: those without a namespace and those of ActiveMQ's; p: those of Spring's p namespace. text: its own
+    characters, trimmed. line: of its start tag.
     """
 
     namespace: str
@@ -115,7 +115,11 @@ def parse(data: bytes | str, file: str) -> Element:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         namespace, _, name = tag.rpartition(" ")
-        plain = {key: value for key, value in attributes.items() if " " not in key}
+        plain = {
+            key.rpartition(" ")[2]: value
+            for key, value in attributes.items()
+            if " " not in key or key.startswith(CORE_PREFIX)
+        }
         p = {key.rpartition(" ")[2]: value for key, value in attributes.items() if key.startswith(P_NAMESPACE + " ")}
         element = Element(namespace, name, plain, p, file, parser.CurrentLineNumber)
         if len(stack) == DEEPEST:
@@ -375,7 +379,8 @@ class SpringContext:
         self._read(target, [*above, path.resolve()])
 
     def properties(self, element: Element) -> dict[str, Property]:
-        """What an element or bean sets, by property name, in the order of the file."""
+        """What an element or bean sets, by property name, in the order of the file. Of two of ActiveMQ's elements with
+        one name, or an attribute and an element, the later one counts."""
         found: dict[str, Property] = {}
 
         def add(name: str, values: list[Value], at: Element) -> None:
@@ -406,7 +411,7 @@ class SpringContext:
                 else:
                     add(name, self._inside(child), child)
             elif child.is_core:
-                add(child.name, self._inside(child), child)
+                found[child.name] = Property(child.name, self._inside(child), child)
             elif not (child.is_spring and child.name in ("description", "meta")):
                 add(child.kind, [child], child)
         return found

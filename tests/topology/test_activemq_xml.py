@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Policy, PolicyMap, schema
 from pyengine.topology.keys import DISPATCH_POLICIES, PENDING_QUEUE_POLICIES, STRATEGIES, element_name, java_name
@@ -82,10 +83,10 @@ FULL: list[tuple[str, str, Any]] = [
     (
         "dead_letter_strategy",
         'processNonPersistent="true" processExpired="false" enableAudit="false" expiration="5000000000" '
-        'maxProducersToAudit="3" maxAuditDepth="4" deadLetterQueue="topic://Dead"',
+        'maxProducersToAudit="3" maxAuditDepth="4"',
         SharedDeadLetterStrategy(
             process_non_persistent=True, process_expired=False, enable_audit=False, expiration=5_000_000_000,
-            max_producers_to_audit=3, max_audit_depth=4, dead_letter_queue="topic://Dead",
+            max_producers_to_audit=3, max_audit_depth=4,
         ),
     ),
     (
@@ -209,6 +210,93 @@ def test_every_strategy_as_element_and_as_bean(tmp_path: Path, key: str, attribu
     assert policy(tmp_path, 'topic="A.>"', f"<{java}>{bean}</{java}>") == Policy("topic://A.>", **{key: full})
 
 
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ('queue="a" topic="b"', "topic://b"),
+        ('topic="b" queue="a"', "topic://b"),
+        ('queue="queue://a"', "queue://queue://a"),
+        ('queue="topic://a"', "queue://topic://a"),
+        ('topic="queue://a"', "topic://queue://a"),
+        ('queue="a,topic://b"', "a,topic://b"),
+        ('tempQueue="false"', "temp-queue://>"),
+    ],
+)
+def test_what_an_entry_covers_as_the_broker_reads_it(tmp_path: Path, written: str, found: str) -> None:
+    # Recorded with 6.3.1 and 5.17.2: attributes are set in the order of the alphabet, a prefix is part of the name.
+    entry = policy(tmp_path, written)
+    assert entry.destination == found
+    if found == "queue://queue://a":
+        (covered,) = parse_destination(entry.destination)
+        assert (covered.kind, covered.name) == ("queue", "queue://a")
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [(" 1 0 ", 10), ("+10", 10), ("010", 10), ("0x10", 16), ("-0X1f", -31), ("-#5", -5), ("\uff11\uff10", 10)],
+)
+def test_whole_numbers_as_spring_reads_them(tmp_path: Path, written: str, found: int) -> None:
+    # Recorded with 6.3.1 and 5.17.2, as what follows.
+    assert policy(tmp_path, f'queue="a" maxAuditDepth="{written}"').max_audit_depth == found
+
+
+@pytest.mark.parametrize(("written", "found"), [("5f", 5.0), (" .5 D", 0.5), ("1e1", 10.0), ("-Infinity", -math.inf)])
+def test_numbers_as_spring_reads_them(tmp_path: Path, written: str, found: float) -> None:
+    rate = f'<prefetchRatePendingMessageLimitStrategy multiplier="{written}"/>'
+    entry = policy(tmp_path, 'topic="a"', f"<pendingMessageLimitStrategy>{rate}</pendingMessageLimitStrategy>")
+    assert isinstance(entry.pending_message_limit_strategy, PrefetchRatePendingMessageLimitStrategy)
+    assert entry.pending_message_limit_strategy.multiplier == found
+
+
+def test_the_later_of_two_elements_counts(tmp_path: Path) -> None:
+    twice = "<deadLetterStrategy><sharedDeadLetterStrategy/></deadLetterStrategy>" \
+            "<deadLetterStrategy><individualDeadLetterStrategy/></deadLetterStrategy>" \
+            "<queuePrefetch>5</queuePrefetch>"  # fmt: skip
+    entry = policy(tmp_path, 'queue="a" queuePrefetch="3"', twice)
+    assert (entry.dead_letter_strategy, entry.queue_prefetch) == (IndividualDeadLetterStrategy(), 5)
+    entries = "".join(f'<policyEntries><policyEntry queue="{name}"/></policyEntries>' for name in "ab")
+    found = load(tmp_path, broker_xml(f"<destinationPolicy><policyMap>{entries}</policyMap></destinationPolicy>"))
+    assert [each.destination for each in found.policies.entries] == ["b"]
+
+
+def test_an_attribute_with_the_prefix_of_the_schema_is_read(tmp_path: Path) -> None:
+    schema = 'xmlns:amq="http://activemq.apache.org/schema/core"'
+    assert policy(tmp_path, f'queue="a" {schema} amq:queuePrefetch="5"').queue_prefetch == 5
+
+
+def test_a_broker_has_the_name_that_the_broker_makes_of_it(tmp_path: Path) -> None:
+    assert load(tmp_path, broker_xml("", 'brokerName=" a b/c:d"')).name == "_a_b_c:d"
+    assert load(tmp_path, broker_xml("", 'brokerName="a b"'), broker="a_b").name == "a_b"
+
+
+def test_the_policy_inside_one_for_retained_messages_counts(tmp_path: Path) -> None:
+    inner = '<wrapped><fixedCountSubscriptionRecoveryPolicy maximumSize="5"/></wrapped>'
+    text = f"<retainedMessageSubscriptionRecoveryPolicy>{inner}</retainedMessageSubscriptionRecoveryPolicy>"
+    found = load(tmp_path, policy_xml('topic="a"', f"<subscriptionRecoveryPolicy>{text}</subscriptionRecoveryPolicy>"))
+    assert found.policies.entries[0].subscription_recovery_policy == FixedCountSubscriptionRecoveryPolicy(5)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (A('queuePrefetch="+0x10"'), "is not a whole number"),
+        (A('queuePrefetch="1_0"'), "is not a whole number"),
+        (policy_xml('tempQueue="x"'), "is neither true nor false"),
+        (policy_xml('destination="queue://a"'), "must hold a destination"),
+        (policy_xml("", "<destination><queue>a</queue></destination>"), "has no name"),
+        (A("", "<deadLetterStrategy/>"), "is empty"),
+        (A("", inside("deadLetterStrategy", '<sharedDeadLetterStrategy deadLetterQueue="D"/>')), "must hold a dest"),
+        (broker_xml("", 'persistent=" true"'), "is neither true nor false"),
+        (broker_xml(inside("destinationPolicy", "policyMap", "<entries/>")), "is not known to ActiveMQ"),
+        (broker_xml(inside("plugins", "redeliveryPlugin", "redeliveryPolicyMap", "redeliveryPolicyMap", "defaultEntry",
+                           '<redeliveryPolicy maximumRedeliveries="-2"/>')), "activemq.xml:3"),
+    ],
+)  # fmt: skip
+def test_what_the_broker_refuses_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InvalidTopologyError, match=words):
+        load(tmp_path, text)
+
+
 @pytest.mark.parametrize("name", PENDING_QUEUE_POLICIES)
 def test_every_pending_queue_policy(tmp_path: Path, name: str) -> None:
     content = f"<pendingQueuePolicy><{PENDING_QUEUE_POLICIES[name]}/></pendingQueuePolicy>"
@@ -325,7 +413,7 @@ def test_where_a_placeholder_gets_its_value(tmp_path: Path) -> None:
     assert name("${a.b:with:colon}") == "with:colon"
     assert name("${a:${b:deep}}") == "deep"
     assert name("${a}", properties={"a": "${b}", "b": "c"}) == "c"
-    assert name("${open", properties={}) == "${open"
+    assert name("${open", properties={}) == "__open"
     local = '<bean class="org.springframework.beans.factory.config.PropertyPlaceholderConfigurer">' \
             '<property name="properties"><value>a = local</value></property></bean>'  # fmt: skip
     text = broker_xml("", 'brokerName="${a}"').replace("<broker", local + "<broker")
@@ -338,8 +426,8 @@ def test_property_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
     (tmp_path / "more.properties").write_bytes(b"! remark\r\n name\\ x : caf\xe9 \\u00e9\\tz\n\nempty\n")
     bean = '<bean class="org.springframework.context.support.PropertySourcesPlaceholderConfigurer">' \
            '<property name="location" value="more.properties"/></bean>'  # fmt: skip
-    text = broker_xml("", 'brokerName="${name x}|${empty}"').replace("<broker", bean + "<broker")
-    assert load(tmp_path, text).name == "caf\u00e9 \u00e9\tz|"
+    text = broker_xml("", 'dataDirectory="${name x}|${empty}"').replace("<broker", bean + "<broker")
+    assert load(tmp_path, text).data_directory == "caf\u00e9 \u00e9\tz|"
 
 
 def test_imports(tmp_path: Path) -> None:
@@ -481,7 +569,7 @@ def test_a_second_entry_of_one_name_counts_and_the_first_is_listed(tmp_path: Pat
         (A('messageGroupMapFactoryType="cash"'), 4, "queue, messageGroupMapFactoryType", "did you mean 'cached'?"),
         (A('messageGroupMapFactoryType="simple?x=1"'), 4, "queue, messageGroupMapFactoryType", "write simple alone"),
         (broker_xml("<destinationPolicies/>"), 3, "broker, destinationPolicies", "did you mean 'destinationPolicy'?"),
-        (broker_xml("<destinations><queue/></destinations>"), 3, "broker, destinations", "has an empty name"),
+        (broker_xml("<destinations><queue/></destinations>"), 3, "broker, destinations", "has no name"),
         (broker_xml("<destinations><kahaDB/></destinations>"), 3, "kahaDB", "is no destination"),
         (virtual_xml("<compositeQueue/>"), 3, "compositeQueue", "has no name"),
         (virtual_xml('<compositeQueue name="a"><forwardTo><filteredDestination queue="b" selector="a ="/></forwardTo>'

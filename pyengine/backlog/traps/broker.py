@@ -209,7 +209,7 @@ def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
     if broker.redelivery_plugin is None or not broker.file.endswith(".xml"):
         return
     given = {part.name: part.value for part in broker.not_modelled if part.element.partition(" ")[0] == "broker"}
-    if given.get("schedulerSupport", "false").strip().lower() not in ("true", "on", "yes", "1"):
+    if given.get("schedulerSupport", "false").lower() != "true":
         yield Finding(
             "redelivery_refused",
             Severity.ERROR,
