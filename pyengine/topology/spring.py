@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeAlias
@@ -178,8 +179,15 @@ class Placeholders:
         self._environment = environment
 
     def add(self, properties: Mapping[str, str]) -> None:
-        """Properties of a file or of a configurer bean; a later one replaces an earlier one."""
+        """Properties of a file or of a configurer bean; a later one of the same bean replaces an earlier one."""
         self._files.update(properties)
+
+    @contextmanager
+    def configurer(self) -> Iterator[None]:
+        """While a configurer bean's properties are added: those of the beans before it count."""
+        earlier = dict(self._files)
+        yield
+        self._files.update(earlier)
 
     def resolve(self, text: str, depth: int = 0) -> str:
         """``text`` with every placeholder replaced. Raises KeyError with the name that nobody defines."""
@@ -326,6 +334,10 @@ class SpringContext:
 
     def _configure(self, configurer: Element, path: Path) -> None:
         """Take the properties that a placeholder configurer holds or names."""
+        with self.placeholders.configurer():
+            self._take(configurer, path)
+
+    def _take(self, configurer: Element, path: Path) -> None:
         locations = [configurer.attributes.get("location", "")]
         for prop in self.properties(configurer).values():
             if prop.name in ("location", "locations"):

@@ -422,6 +422,18 @@ def test_where_a_placeholder_gets_its_value(tmp_path: Path) -> None:
     assert load(tmp_path, text.replace(local, props)).name == "p"
 
 
+def test_of_two_configurers_the_first_counts(tmp_path: Path) -> None:
+    # Recorded with 6.3.1 and 5.17.2: it replaces what it knows before the second one comes.
+    beans = "".join(
+        '<bean class="org.springframework.context.support.PropertySourcesPlaceholderConfigurer">'
+        f'<property name="properties"><value>a = {value}\n{value} = own</value></property>'
+        '<property name="ignoreUnresolvablePlaceholders" value="true"/></bean>'
+        for value in ("first", "second")
+    )
+    text = broker_xml("", 'brokerName="${a}-${second}"').replace("<broker", beans + "<broker")
+    assert load(tmp_path, text).name == "first-own"
+
+
 def test_property_files_are_read_as_java_reads_them(tmp_path: Path) -> None:
     (tmp_path / "more.properties").write_bytes(b"! remark\r\n name\\ x : caf\xe9 \\u00e9\\tz\n\nempty\n")
     bean = '<bean class="org.springframework.context.support.PropertySourcesPlaceholderConfigurer">' \
