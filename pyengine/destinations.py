@@ -2,18 +2,20 @@
 
 Rules of ActiveMQ Classic (spec activemq 4.1-4.3); classes DestinationFilter, PrefixDestinationFilter,
 WildcardDestinationFilter, DestinationMap. Where the broker's own order is not an order at all, ours is in
-:func:`most_specific`.
+:func:`most_specific`; :class:`DestinationMap` gives its answer without asking every pattern.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cmp_to_key, lru_cache
+from typing import Generic, TypeVar
 from urllib.parse import parse_qsl
 
 from pyengine._engine.hash_code import set_order
 
+V = TypeVar("V")
 ANY_ELEMENT = "*"
 ANY_REST = ">"
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
@@ -113,6 +115,55 @@ def most_specific(patterns: Iterable[Destination], destination: Destination) -> 
     return min(candidates, key=cmp_to_key(_compare_patterns))
 
 
+class DestinationMap(Generic[V]):
+    """Values by pattern, each of which counts for the destinations of which its pattern is the most specific.
+
+    A lookup takes a walk along the destination's elements, however many patterns there are. The tree only narrows down
+    what may cover a destination; which of them wins is left to :func:`most_specific`. patterns: in the order given.
+    """
+
+    def __init__(self, values: Mapping[Destination, V]) -> None:
+        self._values = dict(values)
+        self.patterns = tuple(self._values)
+        self._roots: dict[str, _Branch] = {}
+        for place, pattern in enumerate(self.patterns):
+            for part in parse_destination(pattern.name, pattern.kind) if "," in pattern.name else (pattern,):
+                branch = self._roots.setdefault(part.kind, _Branch())
+                path, whole = _prefix(part.elements)
+                for element in path:
+                    branch = branch.below.setdefault(element, _Branch())
+                (branch.names if whole else branch.rests).append(place)
+
+    def get(self, destination: Destination) -> V | None:
+        """The value of the most specific pattern that covers a destination, or None if none does."""
+        places: set[int] = set()
+        level = [self._roots[destination.kind]] if destination.kind in self._roots else []
+        for element in destination.elements:
+            following: list[_Branch] = []
+            for branch in level:
+                places.update(branch.rests)
+                if element == ANY_ELEMENT:  # of a pattern that is looked up: it meets every element
+                    following += branch.below.values()
+                else:
+                    following += filter(None, (branch.below.get(element), branch.below.get(ANY_ELEMENT)))
+            level = following
+        for branch in level:
+            places.update(branch.names, branch.rests)
+        winner = most_specific((self.patterns[place] for place in sorted(places)), destination)
+        return None if winner is None else self._values[winner]
+
+
+class _Branch:
+    """What a tree of patterns has behind one element."""
+
+    __slots__ = ("below", "names", "rests")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Branch] = {}
+        self.names: list[int] = []  # places of the patterns that end here,
+        self.rests: list[int] = []  # and of those that go on with ``>``
+
+
 def overlap(one: str, other: str) -> bool:
     """True if two names, each of which may be a pattern, have a name in common, as DestinationMap looks them up."""
     ours, theirs = _elements(one), _elements(other)
@@ -137,6 +188,14 @@ def _elements(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
 
 
+def _prefix(elements: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
+    """The elements before the ``>`` at the end, one or many, and whether there is none."""
+    count = len(elements)
+    while count and elements[count - 1] == ANY_REST:
+        count -= 1
+    return elements[:count], count == len(elements)
+
+
 def _is_pattern(name: str) -> bool:
     parts = _elements(name)
     return parts[-1] == ANY_REST or ANY_ELEMENT in parts
@@ -145,10 +204,8 @@ def _is_pattern(name: str) -> bool:
 @lru_cache(maxsize=65536)
 def _name_matches(pattern: str, name: str) -> bool:
     wanted, given = _elements(pattern), _elements(name)
-    if wanted[-1] == ANY_REST:
-        while len(wanted) > 1 and wanted[-2] == ANY_REST:
-            wanted = wanted[:-1]
-        prefix = wanted[:-1]
+    prefix, whole = _prefix(wanted)
+    if not whole:
         return len(given) >= len(prefix) and all(
             a == b or ANY_ELEMENT in (a, b) for a, b in zip(prefix, given, strict=False)
         )

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
+from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
 from pyengine.topology.checked import Checked
 from pyengine.topology.policy import (
     CLIENT_QUEUE_PREFETCH,
@@ -196,8 +196,8 @@ class Topology:
 
         It is the most specific entry, whole; nothing is merged (spec activemq 4.3).
         """
-        winner = most_specific(self._policies, _named(destination))
-        return self.default_policy if winner is None else self._policies[winner]
+        found = self._policies.get(_named(destination))
+        return self.default_policy if found is None else found
 
     def consumers_of(self, destination: str) -> tuple[Consumer, ...]:
         """The consumers of a queue, or of a topic by its name with ``topic://``, in registration order."""
@@ -217,9 +217,9 @@ class Topology:
     def topic_policy(self, consumer: Consumer) -> Policy | None:
         """The policy of a topic subscription: that of the first part of its destination that has one, else none."""
         for pattern in parse_destination(consumer.destination):
-            winner = most_specific(self._policies, pattern)
-            if winner is not None:
-                return self._policies[winner]
+            found = self._policies.get(pattern)
+            if found is not None:
+                return found
         return None if self.default_policy == Policy("") else self.default_policy
 
     @staticmethod
@@ -274,8 +274,8 @@ class Topology:
         return next((entry.description for entry in self.destinations if entry.name == destination), "")
 
     @cached_property
-    def _policies(self) -> dict[Destination, Policy]:
-        return {entry_pattern(policy.destination): policy for policy in self.policies}
+    def _policies(self) -> DestinationMap[Policy]:
+        return DestinationMap({entry_pattern(policy.destination): policy for policy in self.policies})
 
     @cached_property
     def _patterns(self) -> tuple[tuple[Destination, ...], ...]:
@@ -293,12 +293,12 @@ class Topology:
     @cached_property
     def pattern_names(self) -> frozenset[str]:
         """Destinations that policies and consumers name as they are, patterns included."""
-        every = (*self._policies, *(part for parts in self._patterns for part in parts))
+        every = (*self._policies.patterns, *(part for parts in self._patterns for part in parts))
         return frozenset(pattern.name if pattern.kind == "queue" else str(pattern) for pattern in every)
 
     @cached_property
     def _wildcards(self) -> tuple[Destination, ...]:
-        every = (*self._policies, *(part for parts in self._patterns for part in parts))
+        every = (*self._policies.patterns, *(part for parts in self._patterns for part in parts))
         return tuple(dict.fromkeys(pattern for pattern in every if pattern.is_pattern and "," not in pattern.name))
 
     @cached_property
@@ -314,7 +314,7 @@ class Topology:
 
     @cached_property
     def _composites(self) -> tuple[Destination, ...]:
-        return tuple(pattern for pattern in self._policies if "," in pattern.name)
+        return tuple(pattern for pattern in self._policies.patterns if "," in pattern.name)
 
 
 def _named(destination: str) -> Destination:

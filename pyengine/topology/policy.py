@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine.destinations import Destination, entry_pattern, most_specific, parse_destination
+from pyengine.destinations import Destination, DestinationMap, entry_pattern, parse_destination
 from pyengine.errors import ConfigurationError
 from pyengine.topology.checked import Checked
 
@@ -320,12 +320,12 @@ class PolicyMap:
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The entry that applies to a destination: the most specific one, whole; nothing is merged (4.3)."""
-        winner = most_specific(self._entries, destination)
-        return self.default if winner is None else self._entries[winner]
+        found = self._entries.get(destination)
+        return self.default if found is None else found
 
     @cached_property
-    def _entries(self) -> dict[Destination, Policy]:
-        return {entry_pattern(policy.destination): policy for policy in self.entries}
+    def _entries(self) -> DestinationMap[Policy]:
+        return DestinationMap({entry_pattern(policy.destination): policy for policy in self.entries})
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,9 +389,9 @@ class RedeliveryPlugin(Checked):
 
     def policy_of(self, destination: Destination) -> RedeliveryPolicy | None:
         """The policy that applies to a destination, or None."""
-        winner = most_specific(self._entries, destination)
-        return self.default if winner is None else self._entries[winner]
+        found = self._entries.get(destination)
+        return self.default if found is None else found
 
     @cached_property
-    def _entries(self) -> dict[Destination, RedeliveryPolicy]:
-        return {part: policy for name, policy in self.policies for part in parse_destination(name)}
+    def _entries(self) -> DestinationMap[RedeliveryPolicy]:
+        return DestinationMap({part: policy for name, policy in self.policies for part in parse_destination(name)})

@@ -6,10 +6,17 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyengine.destinations import Destination, composite_parts, most_specific, overlap, parse_destination
+from pyengine.destinations import (
+    Destination,
+    DestinationMap,
+    composite_parts,
+    most_specific,
+    overlap,
+    parse_destination,
+)
 from tests.conformance.__main__ import replay_file
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "data" / "activemq" / "misc.jsonl"
@@ -70,6 +77,31 @@ def test_the_winner_does_not_depend_on_the_order_of_declaration(patterns: list[s
     else:
         assert winner.matches(queue)
         assert winner.name == name or name not in patterns
+
+
+kinds = st.sampled_from(["queue", "queue", "topic"])
+entries = st.builds(Destination, names, kinds) | st.builds(
+    Destination, st.lists(st.tuples(st.sampled_from(["", "", "queue://", "topic://"]), names).map("".join), min_size=2,
+                          max_size=3).map(",".join), kinds,
+)  # fmt: skip
+
+
+@settings(max_examples=1000)
+@given(st.lists(entries, max_size=12), entries)
+def test_the_tree_gives_what_asking_every_pattern_gives(patterns: list[Destination], destination: Destination) -> None:
+    found = DestinationMap({pattern: pattern for pattern in patterns})
+    assert found.get(destination) == most_specific(dict.fromkeys(patterns), destination)
+
+
+def test_the_tree_asks_few_of_many_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [*(f"A.{n}.X" for n in range(1000)), *(f"B.{n}.>" for n in range(1000)), "A.*.X", ">"]
+    found = DestinationMap({Destination(name): name for name in many})
+    asked = []
+    matches = Destination.matches
+    monkeypatch.setattr(Destination, "matches", lambda one, other: asked.append(one) or matches(one, other))
+    winners = {"A.7.X": "A.7.X", "A.x.X": "A.*.X", "B.7.y": "B.7.>", "C": ">"}
+    assert {name: found.get(Destination(name)) for name in winners} == winners
+    assert len(asked) < 30
 
 
 @given(names, names)
