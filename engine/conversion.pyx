@@ -139,7 +139,7 @@ cdef str BLANKS = "".join([chr(code) for code in range(33)])
 
 
 cdef Py_ssize_t hidden_prefix(object destination) except -1:
-    return destination.index("://") + 3 if "," in destination else 0
+    return destination.index("://") + 3 if destination is not None and "," in destination else 0
 
 
 cdef object message_id_text(object value, str field):

@@ -26,6 +26,8 @@ from pyengine._engine.value cimport (
     text_length,
 )
 
+from collections.abc import Mapping
+
 import numpy
 
 from pyengine._engine.header import fresh_headers
@@ -119,6 +121,8 @@ cdef class Message(Envelope):
     def from_mapping(cls, mapping):
         """A message on which selectors answer as on the mapping: a header's key sets it, any other is a property."""
         cdef Message message = cls()
+        if not isinstance(mapping, Mapping):
+            raise TypeError(f"a message is made of a mapping of names to values, not {type(mapping).__name__!r}")
         for name, value in mapping.items():
             code = header_code(name)
             if code and value is not None:

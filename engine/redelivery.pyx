@@ -15,9 +15,9 @@ cdef class RedeliveryPolicy:
     """
 
     def __cinit__(self, *, object maximum_redeliveries=6, object initial_redelivery_delay=1000,
-                  object redelivery_delay=1000, bint use_exponential_back_off=False, double back_off_multiplier=5.0,
-                  object maximum_redelivery_delay=-1, bint use_collision_avoidance=False,
-                  object collision_avoidance_percent=15, bint pre_dispatch_check=True):
+                  object redelivery_delay=1000, object use_exponential_back_off=False, object back_off_multiplier=5.0,
+                  object maximum_redelivery_delay=-1, object use_collision_avoidance=False,
+                  object collision_avoidance_percent=15, object pre_dispatch_check=True):
         for name, value, low, high in (
                 ("maximumRedeliveries", maximum_redeliveries, -1, 2**31 - 1),
                 ("initialRedeliveryDelay", initial_redelivery_delay, 0, 2**62),
@@ -26,6 +26,14 @@ cdef class RedeliveryPolicy:
                 ("collisionAvoidancePercent", collision_avoidance_percent, 0, 127)):
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise InvalidTopologyError(f"must be a whole number from {low} to {high}", key=name, value=value)
+        for name, value in (("useExponentialBackOff", use_exponential_back_off),
+                            ("useCollisionAvoidance", use_collision_avoidance),
+                            ("preDispatchCheck", pre_dispatch_check)):
+            if not isinstance(value, bool):
+                raise InvalidTopologyError("must be True or False", key=name, value=repr(value))
+        if (isinstance(back_off_multiplier, bool) or not isinstance(back_off_multiplier, (int, float))
+                or back_off_multiplier != back_off_multiplier):
+            raise InvalidTopologyError("must be a number", key="backOffMultiplier", value=repr(back_off_multiplier))
         self.maximum_redeliveries = maximum_redeliveries
         self.initial_redelivery_delay = initial_redelivery_delay
         self.redelivery_delay = redelivery_delay

@@ -18,7 +18,7 @@ from pyengine._engine.search cimport Living, Rows, Search, Snapshot, alive_of
 from pyengine._engine.segment cimport Subscription
 from pyengine._engine.selector cimport Selector
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy
 
@@ -122,6 +122,8 @@ cdef class Subscriptions:
         cdef list fresh = []
         cdef dict new = {}
         cdef int64_t number = self.next_number
+        if not isinstance(subscriptions, Iterable):
+            raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; not {subscriptions!r}")
         for pair in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; {pair!r} is no pair")

@@ -485,3 +485,18 @@ def test_many_properties() -> None:
         message.set_property(f"name {index}", None)
     message._check()
     assert message.properties() == {f"name {index}": index for index in range(1, 300, 2)}
+
+
+@pytest.mark.parametrize("name", ["destination", "original_destination", "reply_to"])
+def test_a_destination_is_taken_away_again(name: str) -> None:
+    message = Message(**{name: None})
+    assert getattr(message, name) is None
+    setattr(message, name, "A,B")
+    setattr(message, name, None)
+    assert getattr(message, name) is None
+    assert message == Message()
+
+
+def test_a_message_is_made_of_a_mapping() -> None:
+    with pytest.raises(TypeError, match="a message is made of a mapping of names to values, not 'int'"):
+        Message.from_mapping(5)  # type: ignore[arg-type]

@@ -380,3 +380,12 @@ def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
     with pytest.raises(IllegalStateError):
         many.acknowledge_each(twice)
     assert last not in many.handles()
+
+
+def test_a_name_that_cannot_be_hashed_is_refused_before_there_is_a_message() -> None:
+    queue = Queue()
+    for wrong in ({"target": []}, {"connection": {}}):
+        with pytest.raises(TypeError, match="unhashable"):
+            queue.send("x", **wrong)
+    assert queue.handles() == []
+    assert queue.send("x") == Queue().send("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,19 @@ def test_a_back_off_beyond_a_long_stays_a_long() -> None:
     assert policy.delays(40)[-1] == 2**63 - 1
 
 
-@pytest.mark.parametrize("setting", [{"maximum_redeliveries": -2}, {"redelivery_delay": -1}, {"redelivery_delay": 1.5}])
-def test_a_setting_out_of_range_is_refused(setting: dict[str, int]) -> None:
-    with pytest.raises(InvalidTopologyError):
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"maximum_redeliveries": -2}, "maximumRedeliveries: must be a whole number from -1"),
+        ({"redelivery_delay": -1}, "redeliveryDelay: must be a whole number from 0"),
+        ({"redelivery_delay": 1.5}, "redeliveryDelay: must be a whole number from 0"),
+        ({"back_off_multiplier": "2"}, r"backOffMultiplier: must be a number \(got \"'2'\""),
+        ({"back_off_multiplier": float("nan")}, "backOffMultiplier: must be a number"),
+        ({"use_exponential_back_off": "false"}, "useExponentialBackOff: must be True or False"),
+        ({"use_collision_avoidance": 1}, "useCollisionAvoidance: must be True or False"),
+        ({"pre_dispatch_check": None}, "preDispatchCheck: must be True or False"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused(setting: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidTopologyError, match=words):
         RedeliveryPolicy(**setting)
