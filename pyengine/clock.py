@@ -205,6 +205,8 @@ class ManualClock(Clock):
 
     def advance(self, milliseconds: int) -> None:
         """Move the time on, running every timer that falls due, each at its own moment, and all that they ask for."""
+        if isinstance(milliseconds, bool) or not isinstance(milliseconds, int):
+            raise TypeError(f"milliseconds = {milliseconds!r}: a whole number of ms; a second is 1000")
         if milliseconds < 0:
             raise ValueError(f"milliseconds = {milliseconds}: time does not go back")
         end = self._now + milliseconds

@@ -16,7 +16,8 @@ from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import ConfigurationError, InvalidDestinationError, did_you_mean
+from pyengine.errors import InvalidDestinationError, did_you_mean
+from pyengine.topology.checked import check
 
 
 class Administration:
@@ -79,6 +80,7 @@ class Administration:
 
     def verdicts(self, queue: str | Destination, message_id: str) -> dict[str, Verdict]:
         """What each consumer of a queue, in the order in which they are asked, says to a message that waits."""
+        check("message_id", message_id, str)
         with self.outbox:
             found = self._queue_named(queue)
             for handle, message in self._messages(found):
@@ -116,6 +118,7 @@ class Administration:
 
     def remove_message(self, queue: str | Destination, message_id: str) -> bool:
         """Remove one message; False if the queue does not have it."""
+        check("message_id", message_id, str)
         return self.remove_messages(queue, message_id=message_id) > 0
 
     def remove_messages(
@@ -168,6 +171,7 @@ class Administration:
 
     def remove_message_group(self, queue: str | Destination, group: str) -> None:
         """Forget who owns a message group; its next message goes to whoever is asked first."""
+        check("group", group, str)
         with self.outbox:
             self._queue_named(queue).core.remove_group(group)
 
@@ -209,8 +213,8 @@ class Administration:
     def _chosen(
         self, queue: QueueDestination, selector: str, maximum: int, message_id: str | None
     ) -> list[tuple[int, Message]]:
-        if not isinstance(maximum, int):
-            raise ConfigurationError("maximum", maximum, "not a whole number", "-1 is all of them")
+        check("maximum", maximum, int)
+        check("message_id", message_id, str | None)
         found = self._matching(queue, selector)
         if message_id is not None:
             found = [(handle, message) for handle, message in found if message.message_id == message_id]

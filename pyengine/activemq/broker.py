@@ -6,7 +6,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -33,7 +32,7 @@ from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError, PyengineError
-from pyengine.topology.checked import Checked
+from pyengine.topology.checked import check_arguments
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 E = TypeVar("E", bound=Event)
@@ -48,24 +47,6 @@ def running_broker(name: str, wait: int = 0) -> Broker | None:
         with _STARTED:
             _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
     return _RUNNING.get(name)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerSettings(Checked):
-    """What a broker is told in numbers and words; see Broker. Making one raises ConfigurationError."""
-
-    name: str
-    journal_disk_sync_strategy: SyncStrategy
-    cursor_limit: int
-    release: Literal["newest", "5.17"]
-    offline_durable_subscriber_timeout: int
-    offline_durable_subscriber_task_schedule: int
-    schedule_period_for_destination_purge: int
-
-    def __post_init__(self) -> None:
-        Checked.__post_init__(self)
-        if self.cursor_limit < 1:
-            raise ConfigurationError("BrokerSettings.cursor_limit", self.cursor_limit, "must be above 0")
 
 
 class Broker(Administration):
@@ -108,20 +89,9 @@ class Broker(Administration):
         schedule_period_for_destination_purge: int = 0,
         clock: Clock | None = None,
     ) -> None:
-        BrokerSettings(
-            name, journal_disk_sync_strategy, cursor_limit, release, offline_durable_subscriber_timeout,
-            offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge,
-        )  # fmt: skip
-        for setting, value, kind in (
-            ("directory", directory, (str, Path)),
-            ("policies", policies, (PolicyMap, Iterable)),
-            ("virtual_destinations", virtual_destinations, Iterable),
-            ("redelivery_plugin", redelivery_plugin, RedeliveryPlugin),
-            ("clock", clock, Clock),
-        ):
-            if value is not None and not isinstance(value, kind):
-                kinds = kind if isinstance(kind, tuple) else (kind,)
-                raise ConfigurationError(setting, repr(value), f"is no {' or '.join(each.__name__ for each in kinds)}")
+        check_arguments("Broker", Broker.__init__, locals())
+        if cursor_limit < 1:
+            raise ConfigurationError("Broker.cursor_limit", cursor_limit, "must be above 0")
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name
@@ -650,10 +620,13 @@ class Broker(Administration):
         """Call ``callback`` with every event of that class (see pyengine.activemq.events; Event itself: all of them).
 
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
-        Returns a function that ends it. Raises TypeError for what is no class of events.
+        Returns a function that ends it. Raises TypeError for what is no class of events, or cannot
+        be called.
         """
         if not (isinstance(event, type) and issubclass(event, Event)):
             raise TypeError(f"{event!r} is no class of pyengine.activemq.events")
+        if not callable(callback):
+            raise TypeError(f"a callback is a function of an event; not {callback!r}")
 
         def call(reported: E) -> None:  # what it returns is no answer to the broker
             callback(reported)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pyengine._engine.channel import MessageDispatch as MessageDispatch
 from pyengine._engine.exchange import MessageAck as MessageAck
@@ -88,6 +88,7 @@ class ConnectionSink:
     dispatch_all: Callable[[list[MessageDispatch]], None] | None = None
 
 
+@runtime_checkable
 class Transport(Protocol):
     """The broker as a client sees it. Every call is safe from any thread and returns when the broker has acted on it.
 

@@ -30,6 +30,7 @@ from pyengine.activemq.tasks import SessionTasks
 from pyengine.clock import Clock, Worker
 from pyengine.destinations import Destination, most_specific
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,10 +61,9 @@ class Connection:
         self.clock = clock
         self.options = options
         self.unknown_options = unknown_options
-        self.client_id = options.client_id
         self.connection_id = f"{options.connection_id_prefix}vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
         self.redelivery_policies = dict(redelivery_policies)
-        self.exception_listener: Callable[[Exception], object] | None = None
+        self._exception_listener: Callable[[Exception], object] | None = None
         self.started = False
         self.tasks = SessionTasks(clock, options.max_thread_pool_size, dedicated=options.use_dedicated_task_runner)
         self._on_close = closed
@@ -104,7 +104,8 @@ class Connection:
                 connection._fail(reason)
 
         transport.add_connection(
-            ConnectionInfo(self.connection_id, self.client_id), ConnectionSink(dispatch, control, failed, dispatch_all)
+            ConnectionInfo(self.connection_id, options.client_id),
+            ConnectionSink(dispatch, control, failed, dispatch_all),
         )
         self._closed = False
 
@@ -124,6 +125,23 @@ class Connection:
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self.started else "stopped"
         return f"<Connection {self.connection_id} client_id={self.client_id!r}: {state}>"
+
+    @property
+    def client_id(self) -> str:
+        """What ``create_connection`` or the factory's options were given; empty: none."""
+        return self.options.client_id
+
+    @property
+    def exception_listener(self) -> Callable[[Exception], object] | None:
+        """Called with errors that no call can raise; None: they are logged (``pyengine.activemq``). Setting it raises
+        TypeError for what cannot be called."""
+        return self._exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
+        if listener is not None and not callable(listener):
+            raise TypeError(f"an exception listener is a function of an exception, or None; not {listener!r}")
+        self._exception_listener = listener
 
     @property
     def closed(self) -> bool:
@@ -147,9 +165,11 @@ class Connection:
         Raises IllegalStateError if the connection is closed, JMSError for what is no mode.
         """
         self._check()
-        # Not AcknowledgeMode(...), which makes a new member of a number that it does not know.
+        # Not AcknowledgeMode(...), which makes a new member of a number that it does not know. JMS's two arguments,
+        # of which the first is whether it is transacted, would be the wrong mode.
         modes = AcknowledgeMode.__members__.values()
-        mode = next((each for each in modes if each == acknowledge_mode), None)
+        given = None if isinstance(acknowledge_mode, bool) else acknowledge_mode
+        mode = next((each for each in modes if each == given), None)
         if mode is None:
             known = ", ".join(f"{each.name} ({each.value})" for each in modes)
             raise JMSError(f"invalid acknowledgeMode: {acknowledge_mode}. Valid values are {known}")
@@ -180,6 +200,7 @@ class Connection:
 
     def close(self, how: Closing = Closing.NOW) -> None:
         """Close its sessions and leave the broker; see Closing. Closing twice is harmless."""
+        check("how", how, Closing)
         if self._closed:
             return
         if how is Closing.LOST:
@@ -254,10 +275,10 @@ class Connection:
 
     def report(self, error: Exception) -> None:
         """Tell the exception listener, on a thread of its own, of an error that no call can raise."""
-        if self.exception_listener is None:
+        listener = self._exception_listener
+        if listener is None:
             LOG.error("%s: %s", self.connection_id, error)
             return
-        listener = self.exception_listener
         self._execute(lambda: listener(error))
 
     # What the broker says

@@ -21,21 +21,7 @@ from pyengine.activemq.options import (
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError, JMSError
-
-
-def _check(url: object, broker: object, options: object, policies: object, unknown: object) -> None:
-    if not isinstance(url, str):
-        raise ConfigurationError("url", repr(url), "not a text", "vm://name")
-    if broker is not None and not isinstance(getattr(broker, "clock", None), Clock):
-        raise ConfigurationError("broker", repr(broker), "is no broker", "activemq.Broker(...), or None for the URL's")
-    if options is not None and not isinstance(options, ConnectionOptions):
-        raise ConfigurationError("options", repr(options), "must be ConnectionOptions(...)")
-    if policies is not None and not (
-        isinstance(policies, Mapping) and all(isinstance(each, RedeliveryPolicy) for each in policies.values())
-    ):
-        raise ConfigurationError("redelivery_policies", repr(policies), "not a mapping of patterns to RedeliveryPolicy")
-    if not isinstance(unknown, UnknownOptions):
-        raise ConfigurationError("unknown_options", repr(unknown), "must be one of UnknownOptions")
+from pyengine.topology.checked import check_arguments
 
 
 class ConnectionFactory:
@@ -57,7 +43,7 @@ class ConnectionFactory:
         redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
         unknown_options: UnknownOptions = UnknownOptions.REFUSE,
     ) -> None:
-        _check(url, broker, options, redelivery_policies, unknown_options)
+        check_arguments("ConnectionFactory", ConnectionFactory.__init__, locals())
         self.url = url
         self._parts: BrokerURL = broker_url(url, unknown_options)
         self.options = connection_options(self._parts.jms, options, unknown_options)

@@ -18,6 +18,7 @@ from pyengine._engine.message import Message
 from pyengine.activemq.commands import MessagePull
 from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyengine.activemq.session import Session
@@ -261,6 +262,7 @@ class MessageConsumer:
 
         Waits for a listener at work on another thread. Closing twice is harmless.
         """
+        check("how", how, Closing)
         self._session.close_consumer(self, how)
 
 

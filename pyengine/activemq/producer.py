@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -142,6 +142,8 @@ class MessageProducer:
         than single sends: it hands out what each of them allows when it has them all. Raises as ``send``; what came
         before the message that is wrong is sent.
         """
+        if isinstance(messages, (str, bytes, Mapping, Message)) or not isinstance(messages, Iterable):
+            raise InvalidMessageError("messages", messages, "not a list of messages", hint="send() sends one")
         before, session = self._outgoing.sent, self._session
         where = self._where(destination)
         if where.kind != "queue" or session.transacted:

@@ -26,6 +26,7 @@ from pyengine.activemq.tasks import SessionTask
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, entry_pattern, parse_destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyengine.activemq.connection import Connection
@@ -230,6 +231,7 @@ class Session:
         listener: MessageListener | None = None,
     ) -> Kind:
         self.state.check_open()
+        check("no_local", no_local, bool)
         connection, options = self.connection, self.connection.options
         topic = destination.kind.endswith("topic")
         if destination.is_temporary:
@@ -318,6 +320,7 @@ class Session:
     def unsubscribe(self, name: str) -> None:
         """Forget a durable subscription. Raises InvalidDestinationError if there is none, JMSError if it is in use."""
         self.state.check_open()
+        check("name", name, str)
         self.transport.remove_subscription(self.connection.client_id, name)
         self.clock.settle()
 
@@ -626,6 +629,7 @@ class Session:
 
     def close(self, how: Closing = Closing.NOW) -> None:
         """Close its consumers and producers; an open transaction is rolled back. Closing twice is harmless."""
+        check("how", how, Closing)
         if self.closed:
             return
         if how is Closing.DRAIN:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyengine.backlog.evidence import Evidence
 from pyengine.backlog.findings import Finding
 from pyengine.backlog.rules import clients, destinations, offsets, streams, threads
+from pyengine.topology.checked import check
 
 Rules = Callable[[Evidence], Iterator[Finding]]
 ROOMS: tuple[Rules, ...] = (
@@ -24,5 +25,6 @@ def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding
     evidence: what ``pyengine.backlog.evidence.read_files`` read: one snapshot or several over time. A rule that needs
     to see a change finds nothing in a single snapshot.
     """
+    check("evidence", evidence, Evidence)
     found = [finding for rule in rules for finding in rule(evidence)]
     return sorted(found, key=lambda finding: -finding.severity)

@@ -17,13 +17,15 @@ from pyengine._engine.consume_lag import delay
 from pyengine._engine.pull_run import PullRun
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload
+from pyengine.errors import InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
+from pyengine.topology.checked import Checked, check_arguments
 
 BROKER = "broker"
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedClient:
+class SimulatedClient(Checked):
     """A push consumer that consumes concurrently, in clustering. Times are seconds from the start.
 
     threads: consumeThreadMin. The parameters have RocketMQ's names, defaults and units. factor: its work takes so many
@@ -112,6 +114,9 @@ def simulate_group(
     The messages' queues are ``workload.queues``, or taken in turn. until: seconds; None: until every message is
     finished or a dead letter, or nobody is left to finish one. Raises AllocationError, InvalidMessageError.
     """
+    check_arguments("simulate_group", simulate_group, locals())
+    if queues < 1:
+        raise InvalidMessageError("queues", queues, "must be 1 or more")
     chosen = named_strategy(strategy)
     topic = [MessageQueue("topic", BROKER, number) for number in range(queues)]
     retry = [MessageQueue("%RETRY%group", BROKER, 0)]
@@ -164,7 +169,7 @@ def simulate_group(
 
 
 @dataclass(frozen=True, slots=True)
-class GroupVariant:
+class GroupVariant(Checked):
     """One answer to "what if" for a group: clients, queues and an allocation strategy, under a name."""
 
     name: str

@@ -16,6 +16,7 @@ from pyengine.backlog.traps import broker as brokers
 from pyengine.backlog.traps import push_consumer, queues
 from pyengine.errors import MissingExtraError
 from pyengine.topology import BrokerConfiguration, Policy, Topology
+from pyengine.topology.checked import check_arguments
 
 PROOF_SECONDS = 60.0
 
@@ -25,6 +26,7 @@ def lint(topology: Topology, broker: BrokerConfiguration | None = None) -> list[
 
     broker: one whose policies replace the topology's; what is wrong with them by themselves is :func:`lint_broker`'s.
     """
+    check_arguments("lint", lint, locals())
     joined = topology if broker is None else _under_policies(topology, broker)
     found = [*queues.findings(joined), *_proven(lambda: queues.proofs(joined))]
     if broker is None:
@@ -36,6 +38,7 @@ def lint(topology: Topology, broker: BrokerConfiguration | None = None) -> list[
 
 def lint_broker(broker: BrokerConfiguration) -> list[Finding]:
     """Every trap in a broker's configuration (an ``activemq.xml``), the worst first."""
+    check_arguments("lint_broker", lint_broker, locals())
     return _worst_first([*brokers.findings(broker), *_proven(lambda: brokers.proofs(broker))])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +21,10 @@ from pyengine.activemq.queues import queue_settings
 from pyengine.backlog.findings import Said
 from pyengine.errors import IllegalStateError
 from pyengine.topology import Policy
+from pyengine.topology.checked import Checked, check_arguments
 
 NS = 1_000_000_000
+LONGEST = 2**63 / NS  # seconds that nanoseconds in 64 bits can tell: 292 years
 Distribution = Literal["exponential", "constant", "lognormal"]
 
 
@@ -73,8 +75,11 @@ class Workload:
         arrivals, services: how the times between messages, and of the work, are distributed. columns: properties,
         groups, priorities, lifetimes as above. Raises ValueError for a rate or service that is not positive.
         """
-        if rate <= 0 or service < 0 or messages < 0:
-            raise ValueError(f"rate = {rate}, service = {service}, messages = {messages}: must be positive")
+        check_arguments("Workload.from_rate", Workload.from_rate, locals())
+        if rate <= 0 or service < 0 or messages < 0 or seed < 0:
+            raise ValueError(
+                f"rate = {rate}, service = {service}, messages = {messages}, seed = {seed}: must be positive"
+            )
         rng = np.random.default_rng(seed)
         gaps = draw(rng, arrivals, 1 / rate, messages)
         return cls(
@@ -89,6 +94,8 @@ class Workload:
         if np.any(np.diff(stamps) < 0):
             raise ValueError("timestamps must rise: sort the log by time first, with its columns")
         work = np.broadcast_to(np.asarray(services, dtype=np.float64), stamps.shape)
+        if not np.all((work >= 0) & (work < LONGEST)):
+            raise ValueError(f"services must be seconds from 0 to {LONGEST:.0f}")
         start = stamps[0] if len(stamps) else 0
         return cls((stamps - start) * 1_000_000, (work * NS).astype(np.int64), **columns)
 
@@ -97,7 +104,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedConsumer:
+class SimulatedConsumer(Checked):
     """A consumer and its client. Times are seconds from the start.
 
     threads: how many messages it works on at once. factor: its work takes so many times as long. joins_at, leaves_at
@@ -228,6 +235,11 @@ class Run(Protocol):
     def run(self, until: int | None = None) -> int: ...
 
 
+def _in_time(what: str, second: float) -> None:
+    if not second < LONGEST:
+        raise ValueError(f"{what} at second {second}: a run ends before second {LONGEST:.0f}")
+
+
 class Script:
     """What happens to a run from outside, and when."""
 
@@ -237,10 +249,13 @@ class Script:
     def at(self, second: float | None, action: Callable[[], object]) -> None:
         """Do this at a second; None: never. What is due at one moment is done in the order of these calls."""
         if second is not None:
+            _in_time("an event", second)
             self._entries.append((second, len(self._entries), action))
 
     def play(self, run: Run, until: float | None) -> int:
         """Run with everything in between, to the end; the time (ns) it is then."""
+        if until is not None:
+            _in_time("until", until)
         for second, _, action in sorted(self._entries, key=lambda entry: entry[:2]):
             if until is not None and second > until:
                 break
@@ -260,6 +275,7 @@ def simulate(
 
     Raises InvalidSelectorError, and what the core raises for columns that do not fit.
     """
+    check_arguments("simulate", simulate, locals())
     queue = Queue(**queue_settings(policy or Policy("")))
     run = QueueRun(
         queue,
@@ -328,7 +344,7 @@ def simulate(
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Checked):
     """One answer to "what if": consumers and a policy, under a name."""
 
     name: str
@@ -346,6 +362,7 @@ class Variant:
         return simulate(workload, self.consumers, self.policy, until=until)
 
 
+@runtime_checkable
 class Playable(Protocol):
     """A variant: of a queue, or of a group (GroupVariant)."""
 
@@ -358,6 +375,7 @@ def compare(
     workload: Workload, variants: Sequence[Playable], *, until: float | None = None
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` of the same messages under each variant."""
+    check_arguments("compare", compare, locals())
     return {variant.name: variant.play(workload, until).summary() for variant in variants}
 
 

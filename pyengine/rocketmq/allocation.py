@@ -327,6 +327,8 @@ _BY_NAME: dict[str, Callable[[], Strategy]] = {
 def named_strategy(strategy: str | Strategy) -> Strategy:
     """The strategy of RocketMQ's name with its default options; a strategy object stays. Raises AllocationError."""
     if not isinstance(strategy, str):
+        if not callable(getattr(strategy, "allocate", None)):
+            raise AllocationError("strategy", strategy, f"strategy {strategy!r} is neither a name nor has allocate()")
         return strategy
     if strategy not in _BY_NAME:
         hint = did_you_mean(strategy, _BY_NAME)

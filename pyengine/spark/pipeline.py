@@ -24,6 +24,7 @@ from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, P
 from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.session import require_spark, start_session
 from pyengine.topology import Topology
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +83,8 @@ def run(
     UnsupportedColumnError for the source, MissingExtraError, MissingJavaError.
     """
     require_spark()
+    check("topology", topology, Topology)
+    check("out", out, str | os.PathLike)
     begun = time.monotonic()
     folder = Path(out).absolute()
     tell = _Teller(progress)

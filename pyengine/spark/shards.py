@@ -13,6 +13,7 @@ from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.session import require_spark
 from pyengine.topology import Topology
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +37,8 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     from pyengine.backlog.runs import run_from_text
     from pyengine.backlog.sources import parquet_pieces
 
+    check("topology", topology, Topology)
+    check("folder", folder, str | os.PathLike)
     into = Path(folder).absolute()
     if into.exists() and any(into.iterdir()):
         raise OutputExistsError(str(into))
@@ -136,6 +139,8 @@ def _shards_of(
     from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.shards import read_marker
 
+    check("topology", topology, Topology)
+    check("folder", folder, str | os.PathLike)
     where = Path(folder).absolute()
     marker = read_marker(where)
     if marker["order"] != topology.source.order:

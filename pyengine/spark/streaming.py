@@ -20,6 +20,7 @@ from pyengine.spark.session import require_spark
 from pyengine.spark.state_files import Progress, StateFolder
 from pyengine.spark.transforms import source_read
 from pyengine.topology import Source, Topology
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -67,6 +68,7 @@ def dispatch_stream(
     from pyengine.backlog.declared_types import arrow_type
     from pyengine.backlog.messages import DESTINATION, message_schema
 
+    check("topology", topology, Topology)
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
     unknown = set(late) - {consumer.name for consumer in topology.consumers}

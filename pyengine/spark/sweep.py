@@ -12,6 +12,7 @@ from pyengine.errors import InvalidTopologyError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.pipeline import is_classic
 from pyengine.spark.session import require_spark
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,6 +39,8 @@ def sweep(
     simulation raises, and MissingExtraError.
     """
     require_spark()
+    check("workload", workload, Workload)
+    check("variants", variants, Sequence[Playable])
     names = [variant.name for variant in variants]
     for index, name in enumerate(names):
         if name in names[:index]:

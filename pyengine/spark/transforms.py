@@ -13,6 +13,7 @@ from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, no_rows, quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology import Source, Topology
+from pyengine.topology.checked import check
 from pyengine.topology.model import TOPIC
 
 if TYPE_CHECKING:
@@ -173,8 +174,9 @@ def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.backlog.messages import ROW, refuse_own_name
-    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA
+    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups
 
+    check("topology", groups, Topology | ConsumerGroups)
     number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
     names = groups.columns_read(df.columns)
     for name in names:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyengine.destinations import Destination
+from pyengine.topology.checked import Checked, check_arguments
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
 
@@ -35,7 +36,7 @@ class NotModelled:
 
 
 @dataclass(frozen=True)
-class BrokerConfiguration:
+class BrokerConfiguration(Checked):
     """What a broker is started with.
 
     virtual_destinations: a file's destinationInterceptors replace the default, consumer queues of ``VirtualTopic.>``.
@@ -73,6 +74,7 @@ class BrokerConfiguration:
         """
         from pyengine.topology import activemq_xml, broker_toml
 
+        check_arguments("BrokerConfiguration.load", cls.load, locals())
         if Path(path).suffix == ".toml":
             return broker_toml.load(path)
         return activemq_xml.load(Path(path), {} if properties is None else properties, environment, broker)
@@ -91,6 +93,7 @@ class BrokerConfiguration:
         files of an XML are looked for beside it."""
         from pyengine.topology import activemq_xml, broker_toml
 
+        check_arguments("BrokerConfiguration.from_text", cls.from_text, locals())
         if not text.lstrip("\ufeff \t\r\n").startswith("<"):
             return broker_toml.parse(text, file)
         document = text.lstrip("\ufeff \t\r\n")

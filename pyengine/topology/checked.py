@@ -1,20 +1,23 @@
-"""Settings that are looked at where they are written down."""
+"""Values looked at where they are given, against the annotations of a class's fields or of a call's arguments."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import cache
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyengine.errors import ConfigurationError
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
+_TEXTS = (str, bytes, bytearray, Mapping)  # can be walked through, and are no lists
 
 
 class Checked:
-    """A dataclass whose fields take what their annotations say, where that is a plain type or one of some texts.
+    """A dataclass whose fields take what their annotations say; a list is taken as a tuple where that is wanted.
 
-    Making one with another value raises ConfigurationError; strategies and the like are not looked at.
+    Making one with another value raises ConfigurationError, which names the field, and the place in a tuple.
     """
 
     __slots__ = ()
@@ -23,30 +26,90 @@ class Checked:
         kind: Any = type(self)
         for name, hint in _hints(kind).items():
             value = getattr(self, name)
-            if not _fits(value, hint):
-                raise ConfigurationError(f"{kind.__name__}.{name}", repr(value), f"must be {_words(hint)}")
+            if isinstance(value, list) and any(get_origin(each) is tuple for each in _choices(hint)):
+                value = tuple(value)
+                object.__setattr__(self, name, value)
+            check(f"{kind.__name__}.{name}", value, hint)
+
+
+def check_arguments(owner: str, function: Callable[..., object], given: Mapping[str, object]) -> None:
+    """That arguments are what the annotations of a function say. Raises ConfigurationError.
+
+    owner: what its caller wrote. given: arguments by name; what the function does not annotate is not looked at.
+    """
+    for name, hint in _hints(function).items():
+        if name in given:
+            check(f"{owner}.{name}", given[name], hint)
+
+
+def check(name: str, value: object, hint: Any) -> None:
+    """That a value is what an annotation says. Raises ConfigurationError, which calls it ``name``."""
+    if _fits(value, hint):
+        return
+    for each in _choices(hint):
+        if _of_many(each) and isinstance(value, (tuple, list)):
+            for place, item in enumerate(value):
+                check(f"{name}[{place}]", item, get_args(each)[0])
+    raise ConfigurationError(name, repr(value), f"must be {_words(hint)}")
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    """What the fields of a class take, of those that can be looked at."""
-    return {
-        name: hint
-        for name, hint in get_type_hints(kind).items()
-        if get_origin(hint) is Literal or all(each in _PLAIN for each in get_args(hint) or (hint,))
-    }
+def _hints(owner: Any) -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(owner).items() if name != "return"}
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _of_many(hint: Any) -> bool:
+    return get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,))
 
 
 def _fits(value: object, hint: Any) -> bool:
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    kinds = get_args(hint) or (hint,)
-    if isinstance(value, bool):
-        return bool in kinds
-    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin is Literal:
+        return value in inner
+    if _of_many(hint) or origin is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, _TEXTS):
+            return False
+        kinds = inner[:1] * len(value) if _of_many(hint) else inner
+        return len(kinds) == len(value) and all(map(_fits, value, kinds))
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(
+            _fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items()
+        )
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return isinstance(value, origin) and not isinstance(value, _TEXTS)
+    if origin is Callable:
+        return callable(value)
+    if hint in (int, float):
+        kinds = (int,) if hint is int else (int, float)
+        return isinstance(value, kinds) and not isinstance(value, bool) and value == value
+    if hint is Any or (getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)):
+        return True
+    return not isinstance(hint, type) or isinstance(value, hint)
 
 
 def _words(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return " or ".join(map(repr, get_args(hint)))
-    return " or ".join(_PLAIN[each] for each in get_args(hint) or (hint,))
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(map(_words, inner))
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    if origin is tuple and inner[1:] != (...,):
+        return f"({', '.join(map(_words, inner))})"
+    if origin is Mapping:
+        return f"a mapping from {_words(inner[0])} to {_words(inner[1])}"
+    if origin is Callable:
+        return "a function"
+    if origin is not None:
+        return f"a list of which each is {_words(inner[0])}"
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return f"one of {hint.__name__}"
+    name = getattr(hint, "__name__", str(hint))
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
-from pyengine.topology.checked import Checked
+from pyengine.topology.checked import Checked, check, check_arguments
 from pyengine.topology.policy import (
     CLIENT_QUEUE_PREFETCH,
     CLIENT_TOPIC_PREFETCH,
@@ -159,7 +159,7 @@ class Consumer(Checked):
 
 
 @dataclass(frozen=True)
-class Topology:
+class Topology(Checked):
     """Source, destinations, policies, consumers. ``file`` is where it was read from and takes no part in comparing."""
 
     source: Source
@@ -176,6 +176,7 @@ class Topology:
         """Read a TOML file; raises InvalidTopologyError."""
         from pyengine.topology.reading import load
 
+        check_arguments("Topology.load", Topology.load, {"path": path})
         return load(path)
 
     @classmethod
@@ -183,6 +184,7 @@ class Topology:
         """Read TOML text; the inverse of :meth:`to_text`. Raises InvalidTopologyError."""
         from pyengine.topology.reading import parse
 
+        check_arguments("Topology.from_text", Topology.from_text, {"text": text, "file": file})
         return parse(text, file)
 
     def to_text(self) -> str:
@@ -319,6 +321,7 @@ class Topology:
 
 def _named(destination: str) -> Destination:
     """A queue by its name as it is, or a topic by its name behind ``topic://``."""
+    check("destination", destination, str)
     if destination.startswith(TOPIC):
         return Destination(destination[len(TOPIC) :], "topic")
     return Destination(destination)

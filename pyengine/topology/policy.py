@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl
 
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, parse_destination
-from pyengine.errors import ConfigurationError
 from pyengine.topology.checked import Checked
 
 if TYPE_CHECKING:
@@ -113,6 +112,7 @@ class UniquePropertyMessageEvictionStrategy(Checked):
     evict_expired_messages_high_watermark: int = 1000
 
 
+@runtime_checkable
 class EvictionStrategy(Protocol):
     """An eviction strategy of the user's own."""
 
@@ -182,6 +182,7 @@ class TimedSubscriptionRecoveryPolicy(Checked):
     recover_duration: int = 60_000
 
 
+@runtime_checkable
 class MessageQuery(Protocol):
     """Where a query-based policy gets its messages."""
 
@@ -193,7 +194,7 @@ class MessageQuery(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryBasedSubscriptionRecoveryPolicy:
+class QueryBasedSubscriptionRecoveryPolicy(Checked):
     """A retroactive consumer gets what the query answers."""
 
     query: MessageQuery
@@ -301,7 +302,7 @@ class Policy(Checked):
 
 
 @dataclass(frozen=True)
-class PolicyMap:
+class PolicyMap(Checked):
     """Policy entries and which of them counts for a destination.
 
     default: the defaultEntry, for destinations that no entry covers; None: the broker without a policy, which is not
@@ -310,13 +311,6 @@ class PolicyMap:
 
     entries: tuple[Policy, ...] = ()
     default: Policy | None = None
-
-    def __post_init__(self) -> None:
-        for entry in self.entries:
-            if not isinstance(entry, Policy):
-                raise ConfigurationError(
-                    "PolicyMap.entries", repr(entry), "is no Policy", "write Policy('orders.>', ...)"
-                )
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The entry that applies to a destination: the most specific one, whole; nothing is merged (4.3)."""

@@ -195,7 +195,7 @@ def test_prefetch_0_asks_the_broker_for_each_message(prefetch):
             await asyncio.sleep(0.01)
             await sender.send("late")
             assert (await receiving).body == "late"
-            await sender.send_batch("abc")
+            await sender.send_batch(list("abc"))
             found = []
             while len(found) < 3:
                 found += [message.body for message in await waiting.receive_batch(2, WAIT)]

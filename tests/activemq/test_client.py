@@ -153,7 +153,7 @@ def test_what_was_not_acknowledged_comes_again(connect, broker, mode):
     connection = connect("jms.prefetchPolicy.all=10")
     session = connection.create_session(mode)
     session_of_producer = connect().create_session()
-    session_of_producer.create_producer("q").send_batch("abc")
+    session_of_producer.create_producer("q").send_batch(list("abc"))
     consumer = session.create_consumer("q")
     assert [consumer.receive(1).body for _ in range(2)] == ["a", "b"]
     session.close()
@@ -177,7 +177,7 @@ def test_client_acknowledge_speaks_for_the_whole_session(connect):
 
 def test_individual_acknowledge_speaks_for_one_message(connect):
     session = connect().create_session(activemq.INDIVIDUAL_ACKNOWLEDGE)
-    session.create_producer("q").send_batch("abc")
+    session.create_producer("q").send_batch(list("abc"))
     messages = session.create_consumer("q").receive_batch(3, 1)
     messages[1].acknowledge()
     session.close()
@@ -186,7 +186,7 @@ def test_individual_acknowledge_speaks_for_one_message(connect):
 
 def test_recover_brings_everything_again_after_the_delay(connect, clock):
     session = connect().create_session(activemq.CLIENT_ACKNOWLEDGE)
-    session.create_producer("q").send_batch("ab")
+    session.create_producer("q").send_batch(list("ab"))
     consumer = session.create_consumer("q")
     consumer.receive_batch(2, 1)
     session.recover()
@@ -307,7 +307,7 @@ def test_a_listener_and_receive_exclude_each_other(connect):
     receiving = session.create_consumer("r")
     with pytest.raises(IllegalStateError, match="MessageListener"):
         receiving.receive(1)
-    session.create_producer("q").send_batch("ab")
+    session.create_producer("q").send_batch(list("ab"))
     assert got == ["a", "b"]
     listening.message_listener = None
     session.create_producer("q").send("c")
@@ -317,7 +317,7 @@ def test_a_listener_and_receive_exclude_each_other(connect):
 def test_a_listener_set_late_gets_what_waits(connect):
     session = connect().create_session()
     consumer = session.create_consumer("q")
-    session.create_producer("q").send_batch("ab")
+    session.create_producer("q").send_batch(list("ab"))
     got = []
     consumer.message_listener = lambda message: got.append(message.body)
     assert got == ["a", "b"]
@@ -334,13 +334,13 @@ def test_a_listener_may_use_its_session(connect, options):
         session.commit()
 
     session.create_consumer("in", listener=forward)
-    other.create_producer("in").send_batch("abc")
+    other.create_producer("in").send_batch(list("abc"))
     assert bodies(other.create_consumer("out")) == ["A", "B", "C"]
 
 
 def test_prefetch_zero_pulls_and_takes_no_listener(connect, clock):
     session = connect("jms.prefetchPolicy.queuePrefetch=0").create_session()
-    session.create_producer("q").send_batch("ab")
+    session.create_producer("q").send_batch(list("ab"))
     consumer = session.create_consumer("q")
     assert consumer.receive_no_wait().body == "a"
     assert consumer.receive(1).body == "b"
@@ -359,7 +359,7 @@ def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_cloc
     plain = broker.acknowledge
     broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
     consumer = connect(url).create_session().create_consumer("q")
-    sender.send_batch("abcdefghij")
+    sender.send_batch(list("abcdefghij"))
     for _ in range(7):
         consumer.receive(1)
     assert acknowledged == [7]
@@ -504,7 +504,7 @@ def test_a_batch_is_acknowledged_at_once(connect, broker):
     plain = broker.acknowledge
     broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
     session = connect().create_session()
-    session.create_producer("q").send_batch("abcde")
+    session.create_producer("q").send_batch(list("abcde"))
     consumer = session.create_consumer("q")
     assert [message.body for message in consumer.receive_batch(3)] == ["a", "b", "c"]
     assert [message.body for message in consumer.receive_batch(9, 1)] == ["d", "e"]
@@ -518,7 +518,7 @@ def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
     reader = connect(client_id="me")
     reader.create_session().create_durable_subscriber("t", "news")
     reader.close()
-    connect().create_session().create_producer("topic://t").send_batch("ab")
+    connect().create_session().create_producer("topic://t").send_batch(list("ab"))
     session = connect(client_id="me").create_session()
     subscriber = session.create_durable_subscriber("t", "news")
     assert bodies(subscriber) == ["a", "b"]
@@ -726,7 +726,7 @@ def test_the_producers_are_counted(connect, broker):
 def test_a_lost_connection_says_nothing(connect):
     connection = connect()
     session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
-    session.create_producer("q").send_batch("ab")
+    session.create_producer("q").send_batch(list("ab"))
     session.create_consumer("q").receive(1)
     connection.close(Closing.LOST)
     again = connect().create_session().create_consumer("q").receive_batch(2, 1)
@@ -808,7 +808,7 @@ def test_the_pool_has_no_more_threads_than_it_may():
     with ConnectionFactory("vm://pool?jms.maxThreadPoolSize=2").create_connection() as connection:
         for _ in range(5):
             connection.create_session().create_consumer("topic://t", listener=listener)
-        connection.create_session().create_producer("topic://t").send_batch("abcdefgh")
+        connection.create_session().create_producer("topic://t").send_batch(list("abcdefgh"))
         for _ in range(40):
             assert done.acquire(timeout=10)
     pool = {name for name in names if name.startswith("ActiveMQ Session Task")}
@@ -826,7 +826,7 @@ def test_draining_lets_listeners_have_what_has_arrived():
 
     with ConnectionFactory("vm://drain?jms.dispatchAsync=false").create_connection() as connection:
         consumer = connection.create_session().create_consumer("q", listener=listener)
-        connection.create_session().create_producer("q").send_batch("abcdef")
+        connection.create_session().create_producer("q").send_batch(list("abcdef"))
         consumer.close(Closing.DRAIN)
     assert got == list("abcdef")
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pyengine import InvalidMessageError, InvalidSelectorError, activemq
+from pyengine.activemq.events import Event
 from pyengine.activemq.session import Session
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError, StoreError
@@ -24,18 +25,24 @@ def session(activemq_connection: activemq.Connection) -> Iterator[Session]:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"cursor_limit": "x"}, "BrokerSettings.cursor_limit='x': must be a whole number"),
-        ({"cursor_limit": 0}, "BrokerSettings.cursor_limit=0: must be above 0"),
-        ({"release": "6"}, "BrokerSettings.release='6': must be 'newest' or '5.17'"),
-        ({"name": 5}, "BrokerSettings.name=5: must be a text"),
+        ({"cursor_limit": "x"}, "Broker.cursor_limit='x': must be a whole number"),
+        ({"cursor_limit": 0}, "Broker.cursor_limit=0: must be above 0"),
+        ({"release": "6"}, "Broker.release='6': must be 'newest' or '5.17'"),
+        ({"name": 5}, "Broker.name=5: must be a text"),
         ({"journal_disk_sync_strategy": "now"}, "must be 'always' or 'periodic' or 'never'"),
         ({"offline_durable_subscriber_timeout": "x"}, "must be a whole number"),
         ({"schedule_period_for_destination_purge": "x"}, "must be a whole number"),
-        ({"policies": ["orders.>"]}, "PolicyMap.entries='orders.>': is no Policy"),
-        ({"policies": 5}, "policies=5: is no PolicyMap or Iterable"),
-        ({"virtual_destinations": 5}, "virtual_destinations=5: is no Iterable"),
-        ({"redelivery_plugin": 5}, "redelivery_plugin=5: is no RedeliveryPlugin"),
-        ({"clock": 5}, "clock=5: is no Clock"),
+        ({"policies": ["orders.>"]}, "PolicyMap.entries[0]='orders.>': must be a Policy"),
+        ({"policies": 5}, "Broker.policies=5: must be a PolicyMap or a list of which each is a Policy"),
+        ({"policies": None}, "Broker.policies=None: must be"),
+        ({"policies": "orders.>"}, "Broker.policies='orders.>': must be"),
+        ({"virtual_destinations": None}, "Broker.virtual_destinations=None: must be a list"),
+        (
+            {"virtual_destinations": 5},
+            "Broker.virtual_destinations=5: must be a list of which each is a VirtualTopic or",
+        ),
+        ({"redelivery_plugin": 5}, "Broker.redelivery_plugin=5: must be a RedeliveryPlugin or None"),
+        ({"clock": 5}, "Broker.clock=5: must be a Clock or None"),
         ({"virtual_destinations": ["orders.>"]}, "virtual_destinations='orders.>': is no virtual destination"),
     ],
 )
@@ -109,6 +116,25 @@ def test_an_argument_that_a_broker_does_not_have_is_a_type_error_and_no_more() -
         (lambda session: session.create_consumer("q").receive_batch(1, "x"), ConfigurationError, "timeout='x': not"),
         (lambda session: session.delete_temporary("q"), InvalidDestinationError, "'q' is no temporary destination"),
         (lambda session: session.connection.create_session(17), JMSError, "invalid acknowledgeMode: 17. Valid values"),
+        (lambda session: session.connection.create_session(False), JMSError, "invalid acknowledgeMode: False. Valid"),
+        (lambda session: session.close("drain"), ConfigurationError, "how='drain': must be one of Closing"),
+        (lambda session: session.connection.close(None), ConfigurationError, "how=None: must be one of Closing"),
+        (lambda session: session.create_consumer("q").close(True), ConfigurationError, "how=True: must be one of"),
+        (lambda session: session.create_consumer("q", no_local=1), ConfigurationError, "no_local=1: must be True or"),
+        (lambda session: session.unsubscribe([]), ConfigurationError, "name=[]: must be a text"),
+        (
+            lambda session: setattr(session.connection, "exception_listener", 5),
+            TypeError,
+            "an exception listener is a function of an exception, or None; not 5",
+        ),
+        (lambda session: setattr(session.connection, "client_id", "me"), AttributeError, "client_id"),
+        (
+            lambda session: session.create_producer("q").send_batch("ab"),
+            InvalidMessageError,
+            "messages = 'ab' (str): not a list of messages; send() sends one",
+        ),
+        (lambda session: session.create_producer("q").send_batch({}), InvalidMessageError, "messages = {} (dict): not"),
+        (lambda session: session.create_producer("q").send_batch(5), InvalidMessageError, "messages = 5 (int): not a"),
         (lambda session: session.connection.create_session("x"), JMSError, "invalid acknowledgeMode: x"),
     ],
 )
@@ -118,6 +144,8 @@ def test_a_session_refuses(
     with pytest.raises(kind) as refused:
         call(session)
     assert words in str(refused.value)
+    assert not session.closed
+    assert not session.connection.closed
     assert not [each for each in session.consumers if each.message_listener is not None]
 
 
@@ -131,16 +159,21 @@ def test_only_events_can_be_listened_to() -> None:
         for wrong in (int, "DeadLetter"):
             with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.events"):
                 broker.on(wrong, print)  # type: ignore[type-var, arg-type]
+        with pytest.raises(TypeError, match="a callback is a function of an event; not 5"):
+            broker.on(Event, 5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"url": 5}, "url=5: not a text"),
-        ({"broker": 5}, "broker=5: is no broker"),
-        ({"options": 5}, "options=5: must be ConnectionOptions"),
-        ({"redelivery_policies": 5}, "redelivery_policies=5: not a mapping"),
-        ({"redelivery_policies": {">": 5}}, "redelivery_policies={'>': 5}: not a mapping"),
+        ({"url": 5}, "ConnectionFactory.url=5: must be a text"),
+        ({"broker": 5}, "ConnectionFactory.broker=5: must be a Transport or None"),
+        ({"options": 5}, "options=5: must be a ConnectionOptions or None"),
+        (
+            {"redelivery_policies": 5},
+            "redelivery_policies=5: must be a mapping from a text or a Destination to a Redelivery",
+        ),
+        ({"redelivery_policies": {">": 5}}, "redelivery_policies={'>': 5}: must be a mapping"),
         ({"unknown_options": 5}, "unknown_options=5: must be one of UnknownOptions"),
     ],
 )
@@ -160,6 +193,10 @@ def test_an_operator_is_told_what_cannot_be_used(activemq_broker: activemq.Broke
         (lambda: broker.move_messages("q", 5), InvalidDestinationError),  # type: ignore[arg-type]
         (lambda: broker.copy_messages("q", "r", maximum="x"), ConfigurationError),  # type: ignore[arg-type]
         (lambda: broker.view(""), InvalidDestinationError),
+        (lambda: broker.remove_message("q", 5), ConfigurationError),  # type: ignore[arg-type]
+        (lambda: broker.move_messages("q", "r", message_id=5), ConfigurationError),  # type: ignore[arg-type]
+        (lambda: broker.verdicts("q", None), ConfigurationError),  # type: ignore[arg-type]
+        (lambda: broker.remove_message_group("q", []), ConfigurationError),  # type: ignore[arg-type]
         (lambda: broker.purge("q,r"), InvalidDestinationError),
     ]
     for call, kind in wrong:

@@ -14,7 +14,7 @@ from pyengine.backlog import scenario, simulation_page
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
 from pyengine.backlog.pages import LANGUAGES
 from pyengine.backlog.simulate import NS, SimulatedConsumer, Workload, compare, simulate
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.errors import AllocationError, IllegalStateError, InvalidMessageError, InvalidTopologyError
 from pyengine.rocketmq.allocation import MessageQueue
 
 MINUTE = 60 * NS
@@ -264,3 +264,13 @@ def test_a_consumer_that_is_not_here_is_named() -> None:
     late = SimulatedConsumer("late", joins_at=10.0, leaves_at=5.0)
     with pytest.raises(IllegalStateError, match="consumer 'late' is not here"):
         simulate(Workload.from_rate(100, 0.01, 10), [late])
+
+
+def test_what_is_no_group_is_named_at_once() -> None:
+    some = Workload.from_rate(100, 0.01, 5)
+    with pytest.raises(ValueError, match=r"simulate_group.clients\[0\]='a': must be a SimulatedClient"):
+        simulate_group(some, ["a"])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=r"queues = 0 \(int\): must be 1 or more"):
+        simulate_group(some, [SimulatedClient("c")], queues=0)
+    with pytest.raises(AllocationError, match=r"strategy 5 is neither a name nor has allocate\(\)"):
+        simulate_group(some, [SimulatedClient("c")], strategy=5)  # type: ignore[arg-type]

@@ -188,3 +188,33 @@ def test_misuse_is_refused() -> None:
         Workload.from_rate(0, 1, 1)
     with pytest.raises(ValueError, match="exponential, constant or lognormal"):
         draw(np.random.default_rng(), "normal", 1, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda some: Workload.from_rate("a", 1, 1), "Workload.from_rate.rate='a': must be a number"),
+        (lambda some: Workload.from_rate(float("nan"), 1, 1), "Workload.from_rate.rate=nan: must be a number"),
+        (lambda some: Workload.from_rate(1, 1, 1, seed=-1), "seed = -1: must be positive"),
+        (lambda some: Workload.from_log([1], [float("nan")]), "services must be seconds from 0"),
+        (lambda some: simulate(5, []), "simulate.workload=5: must be a Workload"),
+        (lambda some: simulate(some, "ab"), "simulate.consumers='ab': must be a list of which each is a Simulated"),
+        (lambda some: simulate(some, ["a"]), r"simulate.consumers\[0\]='a': must be a SimulatedConsumer"),
+        (lambda some: simulate(some, [], until="5"), "simulate.until='5': must be a number or None"),
+        (
+            lambda some: simulate(some, [], until=float("inf")),
+            "until at second inf: a run ends before second 9223372037",
+        ),
+        (
+            lambda some: simulate(some, [SimulatedConsumer("c", joins_at=1e10)]),
+            "an event at second 10000000000.0: a run",
+        ),
+        (lambda some: compare(some, ["x"]), r"compare.variants\[0\]='x': must be a Playable"),
+        (lambda some: SimulatedConsumer("c", threads="5"), "SimulatedConsumer.threads='5': must be a whole number"),
+        (lambda some: SimulatedConsumer("c", slows={60: 4.0}), "slows={60: 4.0}: must be a list of which each is "),
+        (lambda some: Variant("v", "ab"), "Variant.consumers='ab': must be a list"),
+    ],
+)
+def test_what_cannot_be_played_is_named_at_once(call, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=words):
+        call(Workload.from_rate(100, 0.01, 5))
