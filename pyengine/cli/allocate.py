@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog.evidence.opening import open_whole
+from pyengine.cli.tables import show_table
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
@@ -137,7 +138,7 @@ def show(answers: Sequence[Answer], console: Console) -> None:
                 str(skew.most), f"{skew.ratio:.2f}", str(skew.idle),
                 str(len(answer.moves)) if plan is answer.after else "",
             )  # fmt: skip
-    console.print(table)
+    show_table(table, console)
     orphans = sum(answer.plan.skew().orphans for answer in answers)
     if orphans:
         console.print(f"{orphans} queues belong to nobody", highlight=False)
@@ -152,7 +153,7 @@ def _show_plan(answer: Answer, console: Console) -> None:
         loads.add_column(heading)
     for load in answer.plan.loads()[:SHOWN]:
         loads.add_row(Text(load.client_id), str(load.queues), str(load.most_of_one_topic))
-    console.print(loads)
+    show_table(loads, console)
     _and_more(len(answer.plan.client_ids), "clients", console)
     for move in answer.moves[:SHOWN]:
         queue = f"{move.queue.topic} {move.queue.broker_name} {move.queue.queue_id}"

@@ -147,7 +147,8 @@ def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
     try:
         texts = tomllib.loads(Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidSourceError(file, f"cannot be read: {error}", "write lines like eu = \"region = 'EU'\"") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InvalidSourceError(file, f"cannot be read: {why}", "write lines like eu = \"region = 'EU'\"") from error
     selectors: dict[str, Selector] = {}
     for name, text in texts.items():
         if not isinstance(text, str):

@@ -22,6 +22,7 @@ from pyengine.backlog.heard import heard
 from pyengine.backlog.output import replace_file
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
+from pyengine.cli.tables import show_table
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
         seconds=summary["times"]["total"],
     )
     console.print(line.in_language(language), highlight=False)
-    console.print(_deliveries(summary, language))
+    show_table(_deliveries(summary, language), console)
     waiting = [(name, queue) for name, queue in summary["destinations"].items() if queue["held_by_reason"]]
     for name, queue in waiting:
         console.print(_held(name, queue, language))

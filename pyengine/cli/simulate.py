@@ -17,6 +17,7 @@ from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Language, say, word
 from pyengine.backlog.scenario import Scenario
 from pyengine.backlog.simulate import Simulation
+from pyengine.cli.tables import show_table
 
 POINTS = 200
 
@@ -78,7 +79,7 @@ def show(asked: Scenario, played: dict[str, Simulation], console: Console, langu
             f"{row['backlog_max']:,}",
             f"{row['load_max']:,}",
         )
-    console.print(table)
+    show_table(table, console)
     for name, found in played.items():
         if found.held:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())

@@ -125,6 +125,18 @@ def test_findings_are_shown_in_a_terminal_of_any_width(columns: str) -> None:
     assert done.stdout.startswith("examples/flights/flights.toml\nerror ")
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_narrow_terminal_cuts_no_name_and_no_number(language: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyengine", "simulate", "examples/what-if/consumers.toml", "--lang", language],
+        capture_output=True, text=True, cwd=ROOT, check=False, env={**os.environ, "COLUMNS": "40"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "\u2026" not in done.stdout
+    for words in ("three, prefetch 1000", "20,000", "246.0 ms", "3,867"):
+        assert words in done.stdout
+
+
 def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
     lines = '{"a": 1}\n{"a": 2, "b": null}\n\n[1]\nnonsense\n'
     done = pyengine("match", "a > 1", stdin=lines)

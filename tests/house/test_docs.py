@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +25,30 @@ def test_the_code_runs(page: str) -> None:
     namespace: dict[str, Any] = {}
     for block in blocks(f"docs/{page}", "python"):
         run(block, namespace)
+
+
+SHOWN = [
+    (page, command)
+    for page in ("README.md", "README.zh.md", *(f"docs/{name}" for name in PAGES))
+    for block in blocks(page, "console")
+    for command in re.findall(r"^\$ (.*(?:\n(?!\$ ).*)*)", block, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("page", "command"), [each for each in SHOWN if " examples/" in each[1]])
+def test_a_command_prints_what_the_page_shows(page: str, command: str) -> None:
+    """Line breaks are the terminal's; ``...`` stands for what the page leaves out."""
+    line, _, shown = command.partition("\n")
+    name, *arguments = line.split()
+    assert name == "pyengine"
+    done = subprocess.run(
+        [sys.executable, "-m", name, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    if shown.strip():
+        parts = re.split(r"\s\.\.\.\s", f" {shown} ")
+        wanted = ".*".join(re.escape(" ".join(part.split())) for part in parts)
+        assert re.fullmatch(wanted, " ".join(done.stdout.split())), done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)
