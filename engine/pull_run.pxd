@@ -9,6 +9,10 @@ workload; nothing is made for a message but its row at an offset and its place i
 Invariants: ``lines[q].rows[offset]`` is the row at an offset; an offset of a line is never used twice; a Share is one
 stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, in its client's line
 or free; a share that holds a pull is in its line's ``held``, and one entry of the agenda watches over its holds.
+
+While nobody has a message, clients write, look and pull at fixed periods and change nothing. A long stretch of that is
+not gone through: each of them is put off by whole periods of its own, and the last two of the longest are stepped
+through, which gives those that fall due together their order.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -115,6 +119,7 @@ cdef class PullRun:
     cdef int64_t moving                 # DONE and RETRY in the heap
     cdef int64_t progressed             # when one of them, an arrival or a pull with messages last was
     cdef int64_t patience               # ns without any after which nothing will happen any more
+    cdef int64_t idle_look              # when to look next whether everybody waits
     cdef const int64_t* arrival
     cdef const int64_t* service
     cdef const int32_t* line_of
@@ -149,3 +154,5 @@ cdef class PullRun:
     cdef int step(self) except -1
     cdef int persist(self, Member member) except -1
     cdef int tell(self) except -1
+    cdef int64_t period(self, const Due* due) except -1
+    cdef int skip(self, int64_t to) except -1

@@ -40,6 +40,8 @@ cdef enum:
     HELD = 15_000               # ms a pull waits for a message, brokerSuspendMaxTimeMillis
 
 cdef int64_t HELD_BACK = CACHE_FLOW_CONTROL * MILLISECOND
+cdef int64_t IDLE_LOOK = 1_000 * <int64_t> MILLISECOND
+cdef int64_t SHORTEST_IDLE = 60_000 * <int64_t> MILLISECOND    # the shortest consumeTimeout
 
 
 cdef void* grown(void* memory, int64_t size) except NULL:
@@ -268,6 +270,10 @@ cdef class PullRun:
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else 2**63 - 1
             if min(next_due, next_arrival) > end or (not self.agenda.size and self.arrived == self.rows):
                 break
+            if self.now >= self.idle_look and self.moving == 0 and min(end, next_arrival) < 2**63 - 1:
+                self.idle_look = self.now + IDLE_LOOK
+                self.skip(min(end, next_arrival))
+                next_due = self.agenda.next_time()
             if next_due <= next_arrival:
                 self.step()
             else:
@@ -326,6 +332,60 @@ cdef class PullRun:
             if not (<Member> it).gone:
                 self.plan((<Member> it).timer.wake(self.now // MILLISECOND) * MILLISECOND, REBALANCE,
                           (<Member> it).number)
+        return 0
+
+    cdef int64_t period(self, const Due* due) except -1:
+        # After how many ns an entry comes again and has changed nothing; 0 for one that does something.
+        cdef Share share
+        cdef Member member
+        if due.what == WAITED:
+            share = self.shares[due.who]
+            if share.held and due.time == share.held_until and goes_on(share.process) and not share.member.gone:
+                return <int64_t> HELD * MILLISECOND + self.round_trip
+            return 0
+        if due.what != PERSIST and due.what != CLEAN and due.what != REBALANCE:
+            return 0
+        member = self.members[due.who]
+        if member.gone or member.head >= 0:
+            return 0
+        for each in member.shares.values():
+            share = each
+            if not share.held or share.process.cached.count or not (share.committed in (-1, share.line.stored)):
+                return 0
+        if due.what == PERSIST:
+            return <int64_t> PERSIST_PERIOD * MILLISECOND
+        if due.what == CLEAN:
+            return member.consume_timeout * 60_000 * MILLISECOND
+        return member.timer.steady_period(due.time // MILLISECOND) * MILLISECOND
+
+    cdef int skip(self, int64_t to) except -1:
+        # Put everybody off to shortly before ``to`` if nobody has anything to do until then.
+        cdef int64_t index, period, put_off, longest = 0
+        cdef Agenda later
+        cdef Due due
+        cdef Share share
+        if not self.agenda.size or to - self.now < 3 * SHORTEST_IDLE:
+            return 0
+        for index in range(self.agenda.size):
+            period = self.period(&self.agenda.heap[index])
+            longest = max(longest, period)
+            if period == 0 or to - self.now < 3 * longest:
+                return 0
+        later = Agenda()
+        while self.agenda.size:
+            due = self.agenda.pop()
+            period = self.period(&due)
+            put_off = (to - 2 * longest - due.time) // period * period
+            due.time += put_off
+            later.push(due)
+            if due.what == WAITED:
+                share = self.shares[due.who]
+                share.held_until = due.time
+                share.process.last_pull_timestamp = (due.time - period) // MILLISECOND
+            elif due.what == REBALANCE:
+                (<Member> self.members[due.who]).timer.put_off(put_off // MILLISECOND)
+        later.orders = self.agenda.orders
+        self.agenda = later
         return 0
 
     cdef int plan(self, int64_t time, int what, int32_t who) except -1:

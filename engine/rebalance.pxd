@@ -11,3 +11,6 @@ cdef class RebalanceTimer:
     cdef int64_t wait          # ms
     cdef int64_t since         # when the waiting began, ms
     cdef bint woken
+
+    cdef int64_t steady_period(self, int64_t due) noexcept
+    cdef int put_off(self, int64_t time) noexcept

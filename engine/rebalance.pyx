@@ -132,3 +132,13 @@ cdef class RebalanceTimer:
         """A run ended."""
         self.last = self.since = now
         self.wait = WAIT_INTERVAL if balanced else MIN_INTERVAL
+
+    cdef int64_t steady_period(self, int64_t due) noexcept:
+        # ms after which it runs again and again, where the run before ``due`` was balanced; else 0.
+        return WAIT_INTERVAL if not self.woken and self.wait == WAIT_INTERVAL and self.since + self.wait == due else 0
+
+    cdef int put_off(self, int64_t time) noexcept:
+        # As if it had run until then, every time balanced.
+        self.last += time
+        self.since += time
+        return 0

@@ -274,3 +274,14 @@ def test_what_is_no_group_is_named_at_once() -> None:
         simulate_group(some, [SimulatedClient("c")], queues=0)
     with pytest.raises(AllocationError, match=r"strategy 5 is neither a name nor has allocate\(\)"):
         simulate_group(some, [SimulatedClient("c")], strategy=5)  # type: ignore[arg-type]
+
+
+def test_a_day_a_hundred_years_from_now_is_as_near_as_tomorrow() -> None:
+    """Nobody has a message in between, so nothing of it is gone through."""
+    some = Workload.from_rate(100, 0.01, 500, seed=1)
+    clients = (SimulatedClient("c"), SimulatedClient("d", leaves_at=3e9))
+    found = simulate_group(some, clients)
+    assert found.summary()["seconds"] == 3e9
+    assert [(name, count) for _, name, count in found.rebalances] == [("c", 3), ("d", 2)]
+    late = replace(some, arrivals=some.arrivals + 3_000_000_000 * NS)
+    assert simulate_group(late, clients[:1]).summary()["delay_mean"] < 0.1

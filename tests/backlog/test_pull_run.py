@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,57 @@ def test_a_client_without_threads_batches_or_time_is_refused(field: str) -> None
         run.join("c", **{field: 0})
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_long_stretches_of_nothing_equal_going_through_them(seed: int) -> None:
+    """Hours in which nobody has a message are skipped here and gone through by the slow run; then all goes on alike."""
+    rng = np.random.default_rng(seed)
+    rows, queues = 120, int(rng.integers(1, 4))
+    topic = [MessageQueue("t", "b", number) for number in range(queues)]
+    retry = MessageQueue("%RETRY%g", "b", 0)
+
+    def allocate(name: str, names: list[str], of_retry: bool) -> list[MessageQueue]:
+        mine = sorted(names).index(name)
+        return ([retry] if mine == 0 else []) if of_retry else topic[mine :: len(names)]
+
+    grain = int(rng.choice([1, MS, 5 * SECOND]))  # coarse: what falls due at one moment is done in its order
+    gaps = rng.integers(0, 20 * MS, rows)
+    gaps[::30] += rng.integers(0, 5 * 3600, 4) * SECOND
+    arrivals = np.cumsum(gaps) // grain * grain
+    services = rng.integers(0, 300 * MS, rows) // min(grain, MS) * min(grain, MS)
+    lines = rng.integers(0, queues, rows).astype(np.int32)
+    failures = (rng.random(rows) < 0.05) * rng.integers(1, 3, rows).astype(np.int32)
+    round_trip = int(rng.choice([0, MS, 5 * SECOND]))
+    sizes = rng.integers(0, 1000, rows)
+    fast = PullRun("g", [*topic, retry], allocate, arrivals, services, lines, failures=failures, sizes=sizes,
+                   round_trip=round_trip)  # fmt: skip
+    slow = PullRunModel("g", [*topic, retry], allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
+                        failures=failures.tolist(), sizes=sizes.tolist(), round_trip=round_trip)  # fmt: skip
+    settings = {name: parameters(rng) for name in ("c0", "c1", "c2")}
+    for run in (fast, slow):
+        run.join("c0", at_once=True, **settings["c0"])
+        run.join("c1", at_once=True, **settings["c1"])
+        run.settle()
+    changes: dict[int, Callable[[Any], None]] = {
+        2: lambda run: run.join("c2", **settings["c2"]),
+        3: lambda run: run.set_factor("c1", 2.0),
+        7: lambda run: run.leave("c2", lost=True),
+        9: lambda run: run.kill("c1"),
+        12: lambda run: run.leave("c1", lost=False),
+        24: lambda run: None,
+    }
+    for hour, change in changes.items():
+        for run in (fast, slow):
+            run.run(hour * 3600 * SECOND + seed)
+            change(run)
+        fast._check()
+        seen = fast.started.tolist(), fast.finished.tolist(), fast.deliveries.tolist(), fast.dead, fast.moments
+        assert seen == (slow.started, slow.finished, slow.deliveries, slow.dead, slow.moments)
+        assert fast.members_seen() == slow.members_seen()
+        assert fast.offsets() == slow.offsets()
+
+
 if __name__ == "__main__":
     for each in range(int(sys.argv[1])):
         test_equals_the_run_with_the_live_client_s_calls(each)
+        test_long_stretches_of_nothing_equal_going_through_them(each)
     print(f"{sys.argv[1]} random traces: the same answers")
