@@ -8,9 +8,9 @@ which the real rebalance hands them over (spec rocketmq 3.0).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from pyengine.errors import AllocationError, did_you_mean
 
 log = logging.getLogger("pyengine.rocketmq")
 
+T = TypeVar("T")
 Owners: TypeAlias = npt.NDArray[np.int32]
 
 _NULL = "java.lang.NullPointerException"
@@ -73,14 +74,30 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def sort_queues(queues: Sequence[MessageQueue]) -> list[MessageQueue]:
-    """Queues in the order of RebalanceImpl: topic, broker name (as UTF-16), queue id."""
-    return sorted(queues, key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
+def in_a_list(name: str, values: Iterable[T]) -> list[T]:
+    """Values as a list. Raises AllocationError for a text, whose letters would be taken for them, and what is none."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise _no_list(name, values)
+    return list(values)
 
 
-def sort_client_ids(client_ids: Sequence[str]) -> list[str]:
-    """Client ids in the order of RebalanceImpl: as Java compares strings, by UTF-16 code units."""
-    return sorted(client_ids, key=_utf16)
+def _no_list(name: str, value: object) -> AllocationError:
+    return AllocationError(name, value, f"{name} = {value!r}: give a list of them")
+
+
+def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """Queues in the order of RebalanceImpl: topic, broker name (as UTF-16), queue id. Raises AllocationError."""
+    return sorted(in_a_list("queues", queues), key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
+
+
+def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
+    """Client ids in the order of RebalanceImpl: as Java compares strings, by UTF-16 code units. Raises AllocationError
+    for what is no list of texts."""
+    ids = in_a_list("client_ids", client_ids)
+    for each in ids:
+        if not isinstance(each, str):
+            raise AllocationError("client_ids", each, f"client_ids has {each!r}: a client id is a text")
+    return sorted(ids, key=_utf16)
 
 
 def _is_member(
@@ -96,6 +113,9 @@ def _is_member(
         raise AllocationError("queues", queues, "mqAll is null or mqAll empty")
     if not client_ids:
         raise AllocationError("client_ids", client_ids, "cidAll is null or cidAll empty")
+    for name, value in (("queues", queues), ("client_ids", client_ids)):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            raise _no_list(name, value)
     if client_id in client_ids:
         return True
     log.info("[BUG] ConsumerGroup: %s The consumerId: %s not in cidAll: [%s]", group, client_id, ", ".join(client_ids))
@@ -358,5 +378,6 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
 
     The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
     """
-    _is_member(None, client_ids[0] if client_ids else "-", queues, client_ids)
+    some = client_ids[0] if client_ids and isinstance(client_ids, Sequence) else "-"
+    _is_member(None, some, queues, client_ids)
     return named_strategy(strategy).plan(queues, client_ids)

@@ -15,6 +15,7 @@ from pyengine.rocketmq.allocation import (
     Owners,
     Strategy,
     allocate_all,
+    in_a_list,
     named_strategy,
     sort_client_ids,
     sort_queues,
@@ -136,8 +137,8 @@ def allocate_topics(
     member does it (spec rocketmq 3.0, 4.2). Raises AllocationError with RocketMQ's texts for empty input.
     """
     chosen = named_strategy(strategy)
-    listed = sort_queues([MessageQueue(*queue) for queue in queues])
-    ids = sort_client_ids(list(client_ids))
+    listed = sort_queues([MessageQueue(*queue) for queue in in_a_list("queues", queues)])
+    ids = sort_client_ids(client_ids)
     if not listed:
         raise AllocationError("queues", listed, "mqAll is null or mqAll empty")
     owners = np.empty(len(listed), np.int32)
@@ -156,7 +157,9 @@ def compare_strategies(
 
     Returns (strategy's name, skew before, skew after, moved queues) for each strategy.
     """
-    listed, ids_before, ids_after = list(queues), list(before), list(after)
+    listed = in_a_list("queues", queues)
+    ids_before, ids_after = sort_client_ids(before), sort_client_ids(after)
+    strategies = in_a_list("strategies", strategies)
     rows = []
     for strategy in strategies:
         old = allocate_topics(strategy, listed, ids_before)

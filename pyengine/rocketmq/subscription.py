@@ -19,12 +19,18 @@ class MessageSelector:
 
 def sql(expression: str) -> MessageSelector:
     """Select by properties, in RocketMQ's SQL92: ``consumer.subscribe("topic", rocketmq.sql("price > 10"))``."""
-    return MessageSelector(expression, "SQL92")
+    return MessageSelector(_text(expression), "SQL92")
 
 
 def tag(expression: str) -> MessageSelector:
     """Select by tags, ``A || B``: what a plain text means too."""
-    return MessageSelector(expression)
+    return MessageSelector(_text(expression))
+
+
+def _text(expression: str) -> str:
+    if expression is not None and not isinstance(expression, str):
+        raise TypeError(f"an expression is a text, not {expression!r}")
+    return expression
 
 
 def build_subscription(topic: str, selector: MessageSelector | str | None, version: int = 0) -> SubscriptionData:
@@ -34,7 +40,7 @@ def build_subscription(topic: str, selector: MessageSelector | str | None, versi
     expression of another type than ``TAG``. Source: FilterAPI.
     """
     if not isinstance(selector, MessageSelector):
-        selector = MessageSelector(selector)
+        selector = MessageSelector(None if selector is None else _text(selector))
     if selector.expression_type in (None, "TAG"):
         stored, tags, codes = parse_tags(selector.expression)
         return SubscriptionData(topic, stored, tags, codes, "TAG", version)

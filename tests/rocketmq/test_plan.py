@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,31 @@ def test_files_that_list_no_topics(tmp_path: Path, text: str, words: str) -> Non
     assert words in str(raised.value)
     with pytest.raises(InvalidSourceError, match="cannot be read"):
         read_queues(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: rocketmq.allocate("AVG", "g", "c1", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", "ab", ["c1"]), "queues = 'ab': give a list of them"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", 5, ["c1"]), "queues = 5: give a list of them"),
+        (lambda: rocketmq.allocate_all("AVG", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
+        (lambda: rocketmq.allocate_all("AVG", QUEUES, iter(["c1"])), "client_ids = <list_iterator"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
+        (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5: give a list of them"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5: a client id is a text"),
+        (lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]), "strategies = 'AVG': give a list of them"),
+        (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1': give a list of them"),
+        (lambda: rocketmq.sort_queues("ab"), "queues = 'ab': give a list of them"),
+    ],
+)
+def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(AllocationError) as refused:
+        call()
+    assert words in str(refused.value)
+
+
+def test_an_expression_is_a_text() -> None:
+    for make in (rocketmq.sql, rocketmq.tag, lambda wrong: rocketmq.build_subscription("t", wrong)):
+        with pytest.raises(TypeError, match="an expression is a text, not 5"):
+            make(5)  # type: ignore[arg-type, no-untyped-call]
