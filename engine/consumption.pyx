@@ -278,9 +278,8 @@ cdef class Consumption:
                 found.append(dispatch)
         finally:
             self.acknowledges_each |= together
-            if together and self.delivered:
-                self.say_all(STANDARD, None, "")
-                self.delivered.clear()
+            if together:
+                self.acknowledge()
         return found
 
     def give(self, MessageDispatch dispatch not None, object acknowledge):

@@ -512,6 +512,22 @@ def test_a_batch_is_acknowledged_at_once(connect, broker):
     assert acknowledged == [3, 2]
 
 
+def test_a_batch_is_acknowledged_once_and_nothing_is_said_of_it_later(connect, broker):
+    connection = connect()
+    errors = []
+    connection.exception_listener = errors.append
+    session = connection.create_session()
+    session.create_producer("q").send_batch(map(str, range(900)))
+    consumer = session.create_consumer("q?consumer.prefetchSize=200")
+    for taken in range(90, 900, 90):
+        assert len(consumer.receive_batch(90, 1)) == 90
+        assert broker.view("q").queue_size == 900 - taken
+    connection.close()
+    broker.clock.settle()
+    assert errors == []
+    assert broker.view("q").queue_size == 90
+
+
 def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
     with pytest.raises(JMSError, match="clientID"):
         connect().create_session().create_durable_subscriber("t", "news")
