@@ -22,7 +22,7 @@ from pyengine.backlog.output import replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
-from pyengine.spark.session import require_spark, start_session
+from pyengine.spark.session import require_spark, running_session, start_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -73,10 +73,10 @@ def run(
     summary.json. It appears when the run is complete; until then an earlier result stays, and a run that was
     interrupted goes on where it was when it is started again with the same topology over the same Parquet files.
     Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
-    with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is; None
-    starts one with ``master`` and stops it afterwards. partitions: tasks that dispatch; None: two for each core, on the
-    caller's session its shuffle partitions. progress: called now and then, from this thread or another one, never from
-    two at a time.
+    with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is;
+    None: the one that runs in this process, and where none does, one is started with ``master`` and stopped afterwards.
+    partitions: tasks that dispatch; None: two for each core, on the caller's session its shuffle partitions. progress:
+    called now and then, from this thread or another one, never from two at a time.
 
     Raises OutputExistsError when ``out`` holds what no run wrote, IllegalStateError while another run writes it,
     OutputError for a full disk (with room again, the next run goes on), InvalidSourceError, MissingColumnError,
@@ -86,6 +86,7 @@ def run(
     check("topology", topology, Topology)
     check("out", out, str | os.PathLike)
     begun = time.monotonic()
+    spark = running_session() if spark is None else spark
     folder = Path(out).absolute()
     tell = _Teller(progress)
     _refuse_foreign(folder)

@@ -28,6 +28,17 @@ def require_spark() -> None:
         raise MissingExtraError("spark", "pyspark, pyarrow and pandas") from error
 
 
+def running_session() -> SparkSession | None:
+    """The session that runs in this process, Classic or Connect; None without one."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
 def start_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a session for one job: no web page, no progress bar of Spark's own, times in UTC.
 

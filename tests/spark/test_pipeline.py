@@ -152,6 +152,12 @@ def test_a_failed_run_leaves_the_earlier_result(spark: Any, orders: Topology, tm
     assert not list(tmp_path.glob(".out*"))
 
 
+def test_a_session_that_runs_is_used_and_goes_on(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    summary = run(orders, tmp_path / "out").summary
+    assert summary["master"] == "the caller's session"
+    assert spark.range(3).count() == 3
+
+
 def test_no_messages_at_all(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "none.parquet"
     schema = pa.schema(
