@@ -13,6 +13,10 @@ cdef class Group:
     def __init__(self):
         raise TypeError("a Group is made by ConsumerGroups")
 
+    cdef list to_be_told(self):
+        """Each member of a broadcasting group has every queue, whoever else is there."""
+        return [] if self.broadcasting else list(self.members)
+
 
 cdef class ConsumerGroups:
     """The consumer groups of one broker. expiry: ms. Not thread-safe: whoever drives it holds its lock."""
@@ -21,11 +25,12 @@ cdef class ConsumerGroups:
         self.groups = {}
         self.expiry = expiry
 
-    def heartbeat(self, str group, str client_id, subscriptions, int64_t now):
+    def heartbeat(self, str group, str client_id, subscriptions, int64_t now, *, bint broadcasting=False):
         """A member is alive and the group subscribes to this. Returns the members to be told of a change, or [].
 
         subscriptions: iterable of (topic, version, subscription). A change is a new member, a topic that came or one
         that is gone; a newer version of a known topic replaces the subscription silently (registerConsumer).
+        broadcasting: the member's message model, which counts for the group from now on.
         """
         cdef Group found = self.groups.get(group)
         cdef bint changed = False
@@ -37,6 +42,7 @@ cdef class ConsumerGroups:
         if client_id not in found.members:
             changed = True
         found.members[client_id] = now
+        found.broadcasting = broadcasting
         for topic, version, subscription in subscriptions:
             topics.add(topic)
             known = found.subscriptions.get(topic)
@@ -47,17 +53,17 @@ cdef class ConsumerGroups:
         for topic in [topic for topic in found.subscriptions if topic not in topics]:
             del found.subscriptions[topic]
             changed = True
-        return list(found.members) if changed else []
+        return found.to_be_told() if changed else []
 
     def leave(self, str group, str client_id):
-        """A member is gone. Returns the members that are left, to be told."""
+        """A member is gone, or never was one. Returns the members that are left, to be told."""
         cdef Group found = self.groups.get(group)
-        if found is None or client_id not in found.members:
+        if found is None:
             return []
-        del found.members[client_id]
+        found.members.pop(client_id, None)
         if not found.members:
             del self.groups[group]
-        return list(found.members)
+        return found.to_be_told()
 
     def expire(self, int64_t now):
         """Remove members without a heartbeat for longer than ``expiry``. Returns {group: members to be told}."""

@@ -1,32 +1,41 @@
 # cython: freethreading_compatible=True
 """Delay levels and the fate of a failed message (spec rocketmq 6.2)."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+
+import re
 
 from pyengine.errors import ConfigurationError
 
 DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 cdef dict UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+cdef object DELAY = re.compile(r"([+-]?\d{1,40})([smhd])")
 
 # The level of the first retry where the consumer names none (AbstractSendMessageProcessor).
 cdef int64_t FIRST_RETRY_LEVEL = 3
 
+cdef object INT64 = 2**63
+
 
 cdef class DelayLevels:
-    """The broker's ``messageDelayLevel``: delays with the units s, m, h, d, separated by single blanks.
+    """The broker's ``messageDelayLevel``: delays with the units s, m, h, d, separated by single blanks; blanks at the
+    end mean nothing, and a product beyond 64 bits wraps.
 
-    Raises ConfigurationError for a text that the broker does not start with. Source: ScheduleMessageService.
+    Raises ConfigurationError for a text that the broker does not start with, and for blanks alone, with which it has no
+    level to put a message into. Source: ScheduleMessageService.parseDelayLevel.
     """
 
     def __cinit__(self, str text=DEFAULT_LEVELS):
         cdef list delays = []
-        for item in text.split(" "):
-            if len(item) < 2 or item[len(item) - 1] not in UNITS or not item[:len(item) - 1].isdecimal():
+        for item in text.rstrip(" ").split(" "):
+            found = DELAY.fullmatch(item)
+            number = int(found[1]) if found is not None else INT64
+            if not -INT64 <= number < INT64:
                 raise ConfigurationError(
                     "messageDelayLevel", text, f"{item!r} is no delay", "numbers with s, m, h or d, as in '1s 5m 2h'"
                 )
-            delays.append(int(item[:len(item) - 1]) * UNITS[item[len(item) - 1]])
+            delays.append(<int64_t>(<uint64_t><int64_t>number * <uint64_t>UNITS[found[2]]))
         self.delays = tuple(delays)
 
     def __len__(self):

@@ -44,6 +44,7 @@ from pyengine.rocketmq.remoting import (
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     HeartbeatData,
+    MessageModel,
     PullCallback,
     PullMessageRequest,
     PullResult,
@@ -540,7 +541,10 @@ class BrokerNode:
             subscriptions.append((subscription.topic, subscription.sub_version, wanted))
         with self.lock:
             self._retry_topic(heartbeat.group)
-            return self.groups.heartbeat(heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now())
+            return self.groups.heartbeat(
+                heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now(),
+                broadcasting=heartbeat.message_model is MessageModel.BROADCASTING,
+            )  # fmt: skip
 
     def leave(self, client_id: str, group: str) -> list[str]:
         """A member is gone. Returns the client ids to be told."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyengine import rocketmq
+from pyengine._engine.delay import DelayLevels
 from pyengine.clock import ManualClock
 from pyengine.errors import (
     ConfigurationError,
@@ -65,13 +66,19 @@ class Cluster:
     def bodies(self, topic: str) -> list[bytes | None]:
         return [message.body for message in self.broker.messages(topic)]
 
-    def join(self, client_id: str, group: str = "G", *subscriptions: SubscriptionData) -> None:
+    def join(
+        self,
+        client_id: str,
+        group: str = "G",
+        *subscriptions: SubscriptionData,
+        model: MessageModel = MessageModel.CLUSTERING,
+    ) -> None:
         self.broker.register_client(client_id, ClientEvents(lambda group: self.events.append((client_id, group))))
         self.broker.send_heartbeat(
             HeartbeatData(
                 client_id,
                 group,
-                MessageModel.CLUSTERING,
+                model,
                 ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
                 subscriptions or (SubscriptionData("T", "*"),),
             )
@@ -235,6 +242,21 @@ def test_a_delayed_message_arrives_when_its_level_says(cluster: Cluster) -> None
     assert message.store_timestamp - message.born_timestamp == 10_000
 
 
+@pytest.mark.parametrize(
+    ("levels", "delays"),
+    [  # as ScheduleMessageService.parseDelayLevel reads them
+        ("1s 5m 2h ", (1000, 300_000, 7_200_000)),
+        ("+1s -2m", (1000, -120_000)),
+        ("٣s 0d", (3000, 0)),
+        ("21474836484d", (1855425872217600000,)),
+        ("121474836484d", (-7951318201491951616,)),
+    ],
+)
+def test_delay_levels_are_read_as_the_real_broker_reads_them(levels: str, delays: tuple[int, ...]) -> None:
+    read = DelayLevels(levels)
+    assert [read.deliver_time(level, 0) for level in range(1, len(read) + 1)] == list(delays)
+
+
 def test_a_failed_message_is_retried_by_delay_level_and_ends_as_a_dead_letter(cluster: Cluster) -> None:
     cluster.join("c1")
     cluster.send(b"x", tags="A")
@@ -315,7 +337,19 @@ def test_members_are_told_who_comes_and_goes(cluster: Cluster) -> None:
     cluster.events.clear()
     cluster.broker.unregister_client("c1", "G")
     assert cluster.events == [("c2", "G")]
+    cluster.broker.unregister_client("c1", "G")  # the real broker does not ask whether it was there
+    assert cluster.events == [("c2", "G"), ("c2", "G")]
     assert "%RETRY%G" in cluster.broker.topics()
+
+
+def test_members_of_a_broadcasting_group_are_told_nothing(cluster: Cluster) -> None:
+    cluster.join("c1", model=MessageModel.BROADCASTING)
+    cluster.join("c2", model=MessageModel.BROADCASTING)
+    cluster.broker.unregister_client("c1", "G")
+    assert cluster.events == []
+    cluster.join("c3", model=MessageModel.CLUSTERING)  # the last heartbeat's model is the group's
+    assert cluster.events == [("c2", "G"), ("c3", "G")]
+    assert cluster.broker.get_consumer_id_list("T", "G") == ["c2", "c3"]
 
 
 def test_a_silent_member_is_gone_after_two_minutes(cluster: Cluster) -> None:
@@ -416,8 +450,9 @@ def test_what_cannot_be_is_refused() -> None:
         rocketmq.Broker(names=["a", "a"])
     with pytest.raises(ConfigurationError, match=r"names='abc': .*give a list of texts"):
         rocketmq.Broker(names="abc")
-    with pytest.raises(ConfigurationError, match="messageDelayLevel"):
-        rocketmq.Broker(message_delay_level="1s 5x")
+    for levels in ("1s 5x", "", "  ", "1s  5s", "s", f"{2**63}s"):
+        with pytest.raises(ConfigurationError, match="messageDelayLevel"):
+            rocketmq.Broker(message_delay_level=levels)
     with rocketmq.Broker(clock=ManualClock(), auto_create_topics=False) as broker:
         producer = rocketmq.Producer(broker)
         with pytest.raises(MQClientError, match="No route info of this topic: T"):
