@@ -15,16 +15,19 @@ from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSource
 from pyengine.folder_lock import FolderLock
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import (
+    INT32,
     DataVersion,
     consumer_offset_text,
     read_consumer_offsets,
     read_or_backup,
     replace_file,
+    whole_of,
 )
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
 MOST_QUEUES = 1_000_000  # of a topic on a broker; every client keeps them all
+READ_QUEUES = 16  # TopicConfig.defaultReadQueueNums
 READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
 
 
@@ -95,16 +98,19 @@ class BrokerFiles:
 
 
 def read_topics(text: str, source: str) -> dict[str, int]:
-    """Topic -> readQueueNums of a broker's topics.json. Raises InvalidSourceError."""
+    """Topic -> readQueueNums of a broker's topics.json, 16 where it names none. Raises InvalidSourceError."""
     document = fastjson.loads(text, source)
-    table = document.get("topicConfigTable") if isinstance(document, dict) else None
+    table = document.get("topicConfigTable", {}) if isinstance(document, dict) else None
     if not isinstance(table, dict):
         raise InvalidSourceError(source, "has no topicConfigTable")
     topics: dict[str, int] = {}
     for topic, config in table.items():
-        queues = config.get("readQueueNums") if isinstance(config, dict) else None
-        if isinstance(queues, bool) or not isinstance(queues, int) or not 0 <= queues <= MOST_QUEUES:
-            problem = f"topicConfigTable.{topic}.readQueueNums = {queues!r} is no number from 0 to {MOST_QUEUES}"
+        what = f"topicConfigTable.{topic}"
+        if not isinstance(config, dict):
+            raise InvalidSourceError(source, f"{what} = {config!r} is no object")
+        queues = whole_of(config.get("readQueueNums"), INT32, f"{what}.readQueueNums", source, absent=READ_QUEUES)
+        if not 0 <= queues <= MOST_QUEUES:
+            problem = f"{what}.readQueueNums = {queues} is no number from 0 to {MOST_QUEUES}"
             raise InvalidSourceError(source, problem)
         topics[str(topic)] = queues
     return topics

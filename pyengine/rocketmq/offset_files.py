@@ -77,11 +77,11 @@ def read_consumer_offsets(
             raise InvalidSourceError(source, f"offsetTable: {name!r}: {queues!r} is no topic@group with its queues")
         table[name] = {}
         for queue, offset in _mapping(queues, f"offsetTable.{name}", source).items():
-            number = _number(queue, INT32, f"queue id of {name}", source)
-            table[name][number] = _number(offset, INT64, f"offset of {name} {queue}", source)
+            number = whole_of(queue, INT32, f"queue id of {name}", source)
+            table[name][number] = whole_of(offset, INT64, f"offset of {name} {queue}", source)
     version = _mapping(document.get("dataVersion"), "dataVersion", source)
     numbers = (
-        _number(version.get(name) or 0, INT64, f"dataVersion.{name}", source)
+        whole_of(version.get(name), INT64, f"dataVersion.{name}", source, absent=0)
         for name in ("counter", "stateVersion", "timestamp")
     )
     return table, DataVersion(*numbers)
@@ -106,12 +106,35 @@ def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQ
         queue = MessageQueue(
             str(fields.get("topic") or ""),
             str(fields.get("brokerName") or ""),
-            _number(fields.get("queueId") or 0, INT32, "queueId", source),
+            whole_of(fields.get("queueId"), INT32, "queueId", source, absent=0),
         )
         if not queue.topic:
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
-        table[queue] = _number(offset, INT64, f"offset of {queue}", source)
+        table[queue] = whole_of(offset, INT64, f"offset of {queue}", source)
     return table
+
+
+def whole_of(value: object, limit: int, what: str, source: str, *, absent: int | None = None) -> int:
+    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
+    in it; an int's text may end with ".0".
+
+    absent: what counts where fastjson finds no value; None refuses that. Raises InvalidSourceError for what is no
+    number and for one outside -limit to limit - 1.
+    """
+    if absent is not None and (value is None or value in ("", "null", "NULL")):
+        return absent
+    number: object = value
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
+        number = (int(value) + limit) % (2 * limit) - limit
+    elif isinstance(value, str):
+        text = value.replace(",", "")
+        if limit == INT32 and "." in text:
+            text = text.rstrip("0").removesuffix(".")
+        number = int(text) if _INTEGER.fullmatch(text) else None
+    if not isinstance(number, int) or not -limit <= number < limit:
+        shown = str(value) if isinstance(value, Decimal) else repr(value)
+        raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
+    return int(number)
 
 
 def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
@@ -196,21 +219,3 @@ def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:
     if not isinstance(value, dict):
         raise InvalidSourceError(source, f"{what} is {value!r}, not an object")
     return value
-
-
-def _number(value: object, limit: int, what: str, source: str) -> int:
-    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
-    in it; an int's text may end with ".0".
-    """
-    number: object = value
-    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
-        number = (int(value) + limit) % (2 * limit) - limit
-    elif isinstance(value, str):
-        text = value.replace(",", "")
-        if limit == INT32 and "." in text:
-            text = text.rstrip("0").removesuffix(".")
-        number = int(text) if _INTEGER.fullmatch(text) else None
-    if not isinstance(number, int) or not -limit <= number < limit:
-        shown = str(value) if isinstance(value, Decimal) else repr(value)
-        raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
-    return int(number)

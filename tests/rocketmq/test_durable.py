@@ -139,6 +139,20 @@ def test_more_queues_than_an_int_are_refused() -> None:
         read_topics(text, "topics.json")
 
 
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [  # as TopicConfigManager.decode reads them
+        ('{"topicConfigTable":{"T":{"readQueueNums":"8"},"U":{"readQueueNums":"8.0"}}}', {"T": 8, "U": 8}),
+        ('{"topicConfigTable":{"T":{"readQueueNums":2.7},"U":{"readQueueNums":true}}}', {"T": 2, "U": 1}),
+        ('{"topicConfigTable":{"T":{"perm":6},"U":{"readQueueNums":null}}}', {"T": 16, "U": 16}),
+        ('{"topicConfigTable":{"T":{"readQueueNums":""},"U":{"readQueueNums":"null"}}}', {"T": 16, "U": 16}),
+        ('{"dataVersion":{"counter":1}}', {}),
+    ],
+)
+def test_topics_are_read_as_the_real_broker_reads_them(text: str, topics: dict[str, int]) -> None:
+    assert read_topics(text, "topics.json") == topics
+
+
 def test_a_queue_whose_number_is_none_leaves_the_log_readable(tmp_path: Path) -> None:
     queue = MessageQueue("T", "broker-a", 1.5)  # type: ignore[arg-type]
     with rocketmq.Broker(tmp_path, clock=ManualClock()) as broker:

@@ -94,7 +94,8 @@ def test_topics_from_files(tmp_path: Path) -> None:
         ("3", "is no list of topics"),
         ('{"T": "x"}', "T: 'x' is no number of queues"),
         ('[["T", 1, 0]]', "item 0 is"),
-        ('{"topicConfigTable": {"T": {}}}', "readQueueNums = None"),
+        ('{"topicConfigTable": {"T": {"readQueueNums": []}}}', "readQueueNums = []"),
+        ('{"topicConfigTable": {"T": 4}}', "topicConfigTable.T = 4 is no object"),
         ('{"T": ', "ends within a value"),
     ],
 )
