@@ -3,19 +3,16 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-import re
+from pyengine._engine.process_queue cimport parsed_long
 
 from pyengine.errors import ConfigurationError
 
 DEFAULT_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 cdef dict UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-cdef object DELAY = re.compile(r"([+-]?\d{1,40})([smhd])")
 
 # The level of the first retry where the consumer names none (AbstractSendMessageProcessor).
 cdef int64_t FIRST_RETRY_LEVEL = 3
-
-cdef object INT64 = 2**63
 
 
 cdef class DelayLevels:
@@ -26,16 +23,22 @@ cdef class DelayLevels:
     level to put a message into. Source: ScheduleMessageService.parseDelayLevel.
     """
 
-    def __cinit__(self, str text=DEFAULT_LEVELS):
+    def __cinit__(self, str text not None=DEFAULT_LEVELS):
+        cdef int64_t number = 0
+        cdef Py_ssize_t end
         cdef list delays = []
         for item in text.rstrip(" ").split(" "):
-            found = DELAY.fullmatch(item)
-            number = int(found[1]) if found is not None else INT64
-            if not -INT64 <= number < INT64:
+            end = max(0, len(item) - 1)
+            unit = UNITS.get(item[end:])
+            try:
+                number = parsed_long("delay", item[:end])
+            except ValueError:
+                unit = None
+            if unit is None:
                 raise ConfigurationError(
                     "messageDelayLevel", text, f"{item!r} is no delay", "numbers with s, m, h or d, as in '1s 5m 2h'"
                 )
-            delays.append(<int64_t>(<uint64_t><int64_t>number * <uint64_t>UNITS[found[2]]))
+            delays.append(<int64_t>(<uint64_t>number * <uint64_t>unit))
         self.delays = tuple(delays)
 
     def __len__(self):

@@ -83,8 +83,11 @@ cdef inline int64_t run_of(list batch, const int64_t* offsets, int64_t i, int64_
     return i - first
 
 
-cdef int64_t parsed_long(str name, object value) except? -1:
-    """A property's number as Long.parseLong reads it: a sign, decimal digits of any script, 64 bits, no blanks."""
+cpdef int64_t parsed_long(str name, object value) except? -1:
+    """A number as Long.parseLong reads its text: a sign, decimal digits of any script, 64 bits, no blanks.
+
+    Raises ValueError, which names it, for any other text.
+    """
     cdef str text = str(value)
     cdef str digits = text[1:] if text[:1] in ("+", "-") else text
     # Java looks at UTF-16 units, so that digits beyond the first plane are none.

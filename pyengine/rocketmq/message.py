@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from pyengine._engine.process_queue import parsed_long
 from pyengine.errors import InvalidMessageError
 
 PROPERTY_KEYS = "KEYS"
@@ -20,8 +20,6 @@ PROPERTY_RECONSUME_TIME = "RECONSUME_TIME"
 PROPERTY_MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
 PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX = "UNIQ_KEY"
 PROPERTY_TRANSACTION_PREPARED = "TRAN_MSG"
-
-_INTEGER = re.compile(r"[+-]?\d{1,40}")
 
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
@@ -42,7 +40,10 @@ def whole_property(properties: Mapping[str, str], name: str, default: int = 0) -
     text = properties.get(name)
     if text is None:
         return default
-    number = int(text) if _INTEGER.fullmatch(text) else 2**31
+    try:
+        number = parsed_long(name, text) if isinstance(text, str) else 2**31
+    except ValueError:
+        number = 2**31
     if not -(2**31) <= number < 2**31:
         raise InvalidMessageError(name, text, "no whole number of 32 bits")
     return number
@@ -52,7 +53,8 @@ class Message:
     """What a producer sends. topic: its name. body: bytes or None.
 
     properties: str -> str; the message keeps a dict of its own; tags and keys are properties too (``TAGS``, ``KEYS``).
-    Raises InvalidMessageError for a body that is not bytes and for properties that are no mapping.
+    Raises InvalidMessageError for what is no text, a body that is not bytes, properties that are no mapping, and a flag
+    that is no number of 32 bits.
     """
 
     __slots__ = ("body", "flag", "properties", "topic", "transaction_id")
@@ -67,8 +69,6 @@ class Message:
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
     ) -> None:
-        if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
-            raise InvalidMessageError("body", body, "not bytes", hint="encode a text: text.encode()")
         if properties is not None and not isinstance(properties, Mapping):
             raise InvalidMessageError("properties", properties, "no mapping of names to texts")
         self.topic = topic
@@ -80,6 +80,19 @@ class Message:
             self.properties[PROPERTY_TAGS] = tags
         if keys is not None:
             self.properties[PROPERTY_KEYS] = keys
+        # Nothing to look at in what comes out of a log.
+        if type(topic) is not str or type(body) is not bytes or flag != 0 or tags is not None or keys is not None:
+            self.check()
+
+    def check(self) -> None:
+        """Raise InvalidMessageError for what no message can have; its attributes can be set to anything."""
+        for field, text in (("topic", self.topic), ("tags", self.tags), ("keys", self.keys)):
+            if text is not None and not isinstance(text, str):
+                raise InvalidMessageError(field, text, "no text")
+        if self.body is not None and not isinstance(self.body, (bytes, bytearray, memoryview)):
+            raise InvalidMessageError("body", self.body, "not bytes", hint="encode a text: text.encode()")
+        if not isinstance(self.flag, int) or not -(2**31) <= self.flag < 2**31:
+            raise InvalidMessageError("flag", self.flag, "no whole number of 32 bits")
 
     @property
     def tags(self) -> str | None:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyengine._engine.process_queue import parsed_long
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
@@ -27,7 +27,6 @@ INT32 = 2**31
 INT64 = 2**63
 MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
 
-_INTEGER = re.compile(r"[+-]?\d{1,40}")
 _T = TypeVar("_T")
 
 
@@ -130,7 +129,8 @@ def whole_of(value: object, limit: int, what: str, source: str, *, absent: int |
         text = value.replace(",", "")
         if limit == INT32 and "." in text:
             text = text.rstrip("0").removesuffix(".")
-        number = int(text) if _INTEGER.fullmatch(text) else None
+        with contextlib.suppress(ValueError):
+            number = parsed_long(what, text)
     if not isinstance(number, int) or not -limit <= number < limit:
         shown = str(value) if isinstance(value, Decimal) else repr(value)
         raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
