@@ -236,10 +236,9 @@ class AllocateMessageQueueConsistentHash:
     name: str = field(default="CONSISTENT_HASH", init=False)
 
     def __post_init__(self) -> None:
-        if self.virtual_node_count < 0:
-            raise AllocationError(
-                "virtual_node_count", self.virtual_node_count, f"illegal virtualNodeCnt :{self.virtual_node_count}"
-            )
+        count = self.virtual_node_count
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
+            raise AllocationError("virtual_node_count", count, f"illegal virtualNodeCnt :{count}")
 
     def allocate(
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -347,8 +346,9 @@ _BY_NAME: dict[str, Callable[[], Strategy]] = {
 def named_strategy(strategy: str | Strategy) -> Strategy:
     """The strategy of RocketMQ's name with its default options; a strategy object stays. Raises AllocationError."""
     if not isinstance(strategy, str):
-        if not callable(getattr(strategy, "allocate", None)):
-            raise AllocationError("strategy", strategy, f"strategy {strategy!r} is neither a name nor has allocate()")
+        if isinstance(strategy, type) or not callable(getattr(strategy, "allocate", None)):
+            hint = "give a name, as 'AVG', or an object, as AllocateMessageQueueAveragely()"
+            raise AllocationError("strategy", strategy, f"strategy = {strategy!r} is no allocation strategy; {hint}")
         return strategy
     if strategy not in _BY_NAME:
         hint = did_you_mean(strategy, _BY_NAME)
@@ -368,9 +368,14 @@ def allocate(
     strategy: RocketMQ's name ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", ...) or a strategy object with options.
     queues: MessageQueue or (topic, broker name, queue id) tuples, in the order in which they are handed over.
     Returns the client's queues in the real class's order; empty if the client is not in the list.
-    Raises AllocationError with RocketMQ's own text for empty input.
+    Raises AllocationError with RocketMQ's own text for empty input, with ours for what is no queue or no client id.
     """
-    return named_strategy(strategy).allocate(group, client_id, queues, client_ids)
+    chosen = named_strategy(strategy)
+    try:
+        return chosen.allocate(group, client_id, queues, client_ids)
+    except (TypeError, AttributeError, LookupError):
+        check_given(queues, client_ids)
+        raise
 
 
 def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
@@ -379,5 +384,29 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
     The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
     """
     some = client_ids[0] if client_ids and isinstance(client_ids, Sequence) else "-"
-    _is_member(None, some, queues, client_ids)
-    return named_strategy(strategy).plan(queues, client_ids)
+    chosen = named_strategy(strategy)
+    try:
+        _is_member(None, some, queues, client_ids)
+        return chosen.plan(queues, client_ids)
+    except (TypeError, AttributeError, LookupError):
+        check_given(queues, client_ids)
+        raise
+
+
+def check_given(queues: object, client_ids: object) -> None:
+    """Raise AllocationError for the first argument that is no list of queues or of client ids."""
+    for name, value in (("client_ids", client_ids), ("queues", queues)):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            raise _no_list(name, value)
+    assert isinstance(client_ids, Sequence)
+    assert isinstance(queues, Sequence)
+    for client_id in client_ids:
+        if not isinstance(client_id, str):
+            problem = f"client_ids has {client_id!r}, which is no client id; give a list of texts, as ['c1', 'c2']"
+            raise AllocationError("client_ids", client_ids, problem)
+    for queue in queues:
+        match queue:
+            case (str(), str(), int()):
+                continue
+        rows = "give a list of MessageQueue, as [MessageQueue('topic', 'broker-a', 0)]"
+        raise AllocationError("queues", queues, f"queues has {queue!r}, which is no message queue; {rows}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from itertools import count
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -33,6 +34,7 @@ from pyengine.rocketmq.remoting import (
     SendResult,
     SendStatus,
     SubscriptionData,
+    plain_text,
     whole_number,
 )
 
@@ -69,7 +71,7 @@ class Broker:
         segment_bytes: int = SEGMENT_BYTES,
         seed: int = 0,
     ) -> None:
-        listed = () if isinstance(names, str) else tuple(names)
+        listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
         texts = all(isinstance(name, str) and name for name in listed)
         if not listed or len(set(listed)) != len(listed) or not texts:
             hint = "give a list of texts, as ['broker-a', 'broker-b']"
@@ -82,7 +84,11 @@ class Broker:
             if whole_number(option, number) < 1:
                 raise ConfigurationError(option, number, "a number from 1 on is needed")
         whole_number("seed", seed)
-        levels = DelayLevels(message_delay_level)
+        levels = DelayLevels(plain_text("message_delay_level", message_delay_level))
+        if directory is not None and not isinstance(directory, str | PathLike):
+            raise ConfigurationError("directory", repr(directory), "a path is needed")
+        if clock is not None and not isinstance(clock, Clock):
+            raise ConfigurationError("clock", repr(clock), "a clock of pyengine.clock is needed")
         self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
         self._own_clock = clock is None
         self._auto_create = auto_create_topics
@@ -133,9 +139,11 @@ class Broker:
         Raises ConfigurationError for fewer queues than it has and for more than 1,000,000, MQClientError for a name
         that no topic may have.
         """
-        check_topic(topic)
+        check_topic(plain_text("topic", topic))
         if not 1 <= whole_number("queues", queues) <= MOST_QUEUES:
             raise ConfigurationError("queues", queues, f"a topic has 1 to {MOST_QUEUES} queues on a broker")
+        if isinstance(brokers, str) or not isinstance(brokers, Iterable | None):
+            raise ConfigurationError("brokers", repr(brokers), "a list of brokers' names is needed")
         for name in brokers if brokers is not None else list(self.nodes):
             self._node(name).create_topic(topic, queues)
 
@@ -181,6 +189,7 @@ class Broker:
 
     def consumer_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
         """The committed offsets of a group, for the queues that have one."""
+        plain_text("group", group)
         found = {}
         for queue in self.topic_subscribe_info(topic) or []:
             node = self.nodes[queue.broker_name]
@@ -192,6 +201,7 @@ class Broker:
 
     def pull_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
         """Where a group pulls next, for the queues that it has pulled from since the brokers started."""
+        plain_text("group", group)
         queues = self.topic_subscribe_info(topic) or []
         return {
             queue: pulled for queue in queues if (pulled := self.nodes[queue.broker_name].pulled(group, queue)) >= 0
@@ -199,6 +209,7 @@ class Broker:
 
     def topics_of(self, group: str) -> list[str]:
         """The topics that a group has committed offsets of, those that its members want no more left out."""
+        plain_text("group", group)
         return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group)})
 
     # What clients ask (remoting.MQClientAPI)
@@ -234,6 +245,7 @@ class Broker:
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues of a topic, broker by broker; None if there is no such topic."""
+        plain_text("topic", topic)
         queues = [
             MessageQueue(topic, node.name, i) for node in self.nodes.values() for i in range(node.topics.get(topic, 0))
         ]
@@ -241,6 +253,8 @@ class Broker:
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as the topic's first broker knows them; MQBrokerError if it knows none."""
+        plain_text("topic", topic)
+        plain_text("group", group)
         for node in self.nodes.values():
             if topic in node.topics:
                 with node.lock:
@@ -262,10 +276,11 @@ class Broker:
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
-        return self._node_of(queue).query_offset(group, queue.topic, queue.queue_id)
+        return self._node_of(queue).query_offset(plain_text("group", group), queue.topic, queue.queue_id)
 
     def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout: int = 5000) -> None:
         """Store the offset, lower ones too (one way)."""
+        plain_text("group", group)
         self._node_of(queue).commit_offset(group, queue.topic, queue.queue_id, whole_number("offset", offset))
 
     def max_offset(self, queue: MessageQueue) -> int:
@@ -282,6 +297,8 @@ class Broker:
 
     def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """The queues that the client now holds for ordered consumption."""
+        plain_text("group", group)
+        plain_text("client_id", client_id)
         held: set[MessageQueue] = set()
         for name, own in self._by_broker(queues).items():
             held |= self._node(name).lock_queues(group, client_id, own)
@@ -289,6 +306,8 @@ class Broker:
 
     def unlock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
         """Give locks back; those of other clients stay."""
+        plain_text("group", group)
+        plain_text("client_id", client_id)
         for name, own in self._by_broker(queues).items():
             self._node(name).unlock_queues(group, client_id, own)
 
@@ -296,6 +315,8 @@ class Broker:
         self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int
     ) -> None:
         """Give a message back for a later try, or for the dead letters (spec rocketmq 6.2)."""
+        if not isinstance(message, MessageExt):
+            raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was pulled")
         node = self._node(message.broker_name)
         node.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush)
 
@@ -305,6 +326,8 @@ class Broker:
         Raises MQClientError for an unknown broker and where the topic must not be made, MQBrokerError for an unknown
         queue, InvalidMessageError for a message that cannot be stored.
         """
+        if not isinstance(message, Message):
+            raise ConfigurationError("message", repr(message), "a Message is needed")
         if queue is None:
             queue = self._next_queue(message.topic)
         node = self._node_of(queue)

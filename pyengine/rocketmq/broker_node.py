@@ -366,19 +366,19 @@ class BrokerNode:
         level = self._levels.clamp(names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL))
         self.queue(topic, queue_id)
         now = self.clock.now()
-        code = tags_code(properties.get(names.PROPERTY_TAGS))
         if level > 0:
             properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
-            code = self._levels.deliver_time(level, now)
         queue = self.queue(topic, queue_id)
         position, offset = self.log.end, queue.index.max_offset
         frame = record.encode_message(
             topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
             store_host=self._host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag, delivers=delivers,
         )  # fmt: skip
+        # Behind the frame, which refuses tags that are no text.
+        code = self._levels.deliver_time(level, now) if level > 0 else tags_code(properties.get(names.PROPERTY_TAGS))
         self.log.append(frame)
         self._sync_later()
         queue.index.append(position, record.stored_size(frame), code, now)

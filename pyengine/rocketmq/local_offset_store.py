@@ -10,6 +10,7 @@ from pyengine.errors import InvalidSourceError, MQClientError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
 from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets
+from pyengine.rocketmq.remoting import plain_text
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -19,11 +20,14 @@ class LocalFileOffsetStore(RememberedOffsets):
 
     directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
     file as a whole and keeps the old one as ``.bak``, so that a crash leaves one that can be read. Thread-safe; two
-    processes with the same client id overwrite each other's entries, as the real ones do.
+    processes with the same client id overwrite each other's entries, as the real ones do. Raises ConfigurationError for
+    a client id or a group that is no text.
     """
 
     def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
         super().__init__()
+        plain_text("client_id", client_id)
+        plain_text("group", group)
         folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
         self.path = folder / client_id / group / "offsets.json"
 

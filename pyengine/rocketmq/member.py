@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyengine._engine.consume_concurrently import restored_topic
 from pyengine._engine.consumer_parameters import attached, suggested
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.errors import IllegalStateError, MQClientError, PyengineError
+from pyengine.errors import ConfigurationError, IllegalStateError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import MQClientInstance, client_instance, release, settle, unique_instance_name
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
@@ -280,6 +280,8 @@ class GroupMember:
         try:
             for topic, selector in self.consumer.subscription.items():
                 self.subscriptions[topic] = build_subscription(topic, selector, self.clock.now())
+        except ConfigurationError:
+            raise
         except PyengineError as error:
             raise MQClientError(attached("subscription exception")) from error
         if self.clustering:

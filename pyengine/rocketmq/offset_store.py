@@ -66,15 +66,13 @@ class RememberedOffsets:
 
         Raises ConfigurationError for what is no number of 64 bits.
         """
-        try:
-            with self._lock:
-                self._table.update(queue, offset, increase_only=increase_only)
-        except (OverflowError, TypeError):
-            whole_number("offset", offset)
-            raise
+        whole_number("offset", offset)
+        with self._lock:
+            self._table.update(queue, offset, increase_only=increase_only)
 
     def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
-        """Remember an offset and let nothing else change it until it is removed."""
+        """Remember an offset and let nothing else change it until it is removed. Raises as update_offset does."""
+        whole_number("offset", offset)
         with self._lock:
             self._table.update_and_freeze(queue, offset)
 

@@ -15,6 +15,7 @@ from pyengine.rocketmq.allocation import (
     Owners,
     Strategy,
     allocate_all,
+    check_given,
     in_a_list,
     named_strategy,
     sort_client_ids,
@@ -134,11 +135,16 @@ def allocate_topics(
 
     strategy: RocketMQ's name or a strategy object with options. queues: of any number of topics, in any order.
     client_ids: the members, in any order. Every topic is allocated by itself, with queues and members sorted, as every
-    member does it (spec rocketmq 3.0, 4.2). Raises AllocationError with RocketMQ's texts for empty input.
+    member does it (spec rocketmq 3.0, 4.2). Raises AllocationError as ``allocate`` does.
     """
     chosen = named_strategy(strategy)
-    listed = sort_queues([MessageQueue(*queue) for queue in in_a_list("queues", queues)])
-    ids = sort_client_ids(client_ids)
+    queues, client_ids = in_a_list("queues", queues), in_a_list("client_ids", client_ids)
+    try:
+        listed = sort_queues([MessageQueue(*queue) for queue in queues])
+        ids = sort_client_ids(client_ids)
+    except (TypeError, AttributeError, LookupError):
+        check_given(queues, client_ids)
+        raise
     if not listed:
         raise AllocationError("queues", listed, "mqAll is null or mqAll empty")
     owners = np.empty(len(listed), np.int32)

@@ -9,12 +9,12 @@ from itertools import count
 from typing import Any, overload
 
 from pyengine._engine.consumer_parameters import check_message
-from pyengine.errors import MQClientError
+from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.message import Message
-from pyengine.rocketmq.remoting import SendResult
+from pyengine.rocketmq.remoting import SendResult, plain_text, whole_number
 
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024
 
@@ -26,15 +26,18 @@ _producers = count(1)
 class Producer:
     """Sends messages to a Broker. group: its producer group. Safe from any thread.
 
-    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB).
+    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB). Raises ConfigurationError for a broker, a group or a
+    size that is none.
     """
 
     def __init__(
         self, broker: Broker, group: str = "DEFAULT_PRODUCER", *, max_message_size: int = MAX_MESSAGE_SIZE
     ) -> None:
+        if not callable(getattr(broker, "send_message", None)):
+            raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", "give a rocketmq.Broker")
         self.broker = broker
-        self.group = group
-        self.max_message_size = max_message_size
+        self.group = plain_text("group", group)
+        self.max_message_size = whole_number("max_message_size", max_message_size)
         self._prefix = f"7F000001{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         self._number = count()
         self._lock = threading.Lock()
@@ -83,7 +86,8 @@ class Producer:
         none). queue: where to; selector: function(queues, message, arg) -> queue, for messages that belong together
         in order; without both the queues take turns. The message gets a unique id, if it has none.
 
-        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent.
+        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent, InvalidMessageError for
+        fields of a wrong type, ConfigurationError for a selector that cannot be called.
         """
         if isinstance(message, str):
             message = Message(message, body, tags=tags, keys=keys, properties=properties)
@@ -91,6 +95,12 @@ class Producer:
                 message.delay_time_level = delay_time_level
         elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
+        elif not isinstance(message, Message):
+            raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
+        if selector is not None and not callable(selector):
+            hint = "give a function of (queues, message, arg) that returns one of the queues"
+            raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
+        message.check()
         check_message(message.topic, message.body, self.max_message_size)
         with self._lock:
             unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"

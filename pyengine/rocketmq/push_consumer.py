@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from pyengine._engine.consumer_parameters import attached
 from pyengine.clock import Clock, SystemClock
-from pyengine.errors import MQClientError, PyengineError
+from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import settle
@@ -17,8 +17,9 @@ from pyengine.rocketmq.consumer_metrics import consumer_metrics
 from pyengine.rocketmq.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
 from pyengine.rocketmq.member import GroupMember
 from pyengine.rocketmq.message import MessageExt
+from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.parameters import ConsumerParameters, default_consume_timestamp
-from pyengine.rocketmq.remoting import MQClientAPI
+from pyengine.rocketmq.remoting import MQClientAPI, plain_text, whole_number
 from pyengine.rocketmq.running_info import ConsumerRunningInfo, running_info
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 
@@ -31,7 +32,8 @@ class DefaultMQPushConsumer(ConsumerParameters):
 
     consumer_group: its name. broker: the brokers, a :class:`pyengine.rocketmq.MQClientAPI`. clock: the broker's unless
     given. Every parameter is an attribute too; see :class:`ConsumerParameters` for what they mean. Ranges are checked
-    at :meth:`start`. As in the real client, pull_time_delay_mills_when_exception is read once, by the constructor.
+    at :meth:`start`. As in the real client, pull_time_delay_mills_when_exception is read once, by the constructor. It
+    raises ConfigurationError for a group, a broker or a clock that is none.
     """
 
     consumer_group: str = "DEFAULT_CONSUMER"
@@ -40,6 +42,12 @@ class DefaultMQPushConsumer(ConsumerParameters):
     clock: Clock = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.consumer_group is not None:
+            plain_text("consumer_group", self.consumer_group)
+        if self.broker is not None and not callable(getattr(self.broker, "register_client", None)):
+            raise ConfigurationError("broker", repr(self.broker), "no RocketMQ cluster", "give a rocketmq.Broker")
+        if self.clock is not None and not isinstance(self.clock, Clock):
+            raise ConfigurationError("clock", repr(self.clock), "a clock of pyengine.clock is needed")
         if self.clock is None:
             self.clock = SystemClock() if self.broker is None else self.broker.clock
         if self.consume_timestamp == "":
@@ -55,10 +63,13 @@ class DefaultMQPushConsumer(ConsumerParameters):
     def subscribe(self, topic: str, expression: MessageSelector | str | None = "*") -> None:
         """Want a topic's messages. expression: tags, ``"A || B"``, ``"*"`` for all, or ``rocketmq.sql("price > 10")``.
 
-        Raises MQClientError for an expression of nothing but ``||`` and for an empty one of SQL92.
+        Raises MQClientError for an expression of nothing but ``||`` and for an empty one of SQL92, ConfigurationError
+        for a topic or an expression that is no text.
         """
         try:
             subscription = build_subscription(topic, expression, self.clock.now())
+        except ConfigurationError:
+            raise
         except PyengineError as error:
             raise MQClientError(attached("subscription exception")) from error
         self._member.subscribe(subscription)
@@ -108,10 +119,13 @@ class DefaultMQPushConsumer(ConsumerParameters):
 
     def update_core_pool_size(self, size: int) -> None:
         """Change the number of threads; ignored, as in the real client, unless 0 < size < consume_thread_max."""
-        self._member.consuming.update_core_pool_size(size)
+        self._member.consuming.update_core_pool_size(whole_number("size", size))
 
     def send_message_back(self, message: MessageExt, delay_level: int) -> None:
         """Give one message back; it comes again after that delay level. Raises PyengineError where that fails."""
+        if not isinstance(message, MessageExt):
+            raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was consumed")
+        whole_number("delay_level", delay_level, INT32)
         self._member.send_message_back(message, delay_level)
         settle(self.clock)
 

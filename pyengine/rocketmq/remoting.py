@@ -43,6 +43,13 @@ def whole_number(name: str, value: object, limit: int = 2**63) -> int:
     return number
 
 
+def plain_text(name: str, value: object) -> str:
+    """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
+    if not isinstance(value, str):
+        raise ConfigurationError(name, repr(value), "a text is needed")
+    return value
+
+
 class MessageModel(Enum):
     """CLUSTERING: a group shares the queues. BROADCASTING: every client gets every message."""
 

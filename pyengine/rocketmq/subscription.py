@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyengine._engine.tags import parse_tags
-from pyengine.errors import NullArgumentError
-from pyengine.rocketmq.remoting import SubscriptionData
+from pyengine.errors import ConfigurationError, NullArgumentError
+from pyengine.rocketmq.remoting import SubscriptionData, plain_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,16 @@ def build_subscription(topic: str, selector: MessageSelector | str | None, versi
     """What the broker is told of one topic. version: ms, the later one wins.
 
     A text and None are tags. Raises MQClientError for a text of nothing but ``||``, NullArgumentError for an empty
-    expression of another type than ``TAG``. Source: FilterAPI.
+    expression of another type than ``TAG``, ConfigurationError for a topic or an expression that is no text. Source:
+    FilterAPI.
     """
+    plain_text("topic", topic)
     if not isinstance(selector, MessageSelector):
-        selector = MessageSelector(None if selector is None else _text(selector))
+        selector = MessageSelector(selector)
+    for name, text in (("expression", selector.expression), ("expression_type", selector.expression_type)):
+        if text is not None and not isinstance(text, str):
+            hint = 'give a text of tags, as "A || B", or rocketmq.sql("price > 10")'
+            raise ConfigurationError(name, repr(text), "a text is needed", hint)
     if selector.expression_type in (None, "TAG"):
         stored, tags, codes = parse_tags(selector.expression)
         return SubscriptionData(topic, stored, tags, codes, "TAG", version)

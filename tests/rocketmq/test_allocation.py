@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +136,34 @@ def test_empty_input_is_refused_with_rocketmqs_text(client: str, queues: list, c
 def test_an_unknown_strategy_is_refused_with_a_suggestion() -> None:
     with pytest.raises(rocketmq.AllocationError, match="AVG_BY_CIRCLE"):
         rocketmq.allocate("AVG_BY_CIRCEL", "g", "c", [rocketmq.MessageQueue("T", "b", 0)], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "queues", "clients", "words"),
+    [
+        (None, [("T", "a", 0)], ["c"], "strategy = None is no allocation strategy; give a name, as 'AVG'"),
+        (rocketmq.AllocateMessageQueueAveragely, [("T", "a", 0)], ["c"], "is no allocation strategy"),
+        ("AVG", 5, ["c"], "queues = 5 is no list of message queues"),
+        ("CONSISTENT_HASH", ["T"], ["c"], "queues has 'T', which is no message queue"),
+        ("CONSISTENT_HASH", [("T", 1, 0)], ["c"], "queues has ('T', 1, 0), which is no message queue"),
+        ("AVG", [("T", "a", 0)], 5, "client_ids = 5 is no list of client ids"),
+        ("CONSISTENT_HASH", [("T", "a", 0)], ["c", 1], "client_ids has 1, which is no client id"),
+    ],
+)
+def test_what_is_no_strategy_no_queue_and_no_client_is_named(
+    strategy: Any, queues: Any, clients: Any, words: str
+) -> None:
+    for ask in (
+        lambda: rocketmq.allocate(strategy, "G", "c", queues, clients),
+        lambda: rocketmq.allocate_all(strategy, queues, clients),
+        lambda: rocketmq.allocate_topics(strategy, queues, clients),
+    ):
+        with pytest.raises(rocketmq.AllocationError) as refused:
+            ask()
+        assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, None, "10", True, 2**31])
+def test_virtual_nodes_are_counted(count: Any) -> None:
+    with pytest.raises(rocketmq.AllocationError, match=f"^illegal virtualNodeCnt :{count}$"):
+        rocketmq.AllocateMessageQueueConsistentHash(count)

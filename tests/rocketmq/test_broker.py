@@ -440,17 +440,66 @@ def test_a_queue_is_a_message_queue(cluster: Cluster, queue: Any) -> None:
             ask(queue)
 
 
+@pytest.mark.parametrize("given", [None, 5, b"G", ["G"]])
+def test_groups_clients_and_topics_are_texts(cluster: Cluster, given: Any) -> None:
+    broker = cluster.broker
+    asked: list[tuple[str, Callable[[], object]]] = [
+        ("topic", lambda: broker.create_topic(given)),
+        ("topic", lambda: broker.messages(given)),
+        ("topic", lambda: broker.topic_subscribe_info(given)),
+        ("topic", lambda: broker.get_consumer_id_list(given, "G")),
+        ("group", lambda: broker.get_consumer_id_list("T", given)),
+        ("group", lambda: broker.consumer_offsets(given, "T")),
+        ("group", lambda: broker.pull_offsets(given, "T")),
+        ("group", lambda: broker.topics_of(given)),
+        ("group", lambda: broker.query_consumer_offset(given, Q0)),
+        ("group", lambda: broker.update_consumer_offset(given, Q0, 1)),
+        ("group", lambda: broker.lock_batch_mq(given, "c", [Q0])),
+        ("client_id", lambda: broker.lock_batch_mq("G", given, [Q0])),
+        ("group", lambda: broker.unlock_batch_mq(given, "c", [Q0])),
+        ("client_id", lambda: broker.unlock_batch_mq("G", given, [Q0])),
+        ("group", lambda: rocketmq.Producer(broker, given)),
+        ("broker", lambda: rocketmq.Producer(given)),
+        ("max_message_size", lambda: rocketmq.Producer(broker, max_message_size="4")),  # type: ignore[arg-type]
+        ("message", lambda: broker.send_message("P", given)),
+        ("message", lambda: broker.consumer_send_message_back("G", given, 0, 16)),
+        ("message", lambda: cluster.producer.send(given)),
+        ("selector", lambda: cluster.producer.send("T", b"x", selector=given or "x")),
+    ]
+    for name, ask in asked:
+        with pytest.raises(ConfigurationError, match=f"^{name}="):
+            ask()
+    with pytest.raises(ConfigurationError, match=r"^brokers='broker-a': "):
+        broker.create_topic("U", brokers="broker-a")
+
+
+def test_a_message_is_looked_at_when_it_is_sent(cluster: Cluster) -> None:
+    changes: list[tuple[str, Any]] = [("topic", 5), ("body", "x"), ("flag", 1.5), ("properties", {"TAGS": 5})]
+    for name, value in [*changes, ("properties", {"DELAY": 3}), ("properties", {"a": 5})]:
+        message = rocketmq.Message("T", b"x")
+        setattr(message, name, value)
+        with pytest.raises(InvalidMessageError):
+            cluster.producer.send(message)
+    assert cluster.bodies("T") == []
+
+
 def test_what_cannot_be_is_refused() -> None:
     for option, value in (("segment_bytes", "x"), ("segment_bytes", 0), ("default_queues", None), ("seed", "x")):
         with pytest.raises(ConfigurationError, match=option):
             rocketmq.Broker(**{option: value})  # type: ignore[arg-type]
+    for option, value in (("clock", 5), ("directory", 5), ("message_delay_level", None), ("names", 5)):
+        with pytest.raises(ConfigurationError, match=f"^{option}={value}: "):
+            rocketmq.Broker(**{option: value})  # type: ignore[arg-type]
     with pytest.raises(InvalidMessageError, match="no mapping"):
         rocketmq.Message("T", b"x", properties="abc")  # type: ignore[arg-type]
+    for field, value in (("topic", 5), ("tags", b"A"), ("keys", ["k"]), ("flag", "1"), ("flag", 2**31), ("flag", None)):
+        with pytest.raises(InvalidMessageError, match=f"^{field} = "):
+            rocketmq.Message(**{"topic": "T", "body": b"x", field: value})  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="names"):
         rocketmq.Broker(names=["a", "a"])
     with pytest.raises(ConfigurationError, match=r"names='abc': .*give a list of texts"):
         rocketmq.Broker(names="abc")
-    for levels in ("1s 5x", "", "  ", "1s  5s", "s", f"{2**63}s"):
+    for levels in ("1s 5x", "", "  ", "1s  5s", "s", f"{2**63}s", "\U0001d7dfs", "1_0s"):
         with pytest.raises(ConfigurationError, match="messageDelayLevel"):
             rocketmq.Broker(message_delay_level=levels)
     with rocketmq.Broker(clock=ManualClock(), auto_create_topics=False) as broker:

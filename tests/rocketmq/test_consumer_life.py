@@ -84,6 +84,57 @@ def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
             rocketmq.MessageListenerOrderly(listener)
 
 
+@pytest.mark.parametrize(
+    ("topic", "expression", "words"),
+    [
+        (None, "*", "topic=None: a text is needed"),
+        (["T"], "*", re.escape("topic=['T']: a text is needed")),
+        ("T", 5, "expression=5: a text is needed; give a text of tags"),
+        ("T", rocketmq.sql(b"a = 1"), "expression=b'a = 1': a text is needed"),  # type: ignore[arg-type]
+        ("T", rocketmq.MessageSelector("a", 1), "expression_type=1: a text is needed"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: Any, expression: Any, words: str) -> None:
+    with broker_with(1, clock=ManualClock()) as broker:
+        seen: list[Sequence[MessageExt]] = []
+        consumer = consumer_of(broker, lambda messages, context: seen.append(messages) or DONE)
+        for before in (True, False):
+            with pytest.raises(ConfigurationError, match=words):
+                consumer.subscribe(topic, expression)
+            if before:
+                consumer.start()
+        consumer.clock.advance(2000)  # type: ignore[attr-defined]
+        assert len(seen) == 1
+        consumer.shutdown()
+        if isinstance(topic, str | None):
+            consumer = consumer_of(broker, seen.append, subscription={topic: expression})
+            with pytest.raises(ConfigurationError, match=words):
+                consumer.start()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("consumer_group", b"G", "a text is needed"),
+        ("broker", "10.0.0.1:9876", "no RocketMQ cluster; give a rocketmq.Broker"),
+        ("clock", 5, "a clock of pyengine.clock is needed"),
+    ],
+)
+def test_a_consumer_is_made_of_a_group_a_broker_and_a_clock(name: str, value: Any, hint: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r}: {hint}")):
+        rocketmq.DefaultMQPushConsumer(**{name: value})
+
+
+def test_a_running_consumer_is_asked_with_numbers_and_messages() -> None:
+    with broker_with(0, clock=ManualClock()) as broker, consumer_of(broker, lambda messages, context: DONE) as consumer:
+        with pytest.raises(ConfigurationError, match="size=None"):
+            consumer.update_core_pool_size(None)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="message='m': a MessageExt is needed"):
+            consumer.send_message_back("m", 1)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="delay_level='1'"):
+            consumer.send_message_back(MessageExt("T"), "1")  # type: ignore[arg-type]
+
+
 def test_an_expression_of_an_unknown_topic_is_not_looked_at_by_start() -> None:
     with broker_with(0, clock=ManualClock()) as broker:
         consumer = consumer_of(broker, lambda messages, context: DONE)
