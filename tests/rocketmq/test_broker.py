@@ -530,15 +530,16 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(InvalidMessageError, match=r"body = 'x' \(str\): not bytes; encode a text"):
             producer.send("T", "x")  # type: ignore[call-overload]
 
-    @pytest.mark.parametrize("name", ["DELAY", "RECONSUME_TIME", "MAX_RECONSUME_TIMES"])
-    @pytest.mark.parametrize("text", ["x", "1.5", " 3", "99999999999", "--3"])
-    def test_a_property_that_is_read_as_a_number_and_is_none_is_refused(self, name: str, text: str) -> None:
-        broker = rocketmq.Broker(clock=ManualClock())
-        broker.create_topic("T", 1)
-        topic = "T" if name == "DELAY" else "%RETRY%G"
-        with pytest.raises(InvalidMessageError, match=rf"{name} = '{text}' \(str\): no whole number of 32 bits"):
-            rocketmq.Producer(broker).send(rocketmq.Message(topic, b"x", properties={name: text}))
-        assert rocketmq.Message("T", properties={"DELAY": "+3"}).delay_time_level == 3
+
+@pytest.mark.parametrize("name", ["DELAY", "RECONSUME_TIME", "MAX_RECONSUME_TIMES"])
+@pytest.mark.parametrize("text", ["x", "1.5", " 3", "99999999999", "--3"])
+def test_a_property_that_is_read_as_a_number_and_is_none_is_refused(name: str, text: str) -> None:
+    broker = rocketmq.Broker(clock=ManualClock())
+    broker.create_topic("T", 1)
+    topic = "T" if name == "DELAY" else "%RETRY%G"
+    with pytest.raises(InvalidMessageError, match=rf"{name} = '{text}' \(str\): no whole number of 32 bits"):
+        rocketmq.Producer(broker).send(rocketmq.Message(topic, b"x", properties={name: text}))
+    assert rocketmq.Message("T", properties={"DELAY": "+3"}).delay_time_level == 3
 
 
 def test_threads_send_and_wait_under_the_systems_clock() -> None:
