@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -46,3 +47,14 @@ def test_no_complaint(name: str, beside: CompletedProcess[str]) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_a_stub(room: str) -> None:
     assert (ROOT / "engine" / f"{room}.pyi").exists()
+
+
+def test_no_test_lies_in_another() -> None:
+    # pytest does not see it there.
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for outer in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = [
+                    each.name for each in ast.walk(outer) if isinstance(each, ast.FunctionDef) and each is not outer
+                ]
+                assert [name for name in inner if name.startswith("test_")] == [], f"{path}: in {outer.name}"
