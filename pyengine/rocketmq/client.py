@@ -10,7 +10,7 @@ from typing import Protocol
 from pyengine._engine.pull import PullRequest
 from pyengine._engine.rebalance import RebalanceTimer
 from pyengine.clock import Clock, ManualClock, Timer, Worker
-from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -193,7 +193,7 @@ def do_rebalance(members: dict[str, Member]) -> bool:
     for member in list(members.values()):
         try:
             balanced = member.try_rebalance() and balanced
-        except PyengineError:
+        except Exception:
             log.exception("doRebalance exception")
             balanced = False
     return balanced

@@ -17,7 +17,7 @@ from pyengine._engine.consume_concurrently import (
 )
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
-from pyengine.errors import IllegalStateError, PyengineError
+from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, hand_over
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -196,7 +196,7 @@ class ConsumeMessageConcurrentlyService:
                 continue
             try:
                 member.send_message_back(message, delay_level, request.queue)
-            except PyengineError as error:
+            except Exception as error:
                 log.error("sendMessageBack exception, group: %s msg: %s", member.group, message, exc_info=error)
                 kept.append(message)
         if kept:
@@ -218,7 +218,7 @@ class ConsumeMessageConcurrentlyService:
                     break
                 try:
                     member.send_message_back(message, EXPIRED_DELAY_LEVEL)
-                except PyengineError as error:
+                except Exception as error:
                     log.error("send expired msg exception", exc_info=error)
                     continue
                 log.info(

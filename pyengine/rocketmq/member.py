@@ -155,7 +155,7 @@ class GroupMember:
             client.check_in_broker()
             if client.send_heartbeats():
                 client.rebalance_service.wakeup()
-        except PyengineError as error:
+        except Exception as error:
             log.warning("Start the consumer %s fail.", self.group, exc_info=error)
             self.shutdown()
             raise
@@ -208,7 +208,7 @@ class GroupMember:
         client.members.pop(self.group, None)
         try:
             client.api.unregister_client(client.client_id, self.group)
-        except PyengineError as error:
+        except Exception as error:
             log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
         release(client)
         log.info("the consumer [%s] shutdown OK", self.group)
@@ -308,7 +308,7 @@ class GroupMember:
         )
         try:
             self.running.api.send_heartbeat(heartbeat)
-        except PyengineError as error:
+        except Exception as error:
             log.warning("send heart beat to broker exception", exc_info=error)
             return False
         return True
@@ -330,7 +330,10 @@ class GroupMember:
             return
         with self.lock:
             queues = set(self.process_queues)
-        self.store.persist_all(queues)
+        try:
+            self.store.persist_all(queues)
+        except Exception as error:
+            log.error("group: %s persistConsumerOffset exception", self.group, exc_info=error)
 
     def sample(self) -> None:
         """Take a sample of the rates."""
@@ -357,7 +360,7 @@ class GroupMember:
         """
         try:
             self.running.api.consumer_send_message_back(self.group, message, delay_level, self.max_reconsume_times())
-        except PyengineError as error:
+        except Exception as error:
             log.error(
                 "Failed to send message back, consumerGroup=%s, brokerName=%s, mq=%s, message=%s",
                 self.group,

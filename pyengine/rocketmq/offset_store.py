@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from pyengine._engine.offset_table import OffsetTable
-from pyengine.errors import NullArgumentError, OffsetNotFoundError, PyengineError
+from pyengine.errors import NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import MQClientAPI, whole_number
 
@@ -114,7 +114,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
             stored = self._api.query_consumer_offset(self._group, queue, TIMEOUT)
         except OffsetNotFoundError:
             return -1
-        except PyengineError as error:
+        except Exception as error:
             log.warning("fetchConsumeOffsetFromBroker exception, %s", queue, exc_info=error)
             return -2
         self.update_offset(queue, stored)
@@ -144,5 +144,5 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
     def _send(self, queue: MessageQueue, offset: int) -> None:
         try:
             self._api.update_consumer_offset(self._group, queue, offset, TIMEOUT)
-        except PyengineError as error:
+        except Exception as error:
             log.error("updateConsumeOffsetToBroker exception, %s", queue, exc_info=error)

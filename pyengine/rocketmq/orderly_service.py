@@ -19,7 +19,6 @@ from pyengine._engine.consume_orderly import (
 )
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
-from pyengine.errors import PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -210,7 +209,7 @@ class ConsumeMessageOrderlyService:
         times = self._member.consumer.max_reconsume_times
         try:
             self._member.send_to_retry_topic(message, WITHOUT_END if times == -1 else times)
-        except PyengineError as error:
+        except Exception as error:
             log.error("sendMessageBack exception, group: %s msg: %s", self._member.group, message, exc_info=error)
             return False
         return True

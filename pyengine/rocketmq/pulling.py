@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyengine._engine.pull import PullGate, PullRequest, PullStep, PullVerdict, commit_with_pull
 from pyengine._engine.tags import client_accepts
-from pyengine.errors import IllegalStateError, MQBrokerError, PyengineError
+from pyengine.errors import IllegalStateError, MQBrokerError
 from pyengine.rocketmq.client import write_log
 from pyengine.rocketmq.message import (
     PROPERTY_MAX_OFFSET,
@@ -60,7 +60,7 @@ class Pulling:
             try:
                 offset = member.rebalancing.compute_pull_from_where_with_exception(request.queue)
                 verdict = self.gate.fix_offset(request, offset)
-            except PyengineError as failure:
+            except Exception as failure:
                 verdict = self.gate.fix_failed(request, str(failure), member.exception_delay)
         subscription = member.subscriptions.get(request.queue.topic)
         if verdict.step == PullStep.SEND and subscription is None:
@@ -104,7 +104,7 @@ class Pulling:
             client.api.pull_message(
                 sent, lambda answer: client.answer(lambda: self.answered(request, subscription, answer, began))
             )
-        except PyengineError as error:
+        except Exception as error:
             verdict = self.gate.not_sent(str(error), member.exception_delay)
             self._again(request, verdict)
             write_log(verdict.log)
@@ -113,11 +113,11 @@ class Pulling:
         self,
         request: PullRequest,
         subscription: SubscriptionData,
-        answer: PullResult | PyengineError | None,
+        answer: PullResult | Exception | None,
         began: int,
     ) -> None:
         """Do what a broker's answer leads to. began: when the pull was sent, ms."""
-        if isinstance(answer, PyengineError):
+        if isinstance(answer, Exception):
             self._failed(request, answer)
             return
         member, topic = self._member, request.queue.topic
@@ -158,7 +158,7 @@ class Pulling:
             message.queue_id = request.queue.queue_id
         return kept
 
-    def _failed(self, request: PullRequest, error: PyengineError) -> None:
+    def _failed(self, request: PullRequest, error: Exception) -> None:
         verdict = self.gate.failed(
             request,
             error.code if isinstance(error, MQBrokerError) else None,

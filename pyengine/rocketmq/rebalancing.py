@@ -22,7 +22,6 @@ from pyengine._engine.rebalance import (
     shared_threshold,
     starting_point,
 )
-from pyengine.errors import PyengineError
 from pyengine.rocketmq.allocation import MessageQueue, sort_client_ids, sort_queues
 from pyengine.rocketmq.client import write_log
 from pyengine.rocketmq.listener_call import listed
@@ -58,7 +57,7 @@ class Rebalancing:
             for topic in map_order(self._member.subscriptions):
                 try:
                     balanced = self._rebalance_topic(topic) and balanced
-                except PyengineError as error:
+                except Exception as error:
                     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                         log.warning("rebalance Exception", exc_info=error)
                         balanced = False
@@ -91,7 +90,7 @@ class Rebalancing:
     def _consumer_ids(self, topic: str) -> list[str] | None:
         try:
             return list(self._member.running.api.get_consumer_id_list(topic, self._member.group))
-        except PyengineError as error:
+        except Exception as error:
             log.warning("getConsumerIdListByGroup exception, %s", self._member.group, exc_info=error)
             return None
 
@@ -248,7 +247,7 @@ class Rebalancing:
         member = self._member
         try:
             held = member.running.api.lock_batch_mq(member.group, member.running.client_id, [queue])
-        except PyengineError as error:
+        except Exception as error:
             log.error("lockBatchMQ exception, %s", queue, exc_info=error)
             return False
         self._mark_locked(held)
@@ -261,7 +260,7 @@ class Rebalancing:
         for queues in self._by_broker().values():
             try:
                 held = member.running.api.lock_batch_mq(member.group, member.running.client_id, queues)
-            except PyengineError as error:
+            except Exception as error:
                 log.error("lockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
             with member.lock:
@@ -280,7 +279,7 @@ class Rebalancing:
         member = self._member
         try:
             member.running.api.unlock_batch_mq(member.group, member.running.client_id, [queue])
-        except PyengineError as error:
+        except Exception as error:
             log.error("unlockBatchMQ exception, %s", queue, exc_info=error)
             return
         log.warning("unlock messageQueue. group:%s, clientId:%s, mq:%s", member.group, member.running.client_id, queue)
@@ -291,7 +290,7 @@ class Rebalancing:
         for queues in self._by_broker().values():
             try:
                 member.running.api.unlock_batch_mq(member.group, member.running.client_id, queues)
-            except PyengineError as error:
+            except Exception as error:
                 log.error("unlockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
             with member.lock:
@@ -328,7 +327,7 @@ class Rebalancing:
         """Where the first pull of a queue begins; -1 if that cannot be found out."""
         try:
             return self.compute_pull_from_where_with_exception(queue)
-        except PyengineError:
+        except Exception:
             log.warning("Compute consume offset exception, mq=%s", queue)
             return -1
 
@@ -345,7 +344,7 @@ class Rebalancing:
                 offset = api.max_offset(queue)
             else:
                 offset = api.search_offset(queue, consumer.consume_timestamp_millis())
-        except PyengineError as error:
+        except Exception as error:
             log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
             raise
         return checked_start(offset)

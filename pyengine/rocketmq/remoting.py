@@ -13,7 +13,7 @@ from operator import index
 from typing import Protocol
 
 from pyengine.clock import Clock
-from pyengine.errors import ConfigurationError, PyengineError
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import Message, MessageExt
 
@@ -173,11 +173,12 @@ class ClientEvents:
     consumer_ids_changed: Callable[[str], None] = field(default=lambda group: None)
 
 
-PullCallback = Callable[[PullResult | PyengineError], None]
+PullCallback = Callable[[PullResult | Exception], None]
 
 
 class MQClientAPI(Protocol):
-    """The cluster as a client sees it. Every call is safe from any thread. Refusals are MQBrokerError with the code.
+    """The cluster as a client sees it. Every call is safe from any thread. Refusals are MQBrokerError with the code; a
+    consumer logs whatever else a call raises, and tries again where the real client does.
 
     clock: what the brokers live by; clients live by the same.
     """

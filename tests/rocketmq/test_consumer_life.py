@@ -219,3 +219,82 @@ def test_stats_of_a_group_are_of_all_that_it_consumes_with_what_is_in_flight() -
         clock.advance(60_000)
         assert set(rocketmq.consume_stats(broker, "G").offset_table) == {queues["T"], queues["%RETRY%G"]}
         consumer.shutdown()
+
+
+class Shaken:
+    """A cluster whose calls raise ``error`` while there is one."""
+
+    def __init__(self, broker: rocketmq.Broker) -> None:
+        self.broker = broker
+        self.error: Exception | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.broker, name)
+        if name in ("clock", "settle"):
+            return found
+
+        def call(*given: Any, **named: Any) -> Any:
+            if self.error is not None:
+                raise self.error
+            return found(*given, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), ValueError("no JSON"), MQClientError("down")])
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_cluster_that_raises_whatever_it_likes_is_asked_again(error: Exception, orderly: bool) -> None:
+    clock = ManualClock()
+    with broker_with(2, clock=clock) as broker:
+        seen: list[bytes | None] = []
+
+        def listener(messages: Sequence[MessageExt], context: Any) -> Any:
+            seen.extend(message.body for message in messages)
+            if seen == [b"1"]:
+                shaken.error = error
+                return None  # given back, which fails too
+            return rocketmq.ConsumeOrderlyStatus.SUCCESS if orderly else DONE
+
+        shaken = Shaken(broker)
+        broker.update_consumer_offset("G", MessageQueue("T", "broker-a", 0), 1)
+        consumer = consumer_of(shaken, rocketmq.MessageListenerOrderly(listener) if orderly else listener)  # type: ignore[arg-type]
+        consumer.start()
+        clock.advance(120_000)
+        rocketmq.Producer(broker).send("T", b"2")
+        consumer.resume()
+        shaken.error = None
+        clock.advance(120_000)
+        assert sorted(set(seen), key=str) == [b"1", b"2"]
+        assert list(broker.consumer_offsets("G", "T").values()) == [3]
+        shaken.error = error
+        consumer.shutdown()
+
+
+def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing() -> None:
+    class Listener:
+        def message_queue_changed(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue]) -> None:
+            told.append(topic)
+            raise KeyError(topic)
+
+    class Full(rocketmq.RemoteBrokerOffsetStore):
+        def persist_all(self, queues: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+    told: list[str] = []
+    clock = ManualClock()
+    with broker_with(1, clock=clock) as broker:
+        seen: list[Sequence[MessageExt]] = []
+        store = Full(broker, "G")
+        consumer = consumer_of(
+            broker, lambda messages, context: seen.append(messages) or DONE, message_queue_listener=Listener(),
+            offset_store=store,
+        )  # fmt: skip
+        consumer.start()
+        clock.advance(2000)
+        assert (len(seen), told) == (1, ["T", "%RETRY%G"])
+        broker.create_topic("T", 2)
+        rocketmq.Producer(broker).send("T", b"x", queue=MessageQueue("T", "broker-a", 1))
+        clock.advance(60_000)
+        assert (len(seen), told) == (2, ["T", "%RETRY%G", "T"])
+        consumer.shutdown()
+        assert consumer.default_mq_push_consumer_impl.service_state == "SHUTDOWN_ALREADY"
