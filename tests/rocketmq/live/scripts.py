@@ -22,7 +22,13 @@ LEVELS = " ".join(f"{hours}h" for hours in range(1, 19))
 # What the real client and broker add.
 ADDED = ("UNIQ_KEY", "WAIT", "MSG_REGION", "TRACE_ON", "CLUSTER")
 MOST = 2**63 - 1
-SQL = ("a = 1", "a > 1 OR b IS NULL", "NOT (a = 1)", "a = 'x'", "TAGS = 'A'", "a >", "a BETWEEN 1 AND 2")
+SQL = (
+    *("a = 1", "a > 1 OR b IS NULL", "NOT (a = 1)", "a = 'x'", "TAGS = 'A'", "a >", "a BETWEEN 1 AND 2"),
+    *("a > 0.5", "a = TRUE", "TRUE = a", "a = b", "a < b", "a NOT CONTAINS 'x'", "a = 05", "a = 1 --c\n", "a"),
+)
+# Of one hash code: "Aa" and "BB", "AaBB" and "BBAa".
+TAGS = ("A", "B", "C", "", "Aa", "BB", "AaBB", "BBAa", "A||B", " A", "*", "é", "😀")
+WANTED = ("*", "A", "A || B", "C||D", "D", "Aa", "BB || C", "BBAa", "* || A", "A||", " * ", "A  ||  é", "A | B", "😀")
 
 
 def operations(random: Random, count: int) -> Iterator[list[Any]]:
@@ -37,10 +43,10 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
     def properties() -> dict[str, str]:
         made: dict[str, str] = {}
         if random.random() < 0.6:
-            made["TAGS"] = random.choice(("A", "B", "C", ""))
+            made["TAGS"] = random.choice(TAGS)
         for name in ("a", "b"):
             if random.random() < 0.5:
-                made[name] = random.choice(("1", "2", "x", " 1", "é"))
+                made[name] = random.choice(("1", "2", "x", " 1", "é", "+1", "1e0", "true", "2147483648"))
         if random.random() < 0.15:
             made["DELAY"] = str(random.choice((1, 2, 18, 19, 100, 0, -1)))
         return made
@@ -59,7 +65,7 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
 
     def pull() -> list[Any]:
         kind = random.choice(("TAG", "TAG", "SQL92"))
-        wanted = random.choice(("*", "A", "A || B", "C||D", "D")) if kind == "TAG" else random.choice(SQL)
+        wanted = random.choice(WANTED) if kind == "TAG" else random.choice(SQL)
         offset = random.choice((0, 1, 2, 5, 9, 20, 33, 40, 1000, MOST))
         return ["pull", queue(), wanted, kind, offset, random.choice((1, 2, 3, 10, 32, 33, 100))]
 
@@ -142,7 +148,9 @@ class Ours:
         (answer,) = answers
         if not isinstance(answer, PullResult):
             raise answer
-        offsets = [message.queue_offset for message in answer.messages]
+        # The real client looks at the tags themselves, the broker at their hash codes.
+        tags = rocketmq.build_subscription("", wanted).tags_set if kind == "TAG" else frozenset()
+        offsets = [message.queue_offset for message in answer.messages if not tags or message.tags in tags]
         return [answer.status.name, answer.next_begin_offset, answer.min_offset, answer.max_offset, offsets]
 
     def _min(self, queue: list[Any]) -> int:
