@@ -81,8 +81,16 @@ def in_a_list(name: str, values: Iterable[T]) -> list[T]:
     return list(values)
 
 
+_KINDS = {
+    "queues": ("message queues", "[MessageQueue('topic', 'broker-a', 0)]"),
+    "client_ids": ("client ids", "['c1', 'c2']"),
+    "strategies": ("strategies", "['AVG', 'CONSISTENT_HASH']"),
+}
+
+
 def _no_list(name: str, value: object) -> AllocationError:
-    return AllocationError(name, value, f"{name} = {value!r}: give a list of them")
+    kind, example = _KINDS[name]
+    return AllocationError(name, value, f"{name} = {value!r} is no list of {kind}; give one, as {example}")
 
 
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
@@ -402,11 +410,13 @@ def check_given(queues: object, client_ids: object) -> None:
     assert isinstance(queues, Sequence)
     for client_id in client_ids:
         if not isinstance(client_id, str):
-            problem = f"client_ids has {client_id!r}, which is no client id; give a list of texts, as ['c1', 'c2']"
-            raise AllocationError("client_ids", client_ids, problem)
+            raise _strange("client_ids", client_ids, client_id, "client id")
     for queue in queues:
         match queue:
             case (str(), str(), int()):
                 continue
-        rows = "give a list of MessageQueue, as [MessageQueue('topic', 'broker-a', 0)]"
-        raise AllocationError("queues", queues, f"queues has {queue!r}, which is no message queue; {rows}")
+        raise _strange("queues", queues, queue, "message queue")
+
+
+def _strange(name: str, values: object, one: object, kind: str) -> AllocationError:
+    return AllocationError(name, values, f"{name} has {one!r}, which is no {kind}; give a list as {_KINDS[name][1]}")
