@@ -172,7 +172,15 @@ class _Writer:
             return incomparable
         a, b = left.column.cast(_SPARK[kind]), right.column.cast(_SPARK[kind])
         plain = _related(relation, a, b)
-        if kind in WHOLE or any(value.constant not in (None, 0) for value in (left, right)):
+        if kind in WHOLE:
+            return plain
+        # The smallest and largest that files keep of a column do not count NaN, which is above all numbers: what is
+        # true of it, or becomes so under a NOT, must not reach them alone.
+        if left.constant is None and left.kind not in WHOLE and right.constant is not None:
+            plain = plain | functions.isnan(a) if relation in (">", ">=") else plain & ~functions.isnan(a)
+        elif right.constant is None and right.kind not in WHOLE and left.constant is not None:
+            plain = plain | functions.isnan(b) if relation in ("<", "<=") else plain & ~functions.isnan(b)
+        if any(value.constant not in (None, 0) for value in (left, right)):
             return plain
         # Double.compareTo tells -0.0 from 0.0, Spark does not; on NaN they agree.
         negative = [self.negative_zero(value, column) for value, column in ((left, a), (right, b))]
@@ -192,7 +200,9 @@ class _Writer:
         return column.cast("string") == "-0.0"
 
     def like(self, term: Term, column: Any, pattern: str, escape: str | None) -> Any:
-        mark = next(chr(code) for code in range(0x21, 0x7F) if chr(code) not in pattern and chr(code) not in "%_")
+        mark = next((chr(code) for code in range(0x21, 0x7F) if chr(code) not in pattern + "%_"), None)
+        if mark is None:
+            raise self.refuse(term, "the pattern has every sign that could escape another")
         written = ""
         position = 0
         while position < len(pattern):

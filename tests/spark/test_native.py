@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyengine import Selector
@@ -116,10 +118,25 @@ def test_native_and_worker_give_the_same_rows(spark: Any) -> None:
     assert "ArrowEvalPython" in frame.transform(ps.where, "s + 'x' = 'ax'")._jdf.queryExecution().toString()
 
 
+def test_nan_is_found_in_files_whose_statistics_leave_it_out(spark: Any, tmp_path: Path) -> None:
+    """Parquet's largest value does not count NaN, which the broker holds for larger than any number."""
+    nan = float("nan")
+    table = pa.table({"d": [1.0, 2.0, nan], "f": pa.array([5.0, 5.0, nan], pa.float32()), "row": [0, 1, 2]})
+    pq.write_table(table, tmp_path / "all.parquet")
+    frame = spark.read.parquet(str(tmp_path))
+    for text in ["d > 5", "d >= 5", "5 < d", "NOT (d < 5)", "NOT (5 >= d)", "f <> 5", "NOT (f = 5)", "d > 0",
+                 "f > 5.5", "d NOT BETWEEN 0 AND 5", "d > 100 OR f > 5", "d < 2", "NOT (d > 1)", "d = d"]:  # fmt: skip
+        found = frame.transform(ps.where, text, using="native").select("row").toArrow().column(0).to_pylist()
+        assert sorted(found) == Selector(text).mask(table).nonzero()[0].tolist(), text
+    plan = frame.transform(ps.where, "d < 2", using="native")._jdf.queryExecution().toString()
+    assert "LessThan(d,2.0)" in plan  # what is false of NaN still reaches the source
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("d > f", "raises"), ("lo + 1 > 2", "wraps"), ("i / j > 1", "may be 0"), ("s + 'x' = 'ax'", "of a string"),
-     ("nowhere = 1", "not known"), ("convert_string_expressions:s = 5", "converts"), ("REGEX('a', s)", "FUNCTION")],
+     ("nowhere = 1", "not known"), ("convert_string_expressions:s = 5", "converts"), ("REGEX('a', s)", "FUNCTION"),
+     ("s LIKE '" + "".join(map(chr, range(0x20, 0x7F))).replace("'", "''") + "'", "every sign")],
 )  # fmt: skip
 def test_what_is_not_exact_is_refused_with_the_reason(spark: Any, text: str, reason: str) -> None:
     schema = spark.createDataFrame(rows(random.Random(1), 1)).schema
