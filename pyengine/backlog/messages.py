@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -276,8 +275,8 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
     elif pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         if pa.types.is_date(array.type):
             array = array.cast(pa.timestamp("ms"))
-        whole = _zoned(array, moment.timezone).cast(pa.int64())
-        found = _scaled(reading, moment.column, whole, MILLISECONDS[array.type.unit])
+        found = _scaled(reading, moment.column, array.cast(pa.int64()), MILLISECONDS[array.type.unit])
+        found = found if array.type.tz else _zoned(found, moment.timezone)
     elif _is_text(array.type):
         found = _parsed(reading, moment, array.cast(pa.string()))
     elif pa.types.is_null(array.type):
@@ -313,33 +312,32 @@ def _later(reading: _Reading, name: str, moments: Any) -> Any:
         return pa.array(found, pa.int64())
 
 
-def _zoned(array: Any, timezone: str) -> Any:
-    if array.type.tz is not None:
-        return array
-    return pc.assume_timezone(array, timezone, ambiguous="earliest", nonexistent="earliest")
+def _zoned(local: Any, timezone: str) -> Any:
+    """Milliseconds of clocks in a zone as those since 1970: the first of two, the one before a gap of the clocks."""
+    shown = local.cast(pa.timestamp("ms"))
+    return pc.assume_timezone(shown, timezone, ambiguous="earliest", nonexistent="earliest").cast(pa.int64())
 
 
 def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
     offsets = pc.fill_null(pc.match_substring_regex(array, _HAS_OFFSET), True)
     try:
-        if pc.all(offsets).as_py():
+        if pc.any(pc.starts_with(array, "0000")).as_py():
+            pass  # the calendar of those found one by one begins with the year 1
+        elif pc.all(offsets).as_py():
             return array.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-        if not pc.any(offsets).as_py():
-            naive = array.cast(pa.timestamp("ms"))
-            return _zoned(naive, moment.timezone).cast(pa.int64())
+        elif not pc.any(offsets).as_py():
+            return _zoned(array.cast(pa.timestamp("ms")).cast(pa.int64()), moment.timezone)
     except pa.ArrowInvalid:
         pass  # some row is no moment, or finer than a millisecond: found one by one below
-    zone = ZoneInfo(moment.timezone)
-    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), zone))
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment.timezone))
 
 
-def _milliseconds(text: str, zone: ZoneInfo) -> int:
+def _milliseconds(text: str, timezone: str) -> int:
     if re.fullmatch(r"\s*\d{1,4}\s*", text):
         raise ValueError(text)
     found = datetime.fromisoformat(text.strip())
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone)
-    return int((found - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000 // 1)
+    whole = (found.replace(tzinfo=found.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return whole if found.tzinfo else int(_zoned(pa.array([whole]), timezone)[0].as_py())
 
 
 def rejects_table(rejects: Iterable[Reject]) -> pa.Table:

@@ -94,6 +94,27 @@ def test_moments(values: list[object], type: pa.DataType, moment: TimeColumn, ex
     assert messages.column("JMSTimestamp").to_pylist() == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2020-03-29T02:30:00", 1585443599999),  # the clocks go from 02:00 to 03:00
+        ("2020-10-25T02:30:00", 1603585800000),  # twice that night
+        ("0000-01-01T00:00:00Z", None),
+    ],
+)
+def test_a_moment_does_not_depend_on_what_it_is_read_with(text: str, expected: int | None) -> None:
+    given = source(timestamp=TimeColumn("at", timezone="Europe/Paris"), properties=())
+    for others in ([], ["2020-01-01T00:00:00.12345Z"], ["2020-01-01"], ["no moment"]):
+        messages, _ = to_messages(pa.table({"at": [text, *others]}), range(1 + len(others)), given)
+        moments = {line["__row"]: line["JMSTimestamp"] for line in messages.to_pylist()}
+        assert moments.get(0) == expected
+    if expected is not None:
+        for unit in ("s", "ms", "us", "ns"):
+            table = pa.table({"at": pa.array([datetime.fromisoformat(text)], pa.timestamp(unit))})
+            messages, _ = to_messages(table, range(1), given)
+            assert messages.column("JMSTimestamp").to_pylist() == [expected]
+
+
 def test_a_moment_beyond_all_clocks_is_a_reject() -> None:
     table = pa.table({"at": pa.array([1, 2**62], pa.int64())})
     messages, rejects = to_messages(table, [0, 1], source(timestamp=TimeColumn("at", unit="s"), properties=()))
