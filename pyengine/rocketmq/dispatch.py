@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyengine import Selector
 from pyengine._engine.hash_code import tags_code
 from pyengine._engine.tags import broker_accepts, client_accepts
-from pyengine.errors import AllocationError, MissingColumnError
+from pyengine.errors import AllocationError, MissingColumnError, UnsupportedColumnError
 from pyengine.rocketmq.allocation import (
     MessageQueue,
     Owners,
@@ -148,18 +148,19 @@ class ConsumerGroups:
 def dispatch_messages(groups: ConsumerGroups, messages: pa.Table | pa.RecordBatch, rows: Any) -> pa.Table:
     """Who gets each message: a line for every row and group that subscribes to its topic, as CONSUMPTION_SCHEMA.
 
-    rows: int64 array, the number of each row. consumer: the client id, null if nobody gets it. reason: null, or
-    "filtered" (the subscription refuses it), "evaluation_error" (its SQL92 cannot be evaluated, so the broker does not
-    send it), "no_owner" (the allocation gives the queue to nobody), and, with group null, "no_group" (no group
-    subscribes to the topic) and "unknown_queue" (the topic has no such message queue). Broadcasting gives a line for
-    every client. Lines come by row, then group in the order given, then client. Raises MissingColumnError.
+    rows: int64 array, the number of each row, null if it has none. consumer: the client id, null if nobody gets it.
+    reason: null, or "filtered" (the subscription refuses it), "evaluation_error" (its SQL92 cannot be evaluated, so the
+    broker does not send it), "no_owner" (the allocation gives the queue to nobody), and, with group null, "no_group"
+    (no group subscribes to the topic) and "unknown_queue" (the topic has no such message queue). Broadcasting gives a
+    line for every client. Lines come by row, then group in the order given, then client. Raises MissingColumnError,
+    UnsupportedColumnError where a topic, broker, tag or id is no text or a queue id no int.
     """
     groups.columns_read(messages.schema.names)
     batch = (messages if isinstance(messages, pa.Table) else pa.Table.from_batches([messages])).combine_chunks()
     work = _Work(groups, batch)
-    for topic in pc.unique(batch.column(groups.columns.topic)).to_pylist():
+    for topic in pc.unique(work.topics).to_pylist():
         work.serve(topic)
-    return work.table(np.asarray(rows, np.int64))
+    return work.table(pa.array(rows, pa.int64()))
 
 
 class _Work:
@@ -168,10 +169,12 @@ class _Work:
         self.batch = batch
         at = groups.columns
         size = batch.num_rows
-        self.topics = _text(batch, at.topic)
-        self.brokers = _text(batch, at.broker_name) if at.broker_name else pa.array([at.broker] * size, pa.string())
-        self.queue_ids = pc.fill_null(batch.column(at.queue_id).combine_chunks().cast(pa.int32()), -1)
-        self.tags = (_text(batch, at.tags) if at.tags else pa.nulls(size, pa.string())).dictionary_encode()
+        self.topics = _cast(batch, at.topic, pa.string())
+        self.brokers = (
+            _cast(batch, at.broker_name, pa.string()) if at.broker_name else pa.array([at.broker] * size, pa.string())
+        )
+        self.queue_ids = pc.fill_null(_cast(batch, at.queue_id, pa.int32()), -1)
+        self.tags = (_cast(batch, at.tags, pa.string()) if at.tags else pa.nulls(size, pa.string())).dictionary_encode()
         self.codes = pc.fill_null(self.tags.indices, -1).to_numpy(zero_copy_only=False)
         self.verdicts: dict[tuple[str, str], tuple[Mask, Mask]] = {}
         self.lines: list[tuple[Any, int, Any, int]] = []  # places, group, clients (-1 nobody), reason
@@ -252,9 +255,9 @@ class _Work:
         every = pa.array([client for ids in self.clients for client in ids], pa.string())
         at = pa.array(places)
         message_id = self.groups.columns.message_id
-        ids = _text(self.batch, message_id) if message_id else pa.nulls(self.batch.num_rows, pa.string())
+        ids = _cast(self.batch, message_id, pa.string()) if message_id else pa.nulls(self.batch.num_rows, pa.string())
         columns = [
-            pa.array(rows[places]),
+            rows.take(at),
             ids.take(at),
             self.topics.take(at),
             self.brokers.take(at),
@@ -266,7 +269,11 @@ class _Work:
         return pa.Table.from_arrays(columns, schema=CONSUMPTION_SCHEMA)
 
 
-def _text(batch: pa.Table, name: str) -> Any:
-    column = batch.column(name).combine_chunks()
-    found = column.cast(pa.string())
+def _cast(batch: pa.Table, name: str, type: pa.DataType) -> Any:
+    """A column in another type, as one array. Raises UnsupportedColumnError."""
+    column = batch.column(name)
+    try:
+        found = column.cast(type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedColumnError(name, str(column.type), str(error)) from error
     return found.combine_chunks() if hasattr(found, "combine_chunks") else found

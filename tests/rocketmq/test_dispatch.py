@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyengine import MissingColumnError, Selector
-from pyengine.errors import AllocationError, MQClientError, SelectorEvaluationError
+from pyengine.errors import AllocationError, MQClientError, SelectorEvaluationError, UnsupportedColumnError
 from pyengine.rocketmq import MessageModel, MessageQueue, allocate, sort_client_ids, sort_queues, sql
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 
@@ -111,3 +111,22 @@ def test_what_cannot_be_right_is_told_at_once() -> None:
     cluster = ConsumerGroups(QUEUES, [ConsumerGroup("g", ("c",), {"t": sql("colour = 'x'")})])
     with pytest.raises(MissingColumnError, match="colour"):
         cluster.columns_read(["topic", "queue_id"])
+
+
+def test_a_topic_that_a_dictionary_holds_twice_is_served_once() -> None:
+    cluster = ConsumerGroups([("t", "b", 0)], [ConsumerGroup("g", ("c",), {"t": "*"})], MessageColumns(broker="b"))
+    topics = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array(["t", "t"]))
+    table = pa.table({"topic": topics, "queue_id": [0, 0, 0]})
+    found = dispatch_messages(cluster, table, pa.array([7, None, 9], pa.int64())).to_pylist()
+    assert [(line["row"], line["consumer"], line["reason"]) for line in found] == [
+        (7, "c", None),
+        (None, "c", None),
+        (9, None, "unknown_queue"),
+    ]
+
+
+def test_a_column_that_names_no_queue_is_told() -> None:
+    cluster = ConsumerGroups([("t", "b", 0)], [ConsumerGroup("g", ("c",), {"t": "*"})], MessageColumns(broker="b"))
+    for column, wrong in (("queue_id", [2**40]), ("topic", [b"\xff"])):
+        with pytest.raises(UnsupportedColumnError, match=column):
+            dispatch_messages(cluster, pa.table({"topic": ["t"], "queue_id": [0]} | {column: wrong}), [0])
