@@ -18,7 +18,7 @@ from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import quoted
 from pyengine.spark.session import require_spark
 from pyengine.spark.state_files import Progress, StateFolder
-from pyengine.spark.transforms import source_read
+from pyengine.spark.transforms import UNNUMBERED, numbered, problem_of, source_read
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
 
@@ -75,8 +75,9 @@ def dispatch_stream(
     if unknown:
         raise InvalidTopologyError("no consumer of the topology", key="late", value=sorted(unknown)[0])
     source, needed, offered = source_read(df, topology)
-    for name in (row, *([event] if event else [])):
-        df.select(quoted(name))
+    numbered(df, row)
+    if event:
+        df.select(quoted(event))
     arrow = to_arrow_schema(df.select(*(quoted(name) for name in needed)).schema, timezone="UTC")
     declared = dict(source.types)
     for name in source.destination_columns:
@@ -173,7 +174,7 @@ class _Work:
 
         source = Topology.from_text(self.start.topology).source
         shard = F.pmod(F.xxhash64(_queue_name(source)), F.lit(self.start.shards)).cast("int")
-        columns = [*(F.col(quoted(name)) for name in self.needed), F.col(quoted(self.row)).cast("bigint").alias(ROW)]
+        columns = [*(F.col(quoted(name)) for name in self.needed), numbered(df, self.row).alias(ROW)]
         if self.event is None:
             rows = df.select(*columns, shard.alias(_SHARD))
         else:
@@ -299,29 +300,33 @@ class _Shards:
         source = carry.topology.source
         events: list[tuple[int, int, str]] = []
         bare = [name for name in (_SHARD, _EVENT, ROW) if name in rows.column_names]
+        there = pc.is_valid(rows.column(ROW))
+        unnumbered, rows = rows.filter(pc.invert(there)), rows.filter(there)
         if _EVENT in rows.column_names:
             happened = pc.is_valid(rows.column(_EVENT))
             events = _events(rows.filter(happened), source)
             rows = rows.filter(pc.invert(happened))
         numbers = rows.column(ROW).to_numpy()
         shards = rows.column(_SHARD).to_numpy()
-        made, rejects = to_messages(rows.drop_columns(bare), numbers, source)
-        if rejects:
-            gone = np.isin(numbers, [reject.row for reject in rejects])
-            shards = shards[~gone]
+        # By their places: a number that a row has in common with a rejected one must not take its shard away.
+        made, rejects = to_messages(rows.drop_columns(bare), np.arange(len(numbers)), source)
+        wrong: list[tuple[int | None, str]] = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects]
+        kept = made.column(ROW).to_numpy()
+        numbers, shards = numbers[kept], shards[kept]
+        made = made.set_column(made.column_names.index(ROW), ROW, pa.array(numbers))
         made = encoded(made.select(carry.columns.names).combine_chunks())
         moments = np.zeros(made.num_rows, np.int64)
         if source.order == "timestamp" and "JMSTimestamp" in made.column_names:
             moments = made.column("JMSTimestamp").to_numpy()
-        numbers = made.column(ROW).to_numpy()
         later = (moments[1:] > moments[:-1]) | (moments[1:] == moments[:-1]) & (numbers[1:] > numbers[:-1])
         if not later.all():
             order = np.lexsort((numbers, moments)) if moments.any() else np.argsort(numbers, kind="stable")
             made, shards = made.take(pa.array(order)).combine_chunks(), shards[order]
             moments, numbers = moments[order], numbers[order]
-        wrong: list[tuple[int, str]] = [
-            (reject.row, f"{reject.column} = {reject.value!r}: {reject.reason}") for reject in rejects
-        ]
+        if _EVENT in bare:  # every shard sees an event, one tells
+            first = pc.equal(unnumbered.column(_SHARD), 0)
+            unnumbered = unnumbered.filter(pc.or_(pc.is_null(unnumbered.column(_EVENT)), first))
+        wrong += [(None, UNNUMBERED)] * unnumbered.num_rows
         start = 0
         for moment, number, text in events:
             at = moment if source.order == "timestamp" else 0

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector, Subscriptions
-from pyengine.errors import MissingColumnError
+from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, no_rows, quoted
 from pyengine.spark.session import require_spark
@@ -19,10 +19,12 @@ from pyengine.topology.model import TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from pyengine.backlog.sources import Reject
     from pyengine.rocketmq.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
+UNNUMBERED = "the number of the row is missing"
 
 
 def match(
@@ -111,8 +113,9 @@ def dispatch(
     has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
 
     df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
-    column of whole numbers, each once, that gives the order in which rows were sent; without it the rows are taken in
-    the order in which Spark numbers them, which is the order of the files only while one job reads them the same way.
+    column of whole numbers, each once, that gives the order in which rows were sent (a row without one is rejected);
+    without it the rows are taken in the order in which Spark numbers them, which is the order of the files only while
+    one job reads them the same way.
     partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
 
     The answer has one line for each row and is the same for every number of partitions. Its columns:
@@ -138,8 +141,7 @@ def dispatch(
     from pyengine.backlog.messages import ROW, message_schema
 
     source, needed, offered = source_read(df, topology)
-    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
-    rows = df.select(*(F.col(quoted(name)) for name in needed), number.cast("bigint").alias(ROW))
+    rows = df.select(*(F.col(quoted(name)) for name in needed), numbered(df, row).alias(ROW))
     arrow = to_arrow_schema(rows.drop(ROW).schema, timezone="UTC")
     made = message_schema(arrow, source, "the DataFrame")
     columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
@@ -169,6 +171,23 @@ def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], S
     return source, needed, offered
 
 
+def numbered(df: DataFrame, row: Column | str | None) -> Column:
+    """The numbers of the rows as bigint. Raises UnsupportedColumnError for a column that is not of whole numbers."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import IntegralType
+
+    if row is None:
+        return F.monotonically_increasing_id()
+    number = F.col(quoted(row)) if isinstance(row, str) else row
+    field = df.select(number).schema.fields[0]
+    scale = 0 if isinstance(field.dataType, IntegralType) else getattr(field.dataType, "scale", None)
+    if scale != 0:
+        raise UnsupportedColumnError(
+            field.name, field.dataType.simpleString(), "the number of a row is a whole one: cast it to bigint"
+        )
+    return number.cast("bigint")
+
+
 def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -177,12 +196,11 @@ def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, pa
     from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups
 
     check("topology", groups, Topology | ConsumerGroups)
-    number = F.monotonically_increasing_id() if row is None else (F.col(quoted(row)) if isinstance(row, str) else row)
     names = groups.columns_read(df.columns)
     for name in names:
         refuse_own_name(name)
     read = [F.col(quoted(name)) for name in names]
-    rows = df.select(*read, number.cast("bigint").alias(ROW))
+    rows = df.select(*read, numbered(df, row).alias(ROW))
     rows = rows.repartition(partitions) if partitions else rows
     return rows.mapInArrow(Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))
 
@@ -206,6 +224,11 @@ def assign(messages: DataFrame, topology: Topology, partitions: int | None = Non
     return ordered.mapInArrow(Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))
 
 
+def problem_of(reject: Reject) -> str:
+    """What is wrong with a rejected row, in one line."""
+    return f"{reject.column} = {reject.value!r}: {reject.reason}"
+
+
 def _with_reject(schema: Any) -> Any:
     from pyspark.sql.types import StringType
 
@@ -221,19 +244,20 @@ class Preparation:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        from pyengine.backlog.messages import DESTINATION, ROW, message_schema, to_messages
+        from pyengine.backlog.messages import ROW, message_schema, to_messages
 
         with sent_to_driver():
             source = Topology.from_text(self.text).source
             for batch in batches:
+                unnumbered = batch.column(ROW).null_count
+                batch = batch.filter(batch.column(ROW).is_valid()) if unnumbered else batch
                 rows = pa.Table.from_batches([batch]).drop_columns([ROW])
                 schema = message_schema(rows.schema, source).append(pa.field(REJECT, pa.string()))
                 made, rejects = to_messages(rows, batch.column(ROW).to_numpy(zero_copy_only=False), source)
                 made = made.append_column(REJECT, pa.nulls(made.num_rows, pa.string()))
-                lost: dict[str, Any] = {name: [None] * len(rejects) for name in schema.names}
-                lost[ROW] = [reject.row for reject in rejects]
-                lost[DESTINATION] = [None] * len(rejects)
-                lost[REJECT] = [f"{reject.column} = {reject.value!r}: {reject.reason}" for reject in rejects]
+                lost: dict[str, Any] = {name: [None] * (len(rejects) + unnumbered) for name in schema.names}
+                lost[ROW] = [*(reject.row for reject in rejects), *[None] * unnumbered]
+                lost[REJECT] = [*map(problem_of, rejects), *[UNNUMBERED] * unnumbered]
                 for table in (made, pa.Table.from_pydict(lost, schema)):
                     yield from table.cast(schema).combine_chunks().to_batches()
 

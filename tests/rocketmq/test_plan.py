@@ -112,17 +112,17 @@ def test_files_that_list_no_topics(tmp_path: Path, text: str, words: str) -> Non
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: rocketmq.allocate("AVG", "g", "c1", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
-        (lambda: rocketmq.allocate("AVG", "g", "c1", "ab", ["c1"]), "queues = 'ab': give a list of them"),
-        (lambda: rocketmq.allocate("AVG", "g", "c1", 5, ["c1"]), "queues = 5: give a list of them"),
-        (lambda: rocketmq.allocate_all("AVG", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", "ab", ["c1"]), "queues = 'ab' is no list of message queues"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", 5, ["c1"]), "queues = 5 is no list of message queues"),
+        (lambda: rocketmq.allocate_all("AVG", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
         (lambda: rocketmq.allocate_all("AVG", QUEUES, iter(["c1"])), "client_ids = <list_iterator"),
-        (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1': give a list of them"),
-        (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5: give a list of them"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
+        (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5 is no list of message queues"),
         (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5: a client id is a text"),
-        (lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]), "strategies = 'AVG': give a list of them"),
-        (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1': give a list of them"),
-        (lambda: rocketmq.sort_queues("ab"), "queues = 'ab': give a list of them"),
+        (lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]), "strategies = 'AVG' is no list of strategies"),
+        (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1' is no list of client ids"),
+        (lambda: rocketmq.sort_queues("ab"), "queues = 'ab' is no list of message queues"),
     ],
 )
 def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> None:

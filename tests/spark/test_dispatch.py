@@ -289,6 +289,23 @@ def test_rows_that_are_no_message_come_out_as_rejected(spark: Any) -> None:
     assert "12" in found[2]["blocked_by"]
 
 
+def test_a_row_without_a_number_is_rejected(spark: Any) -> None:
+    topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", ">"),))
+    frame = spark.createDataFrame([(None, "a"), (-3, "a"), (None, None)], "number long, queue string")
+    found = dispatch(frame, topology, row="number", partitions=1).toArrow().to_pylist()
+    told = sorted((str(line["row"]), line["consumer"], line["blocked_by"]) for line in found)
+    missing = "the number of the row is missing"
+    assert told == [("-3", "c", None), ("None", None, missing), ("None", None, missing)]
+
+
+@pytest.mark.parametrize("kind", ["double", "string", "timestamp", "decimal(9, 1)"])
+def test_a_number_of_rows_that_is_not_whole_is_told_before_anything_runs(spark: Any, kind: str) -> None:
+    """As a bigint 1.2 and 1.7, or two moments of a second, would be one number."""
+    frame = spark.sql(f"SELECT CAST(NULL AS {kind}) AS number, 'a' AS queue")
+    with pytest.raises(UnsupportedColumnError, match="cast it to bigint"):
+        dispatch(frame, Topology(source=Source(destination="{queue}", path="x")), row="number")
+
+
 def test_a_missing_column_is_told_before_anything_runs(spark: Any) -> None:
     frame = spark.createDataFrame([(1, "a")], "regio int, queue string")
     topology = Topology(

@@ -97,6 +97,21 @@ def numbered(queues: list[str], events: dict[int, str] | None = None) -> pa.Tabl
     )
 
 
+def test_rows_of_one_number_keep_their_queues(spark: Any, tmp_path: Path) -> None:
+    """Offsets of several partitions, one of them a row that is no message, and a row without a number."""
+    topology = Topology(Source("q.{queue}", path="unused", priority="n"), (Consumer("c", "q.>"),), ())
+    rows = numbered(list("abcdef")).drop_columns(["number"])
+    rows = rows.set_column(rows.column_names.index("n"), "n", pa.array([4, 12, 4, 4, 4, 4], pa.int32()))
+    write_files(rows.append_column("number", pa.array([1, 1, 1, 0, None, 1], pa.int64())), tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 1, topology, tmp_path)
+    lines = told(spark, tmp_path).to_pylist()
+    assert sorted((str(line["row"]), line["destination"], line["reason"]) for line in lines if line["destination"]) == [
+        ("0", "q.d", None), ("1", "q.a", None), ("1", "q.c", None), ("1", "q.f", None)
+    ]  # fmt: skip
+    rejected = sorted((str(line["row"]), line["blocked_by"]) for line in lines if not line["destination"])
+    assert rejected == [("1", "n = '12': a priority is 0 to 9"), ("None", "the number of the row is missing")]
+
+
 def small_topology(*consumers: Consumer) -> Topology:
     return Topology(Source("q.{queue}", path="unused", group="who"), consumers, (Policy("q.>"),))
 
