@@ -123,7 +123,8 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
         return None
     paths = _paths(source.path)
     if any(
-        (source.format or SUFFIXES.get(_suffix(path), "")) != "parquet" or Path(path).suffix in PACKED for path in paths
+        (source.format or SUFFIXES.get(_suffix(path), "")) != "parquet" or path.lower().endswith(PACKED)
+        for path in paths
     ):
         return None
     import pyarrow.parquet
@@ -194,7 +195,7 @@ def _arrow() -> Any:
 
 
 def _suffix(path: str | Path) -> str:
-    path = Path(path)
+    path = Path(str(path).lower())
     return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
 
 
@@ -246,17 +247,22 @@ def _packaged(package: str, table: str) -> tuple[str, bytes]:
 
 def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
     """What is in a .zip or .gz; the data files of an archive in name order."""
-    if name.endswith(".gz"):
+    if name.lower().endswith(".gz"):
         with gzip.open(file) as packed:
-            return _read(name.removesuffix(".gz"), io.BytesIO(packed.read()), kind, types)
+            return _read(name[:-3], io.BytesIO(packed.read()), kind, types)
     with zipfile.ZipFile(file) as archive:
         plain = sorted(each for each in archive.namelist() if not each.endswith("/") and not _is_hidden(Path(each)))
-        known = [each for each in plain if Path(each).suffix in SUFFIXES]
+        known = [each for each in plain if Path(each).suffix.lower() in SUFFIXES]
         if not plain:
             raise InvalidSourceError(name, "the archive holds no .parquet, .jsonl or .csv file", "check the file")
         return _together(
             [
-                _read(f"{name}/{each}", io.BytesIO(archive.read(each)), SUFFIXES.get(Path(each).suffix, kind), types)
+                _read(
+                    f"{name}/{each}",
+                    io.BytesIO(archive.read(each)),
+                    SUFFIXES.get(Path(each).suffix.lower(), kind),
+                    types,
+                )
                 for each in known or plain
             ],
             name,
@@ -285,7 +291,7 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
         "csv": _read_csv,
     }
     with _told(name, kind):
-        if name.endswith(PACKED):
+        if name.lower().endswith(PACKED):
             return _read_packed(name, file, kind, types)
         table, numbers, rejects = readers[kind](name, file, types)
     return _apply_types(name, table, numbers, rejects, types)
@@ -305,6 +311,34 @@ def _read_parquet(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any
     return table, _numbers(table.num_rows), []
 
 
+@contextmanager
+def _opened(file: Any) -> Iterator[BinaryIO]:
+    """A path opened, or a stream from its beginning."""
+    if isinstance(file, (str, Path)):
+        with Path(file).open("rb") as opened:
+            yield opened
+    else:
+        file.seek(0)
+        yield file
+
+
+class _Followed(io.RawIOBase):
+    """A file, and behind it bytes of our own."""
+
+    def __init__(self, file: BinaryIO, ending: bytes) -> None:
+        self.file = file
+        self.ending = ending
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        found = self.file.read(size)
+        more = size - len(found) if size >= 0 else len(self.ending)
+        ending, self.ending = self.ending[:more], self.ending[more:]
+        return found + ending
+
+
 def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
     """Declared columns are read as text and converted afterwards, so that a bad value costs its row, not the file.
 
@@ -314,10 +348,13 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
     from pyarrow import csv
 
     arrow = _arrow()
-    raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
     rejects: list[Reject] = []
-    quoted, closed = b'"' in raw, False
-    last = "," * (raw.count(b",", 0, _BLOCK) + 2)
+    with _opened(file) as opened:
+        first = opened.read(_BLOCK)
+        quoted = b'"' in first or any(b'"' in block for block in iter(lambda: opened.read(_BLOCK), b""))
+    closed = False
+    last = "," * (first.count(b",") + 2)
+    ending = f"\n{last}\n".encode() if quoted else b"\n"
 
     def refuse(row: Any) -> str:
         nonlocal closed
@@ -330,15 +367,14 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
         return "skip"
 
     def read(refuse: Any, **convert: Any) -> Any:
-        return csv.read_csv(
-            arrow.BufferReader(raw),
-            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-            parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
-        )
+        with _opened(file) as opened:
+            return csv.read_csv(
+                _Followed(opened, ending),
+                read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+                parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
+                convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
+            )
 
-    if quoted:
-        raw += f"\n{last}\n".encode()
     try:
         table = read(refuse, column_types={column: arrow.string() for column in types})
     except arrow.ArrowInvalid as error:
@@ -420,6 +456,12 @@ def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, 
             problem = f"column {column!r} mixes types: {error}"
             raise InvalidSourceError(name, problem, f'declare one: types = {{ {column} = "string" }}') from error
     left = [each for index, each in enumerate(rows) if index not in unheld]
+    if not made:  # a table of no columns would have no rows
+        return (
+            arrow.Table.from_struct_array(arrow.array(objects, arrow.struct([]))),
+            arrow.array(left, arrow.int64()),
+            rejects,
+        )
     return arrow.table(made, names=list(names)), arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
 
 
@@ -443,6 +485,11 @@ def _printable(value: Any) -> str:
 def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any]) -> Rows:
     arrow = _arrow()
     bad: dict[int, Reject] = {}
+    # Arrow filters and sorts no views.
+    plain = {arrow.string_view(): arrow.string(), arrow.binary_view(): arrow.binary()}
+    for place, given in enumerate(table.schema):
+        if given.type in plain:
+            table = table.set_column(place, given.name, table.column(place).cast(plain[given.type]))
     for column, java in types.items():
         one_column(column, table.column_names, name)
         values = table.column(column)

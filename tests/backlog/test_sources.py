@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from pyengine.backlog.sources import Reject, parquet_pieces, read_files, read_piece, read_source
+from pyengine.backlog.sources import Reject, _read, parquet_pieces, read_files, read_piece, read_source
 from pyengine.errors import InvalidSourceError, MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Topology
 
@@ -123,6 +124,57 @@ def test_what_is_packed_is_unpacked_whole(tmp_path: Path) -> None:
         pass
     with pytest.raises(InvalidSourceError, match=r"4\.csv\.zip: the archive holds no"):
         read_source(source)
+
+
+def test_a_row_without_columns_is_a_row(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_bytes(b"{}\nbad\n{}\n")
+    alone = read_files([tmp_path / "1.jsonl"])
+    assert (alone.table.num_rows, alone.numbers.to_pylist()) == (2, [0, 2])
+    (tmp_path / "2.jsonl").write_bytes(b'{"a": 1}\n')
+    both = read_files([tmp_path / "1.jsonl", tmp_path / "2.jsonl"])
+    assert (both.table.column("a").to_pylist(), both.numbers.to_pylist()) == ([None, None, 1], [0, 2, 3])
+
+
+def test_a_suffix_in_capitals_is_a_suffix(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_bytes(b"a\n1\n")
+    (tmp_path / "2.CSV").write_bytes(b"a\n2\n")
+    (tmp_path / "3.CSV.GZ").write_bytes(gzip.compress(b"a\n3\n"))
+    with zipfile.ZipFile(tmp_path / "4.Csv.Zip", "w") as archive:
+        archive.writestr("T.CSV", "a\n4\n")
+    assert read_source(Source(path=str(tmp_path), destination="q")).table.column("a").to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("rest", ["", "\r", "\n"])
+def test_a_csv_file_may_be_its_header(tmp_path: Path, rest: str) -> None:
+    (tmp_path / "a.csv").write_text(f"a,b{rest}")
+    table = read_files([tmp_path / "a.csv"], types={"a": "int"}).table
+    assert (table.column_names, table.num_rows) == (["a", "b"], 0)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_csv_file_is_read_in_blocks(quote: str) -> None:
+    class Blocks(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            assert size is not None
+            assert 0 <= size <= 1 << 20
+            return super().read(size)
+
+    rows = "".join(f"{row},{quote}some text{quote}\n" for row in range(150_000))
+    found = _read("a.csv", Blocks(f"a,b\n{rows}".encode()), "csv", {})
+    assert found.table.column("a").to_pylist() == list(range(150_000))
+    assert set(found.table.column("b").to_pylist()) == {"some text"}
+
+
+def test_views_are_texts(tmp_path: Path) -> None:
+    """Arrow filters no views, and rows that are no message are filtered out."""
+    texts = ["a", "b", "more than twelve bytes"]
+    table = pa.table({"s": pa.array(texts, pa.string_view()), "n": ["1", "x", "3"]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    source = Source(path=str(tmp_path), destination="q", types=(("n", "int"),))
+    assert read_source(source).table.to_pylist() == [{"s": "a", "n": 1}, {"s": "more than twelve bytes", "n": 3}]
+    pieces = parquet_pieces(source)
+    assert pieces is not None
+    assert read_piece(pieces[0], source).table.column("s").to_pylist() == [texts[0], texts[2]]
 
 
 def test_what_a_writer_has_not_finished_is_not_read(tmp_path: Path) -> None:
