@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport strcmp
 
 from pyengine._engine.kernels cimport kernel_float_of_half
+from pyengine._engine.text cimport utf8_of
 from pyengine._engine.value cimport (
     BOOLEAN, BYTE, DOUBLE, FLOAT, INT, LONG, NULL_VALUE, SHORT, STRING, UTF8, Value,
 )
@@ -546,8 +547,8 @@ cdef int view_texts(Columns self, object array, object present, Column* column) 
         cell = cells[i]
         if kept is not None and not kept[i]:
             nulls = True
-        elif type(cell) is str or isinstance(cell, str):
-            part = cell.encode("utf-8", "surrogatepass")
+        elif isinstance(cell, str):
+            part = utf8_of(cell if type(cell) is str else str.__str__(cell))
             parts.append(part)
             end += len(part)
             validity[i >> 3] |= <uint8_t> (1 << (i & 7))

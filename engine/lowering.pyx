@@ -16,6 +16,7 @@ from pyengine._engine.program cimport (
     BOOLEAN_CAST, BOTH, CALL, CONSTANT, CONTAINS_TEXT, DOCUMENT, EITHER, ENDS_WITH_TEXT, EQUAL_TO, GREATER_OR_EQUAL,
     GREATER_THAN, LESS_OR_EQUAL, LESS_THAN, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST, SLOT, SUM, Node, Program,
 )
+from pyengine._engine.text cimport utf8_of
 from pyengine._engine.tree cimport (
     ADD, AND, BETWEEN, CAST, CONTAINS, EQUAL, FUNCTION, GREATER_EQUAL, IN, IS_NOT_NULL, IS_NULL, LIKE, LITERAL, NEGATE,
     NOT, NOT_BETWEEN, NOT_CONTAINS, NOT_ENDS_WITH, NOT_EQUAL, NOT_IN, NOT_LIKE, NOT_STARTS_WITH, OR, PROPERTY,
@@ -129,13 +130,8 @@ cdef class Lowering:
         return node
 
     cdef int text(self, str source, Value* into) except -1:
-        """A text constant as UTF8; a surrogate pair is its code point."""
-        cdef bytes encoded
-        if is_ascii_text(<PyObject*>source):
-            encoded = PyUnicode_AsUTF8String(source)
-        else:
-            encoded = source.encode("utf-16-le", "surrogatepass")
-            encoded = encoded.decode("utf-16-le", "surrogatepass").encode("utf-8", "surrogatepass")
+        """A text constant as UTF8."""
+        cdef bytes encoded = PyUnicode_AsUTF8String(source) if is_ascii_text(<PyObject*>source) else utf8_of(source)
         self.program.owned.append(encoded)
         into.type = STRING
         into.encoding = UTF8

@@ -21,6 +21,7 @@ from pyengine._engine.arrow cimport (
 )
 from pyengine._engine.packed cimport TEXT_ALIGNMENT, PackedMessages
 from pyengine._engine.program cimport Program
+from pyengine._engine.text cimport utf8_of
 from pyengine._engine.value cimport (
     BOOLEAN,
     BYTE,
@@ -33,14 +34,6 @@ from pyengine._engine.value cimport (
     Value,
     python_value,
 )
-
-
-cdef bytes utf8_of(const Value* text):
-    """A surrogate pair is its code point."""
-    cdef str source = python_value(text)
-    if not source.isascii():
-        source = source.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    return source.encode("utf-8", "surrogatepass")
 
 
 cdef class Packing:
@@ -142,7 +135,7 @@ cdef class Packing:
                     continue
                 code = &known[(<const char*>value.payload.text - self.messages.texts) // TEXT_ALIGNMENT]
                 if not code[0]:
-                    texts.append(utf8_of(value))
+                    texts.append(utf8_of(python_value(value)))
                     size += len(<bytes>texts[len(texts) - 1])
                     code[0] = <int32_t>len(texts)
                 codes[row] = code[0] - 1

@@ -8,6 +8,7 @@ from pyengine._engine.value cimport Scratch, Value
 cdef int order_text(const Value* left, const Value* right) noexcept nogil       # -1, 0, 1
 cdef bint same_text(const Value* left, const Value* right) noexcept nogil
 cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil       # place: value.Place
+cdef bytes utf8_of(str source)                       # a surrogate pair is its code point, half of one three bytes
 cdef uint32_t count_units(const Value* text) noexcept nogil
 cdef uint16_t* write_units(const Value* text, uint16_t* into) noexcept nogil             # returns the end
 # A value, with ``number`` parsed from text as Byte.valueOf .. Double.valueOf do; False where they throw.

@@ -13,6 +13,12 @@ cdef extern from "Python.h":
     int Py_UNICODE_TODECIMAL(uint32_t point) noexcept nogil
 
 
+cdef bytes utf8_of(str source):
+    if not source.isascii():
+        source = source.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return source.encode("utf-8", "surrogatepass")
+
+
 cdef struct Units:            # reads a text by UTF-16 code units
     const Value* text
     uint32_t at

@@ -124,6 +124,23 @@ def test_numpy_columns() -> None:
         same_answers(Selector(text), rows, batch)
 
 
+def test_halves_of_a_character_are_the_character() -> None:
+    class Text(str):
+        pass
+
+    texts = ["\ud83d\ude00", "\U0001f600", "\ud83d", Text("\ud83d\ude00"), "a"]
+    rows = [{"t": str.__str__(text)} for text in texts]
+    for text in ("t = '\U0001f600'", "t LIKE '_'", "t LIKE '__'", "t IN ('\ud83d', 'a')"):
+        same_answers(Selector(text), rows, {"t": np.array(texts, object)})
+    assert Selector("t = '\U0001f600'").mask({"t": np.array(texts, object)}).tolist() == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
 def test_more_rows_than_a_cache_holds() -> None:
     """Memory is fetched early then, up to rows that are not there."""
     weight = np.arange(2_500_003, dtype=np.int64)
