@@ -150,11 +150,14 @@ class TopicDispatcher:
         work = _Batch(kept_of(batch, np.zeros(batch.num_rows, bool)), truths)
         keys = batch.column(QUEUE).to_pylist()
         names = batch.column(DESTINATION).cast(pa.string()).to_pylist()
+        expirations = whole_numbers(batch, "JMSExpiration", 0)
+        if expirations is not None:
+            expirations = np.maximum(expirations, 0)  # a negative one is none, as on a queue
         settings = [
             (name, values.tolist())
             for name, values in (
                 ("priority", whole_numbers(batch, "JMSPriority", 4)),
-                ("expiration", whole_numbers(batch, "JMSExpiration", 0)),
+                ("expiration", expirations),
                 ("timestamp", whole_numbers(batch, "JMSTimestamp", 0)),
                 ("persistent", persistent(batch)),
             )

@@ -196,6 +196,17 @@ def test_any_number_of_partitions_gives_the_same(spark: Any, partitions: int) ->
     ).drop_columns(["bytes"])
 
 
+@pytest.mark.parametrize("destination", ["q", "topic://t"])
+def test_a_negative_expiration_is_none(destination: str) -> None:
+    source = Source(destination=destination, path="x", timestamp=TimeColumn("at"), expiration=TimeColumn("until"))
+    rows = pa.table({"at": [10, 10, 10, None], "until": [-5, 5, 0, -(2**63)]})
+    consumers = (Consumer("c", destination, selector="JMSExpiration < 0"), Consumer("d", destination, priority=-1))
+    messages, _ = to_messages(rows, range(4), source)
+    found = dispatch_table(Topology(source, consumers), messages).to_pylist()
+    assert {line["row"] for line in found if line["reason"] == "expired"} == {1}
+    assert {line["row"] for line in found if line["consumer"] == "c"} == {0, 3}
+
+
 def test_a_topology_with_topics_is_read_from_toml() -> None:
     topology = Topology.from_text(
         '[source]\npath = "x.parquet"\ndestination = "topic://p.{to}"\n'
