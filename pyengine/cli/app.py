@@ -110,7 +110,9 @@ def run(
     topology: Annotated[Path, typer.Argument(help="A TOML file; see docs/topology.md and examples/flights.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the results [default: out/<name of the file>].")] = None,
     master: Annotated[str, typer.Option(help="Spark master, for instance spark://host:7077.")] = "local[*]",
-    partitions: Annotated[int | None, typer.Option(min=1, help="Spark partitions [default: one a queue].")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Spark partitions [default: two for each core].")
+    ] = None,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table; errors only.")] = False,
     lang: TableLanguage = Lang.en,

@@ -22,7 +22,7 @@ from pyengine.backlog.output import replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
-from pyengine.spark.session import require_spark, running_session, start_session
+from pyengine.spark.session import require_count, require_spark, running_session, start_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -80,11 +80,13 @@ def run(
 
     Raises OutputExistsError when ``out`` holds what no run wrote, IllegalStateError while another run writes it,
     OutputError for a full disk (with room again, the next run goes on), InvalidSourceError, MissingColumnError,
-    UnsupportedColumnError for the source, MissingExtraError, MissingJavaError.
+    UnsupportedColumnError for the source, ConfigurationError for a number of partitions that is none,
+    MissingExtraError, MissingJavaError.
     """
     require_spark()
     check("topology", topology, Topology)
     check("out", out, str | os.PathLike)
+    require_count("partitions", partitions)
     begun = time.monotonic()
     spark = running_session() if spark is None else spark
     folder = Path(out).absolute()

@@ -39,6 +39,12 @@ def running_session() -> SparkSession | None:
         return None
 
 
+def require_count(option: str, count: int | None) -> None:
+    """Raise ConfigurationError unless a number of tasks or files is one, or None for the default."""
+    if count is not None and (type(count) is not int or count < 1):
+        raise ConfigurationError(option, count, "must be a whole number, 1 or more")
+
+
 def start_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a session for one job: no web page, no progress bar of Spark's own, times in UTC.
 

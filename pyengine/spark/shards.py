@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
-from pyengine.spark.session import require_spark
+from pyengine.spark.session import require_count, require_spark
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -30,9 +30,10 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     group.
 
     Raises OutputExistsError, InvalidSourceError (also for a source that is not Parquet), MissingColumnError,
-    UnsupportedColumnError.
+    UnsupportedColumnError, ConfigurationError for a number of shards that is none.
     """
     require_spark()
+    require_count("shards", shards)
     from pyengine.backlog import shards as files
     from pyengine.backlog.runs import run_from_text
     from pyengine.backlog.sources import parquet_pieces

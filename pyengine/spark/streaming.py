@@ -16,7 +16,7 @@ from pyengine.backlog.output import written
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import quoted
-from pyengine.spark.session import require_spark
+from pyengine.spark.session import require_count, require_spark
 from pyengine.spark.state_files import Progress, StateFolder
 from pyengine.spark.transforms import UNNUMBERED, numbered, problem_of, source_read
 from pyengine.topology import Source, Topology
@@ -58,10 +58,13 @@ def dispatch_stream(
     first consumer that got a message, more when that one left), messages that expired, and rejected rows; what waits
     is in ``held``. Each delivery comes once, also when the query was killed and started again.
 
-    Raises InvalidTopologyError, MissingColumnError, UnsupportedColumnError now; the query fails with SnapshotError when
-    the state is damaged, incomplete or belongs to another stream, with OutputError when the disk is full.
+    Raises InvalidTopologyError, MissingColumnError, UnsupportedColumnError, ConfigurationError now; the query fails
+    with SnapshotError when the state is damaged, incomplete or belongs to another stream, with OutputError when the
+    disk is full.
     """
     require_spark()
+    require_count("shards", shards)
+    require_count("partitions", partitions)
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pyengine.activemq.dispatch import columns_read

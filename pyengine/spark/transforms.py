@@ -11,7 +11,7 @@ from pyengine import Selector, Subscriptions
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, no_rows, quoted
-from pyengine.spark.session import require_spark
+from pyengine.spark.session import require_count, require_spark
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
 from pyengine.topology.model import TOPIC
@@ -50,7 +50,7 @@ def match(
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.functions import arrow_udf
 
-    if into in df.columns:
+    if has_column(df, into):  # withColumn would replace it
         raise ValueError(f"the DataFrame has a column {into!r} already: name another one with into=")
     if isinstance(subscriptions, Subscriptions):
         wanted_by, dialect, on_error = subscriptions, subscriptions.dialect, subscriptions.on_error
@@ -69,6 +69,12 @@ def match(
     inputs = [F.col(quoted(name)) for name in read] or [F.lit(1)]
     found = made(work, "array<string>")(*inputs)
     return df.withColumn(into, F.explode(found) if explode else found)
+
+
+def has_column(df: DataFrame, name: str) -> bool:
+    """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
+    heeded = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    return name in df.columns or (not heeded and name.lower() in (each.lower() for each in df.columns))
 
 
 @lru_cache(maxsize=8)
@@ -128,9 +134,10 @@ def dispatch(
     - blocked_by (string): the consumer that the reason is about; of a rejected row what is wrong with it.
     - group (string), timestamp (bigint, ms): of the message. bytes (bigint): of the properties that selectors read.
 
-    Raises MissingColumnError, UnsupportedColumnError before anything runs.
+    Raises MissingColumnError, UnsupportedColumnError, ConfigurationError before anything runs.
     """
     require_spark()
+    require_count("partitions", partitions)
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyengine import InvalidSelectorError, MissingColumnError, Selector, UnsupportedColumnError
+from pyengine import spark as ps
 from pyengine.activemq.dispatch import (
     ASSIGNMENT_SCHEMA,
     DESTINATION,
@@ -23,6 +24,7 @@ from pyengine.activemq.dispatch import (
     order_columns,
 )
 from pyengine.backlog.messages import to_messages
+from pyengine.errors import ConfigurationError
 from pyengine.spark.transforms import assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, Topology
 
@@ -304,6 +306,24 @@ def test_a_number_of_rows_that_is_not_whole_is_told_before_anything_runs(spark: 
     frame = spark.sql(f"SELECT CAST(NULL AS {kind}) AS number, 'a' AS queue")
     with pytest.raises(UnsupportedColumnError, match="cast it to bigint"):
         dispatch(frame, Topology(source=Source(destination="{queue}", path="x")), row="number")
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, "2", True])
+def test_a_number_of_tasks_or_files_is_one(spark: Any, tmp_path: Path, count: Any) -> None:
+    """No shard would hold no message."""
+    topology = Topology(source=Source(destination="{queue}", path=str(tmp_path)), consumers=(Consumer("c", ">"),))
+    frame = spark.createDataFrame([(1, "a")], "number long, queue string")
+    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path))
+    folders: dict[str, Any] = {"state": tmp_path / "state", "sink": tmp_path / "sink"}
+    for ask in (
+        lambda: ps.write_shards(spark, topology, tmp_path / "shards", shards=count),
+        lambda: ps.run(topology, tmp_path / "out", spark=spark, partitions=count),
+        lambda: dispatch(frame, topology, row="number", partitions=count),
+        lambda: ps.dispatch_stream(stream, topology, row="number", shards=count, **folders),
+        lambda: ps.dispatch_stream(stream, topology, row="number", partitions=count, **folders),
+    ):
+        with pytest.raises(ConfigurationError, match="1 or more"):
+            ask()
 
 
 def test_a_missing_column_is_told_before_anything_runs(spark: Any) -> None:

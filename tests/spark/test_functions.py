@@ -132,6 +132,8 @@ def test_match_tells_what_is_missing(orders: Any) -> None:
         ps.match(orders, {"eu": "regio = 'EU'"})
     with pytest.raises(ValueError, match="into="):
         ps.match(orders, {"eu": "region = 'EU'"}, into="price")
+    with pytest.raises(ValueError, match="into="):
+        ps.match(orders, {"eu": "region = 'EU'"}, into="PRICE")  # Spark would replace the column
 
 
 def test_nobody_subscribes(orders: Any) -> None:
