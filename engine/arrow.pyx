@@ -180,7 +180,8 @@ cdef class Columns:
     short, uint16 int, uint32 long, uint64 long (a value beyond raises InvalidMessageError when a selector reads it),
     float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String; timestamps,
     dates, times and durations are the integer they are stored as, a long; a null is an absent property, in numpy a
-    masked element, NaT, or None among text. Columns of other types may be there as long as no selector reads them.
+    masked element, NaT, or None among text. An extension type counts as what it is stored as (arrow.bool8: a byte).
+    Columns of other types may be there as long as no selector reads them.
 
     Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column. Not picklable: it
     holds memory of other libraries; pickle the batch itself.
