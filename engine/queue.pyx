@@ -194,8 +194,11 @@ cdef class Queue(Inspection):
         group = None if group is ABSENT else group
         if group is not None and not isinstance(group, str):
             raise InvalidMessageError("JMSXGroupID", group, "must be a string")
-        if connection is not None or target is not None:
-            hash((connection, target))          # what cannot be hashed is refused before there is anything
+        # What cannot be hashed is refused before there is anything.
+        if connection is not None:
+            hash(connection)
+        if target is not None:
+            hash(target)
         number = self.enter(
             message, group, header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
             header_number("JMSPriority", priority, 4, 0, 9),

@@ -104,7 +104,7 @@ def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     ids = in_a_list("client_ids", client_ids)
     for each in ids:
         if not isinstance(each, str):
-            raise AllocationError("client_ids", each, f"client_ids has {each!r}: a client id is a text")
+            raise _strange("client_ids", ids, each, "client id")
     return sorted(ids, key=_utf16)
 
 

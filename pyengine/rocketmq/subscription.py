@@ -11,26 +11,29 @@ from pyengine.rocketmq.remoting import SubscriptionData, plain_text
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """What a consumer wants of a topic. expression_type: ``TAG`` or ``SQL92``; any other goes to the broker."""
+    """What a consumer wants of a topic. expression_type: ``TAG`` or ``SQL92``; any other goes to the broker.
+
+    Raises ConfigurationError for what is no text.
+    """
 
     expression: str | None
     expression_type: str | None = "TAG"
 
+    def __post_init__(self) -> None:
+        for name, text in (("expression", self.expression), ("expression_type", self.expression_type)):
+            if text is not None and not isinstance(text, str):
+                hint = 'give a text of tags, as "A || B", or rocketmq.sql("price > 10")'
+                raise ConfigurationError(name, repr(text), "a text is needed", hint)
+
 
 def sql(expression: str) -> MessageSelector:
     """Select by properties, in RocketMQ's SQL92: ``consumer.subscribe("topic", rocketmq.sql("price > 10"))``."""
-    return MessageSelector(_text(expression), "SQL92")
+    return MessageSelector(expression, "SQL92")
 
 
 def tag(expression: str) -> MessageSelector:
     """Select by tags, ``A || B``: what a plain text means too."""
-    return MessageSelector(_text(expression))
-
-
-def _text(expression: str) -> str:
-    if expression is not None and not isinstance(expression, str):
-        raise TypeError(f"an expression is a text, not {expression!r}")
-    return expression
+    return MessageSelector(expression)
 
 
 def build_subscription(topic: str, selector: MessageSelector | str | None, version: int = 0) -> SubscriptionData:
@@ -43,10 +46,6 @@ def build_subscription(topic: str, selector: MessageSelector | str | None, versi
     plain_text("topic", topic)
     if not isinstance(selector, MessageSelector):
         selector = MessageSelector(selector)
-    for name, text in (("expression", selector.expression), ("expression_type", selector.expression_type)):
-        if text is not None and not isinstance(text, str):
-            hint = 'give a text of tags, as "A || B", or rocketmq.sql("price > 10")'
-            raise ConfigurationError(name, repr(text), "a text is needed", hint)
     if selector.expression_type in (None, "TAG"):
         stored, tags, codes = parse_tags(selector.expression)
         return SubscriptionData(topic, stored, tags, codes, "TAG", version)

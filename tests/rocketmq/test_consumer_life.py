@@ -90,8 +90,6 @@ def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
         (None, "*", "topic=None: a text is needed"),
         (["T"], "*", re.escape("topic=['T']: a text is needed")),
         ("T", 5, "expression=5: a text is needed; give a text of tags"),
-        ("T", rocketmq.sql(b"a = 1"), "expression=b'a = 1': a text is needed"),  # type: ignore[arg-type]
-        ("T", rocketmq.MessageSelector("a", 1), "expression_type=1: a text is needed"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: Any, expression: Any, words: str) -> None:

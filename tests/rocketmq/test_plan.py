@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyengine import rocketmq
-from pyengine.errors import AllocationError, InvalidSourceError
+from pyengine.errors import AllocationError, ConfigurationError, InvalidSourceError
 from pyengine.rocketmq import MessageQueue, Move, Skew
 from pyengine.rocketmq.topic_list import read_queues
 
@@ -119,8 +119,11 @@ def test_files_that_list_no_topics(tmp_path: Path, text: str, words: str) -> Non
         (lambda: rocketmq.allocate_all("AVG", QUEUES, iter(["c1"])), "client_ids = <list_iterator"),
         (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
         (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5 is no list of message queues"),
-        (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5: a client id is a text"),
-        (lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]), "strategies = 'AVG' is no list of strategies"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5, which is no client id"),
+        (
+            lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]),
+            "strategies = 'AVG' is no list of strategies",
+        ),
         (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1' is no list of client ids"),
         (lambda: rocketmq.sort_queues("ab"), "queues = 'ab' is no list of message queues"),
     ],
@@ -133,5 +136,7 @@ def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> 
 
 def test_an_expression_is_a_text() -> None:
     for make in (rocketmq.sql, rocketmq.tag, lambda wrong: rocketmq.build_subscription("t", wrong)):
-        with pytest.raises(TypeError, match="an expression is a text, not 5"):
+        with pytest.raises(ConfigurationError, match="expression=5: a text is needed"):
             make(5)  # type: ignore[arg-type, no-untyped-call]
+    with pytest.raises(ConfigurationError, match="expression_type=1: a text is needed"):
+        rocketmq.MessageSelector("a", 1)  # type: ignore[arg-type]
