@@ -16,7 +16,7 @@ from pyengine.topology import BrokerConfiguration
 TABLE = "Name  Queue Size  Producer #  Consumer #\n订单.eu  12  0  0\n"
 BROKER = (
     '<?xml version="1.0" encoding="{encoding}"?>\n<broker xmlns="http://activemq.apache.org/schema/core" '
-    'brokerName="店{more}"><destinationPolicy><policyMap><policyEntries><policyEntry queue="订单"/></policyEntries>'
+    'brokerName="b"><destinationPolicy><policyMap><policyEntries><policyEntry queue="订单{more}"/></policyEntries>'
     "</policyMap></destinationPolicy></broker>"
 )
 
@@ -72,11 +72,18 @@ def test_what_is_no_text_is_refused(data: bytes, encoding: str, words: str, tmp_
         read_files([tmp_path / "file"], encoding)
 
 
+def covered(file: Path, properties: dict[str, str] | None = None) -> str:
+    """What the only policy of a broker's file covers."""
+    (policy,) = read_files([file], properties=properties).brokers[0].policies.entries
+    return policy.destination
+
+
 @pytest.mark.parametrize("encoding", ["GB18030", "GBK", "UTF-8", "UTF-16"])
 def test_a_broker_s_file_in_the_encoding_it_declares(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "activemq.xml"
     file.write_bytes(BROKER.format(encoding=encoding, more="").encode(encoding))
-    assert read_files([file]).brokers[0].name == BrokerConfiguration.load(file).name == "店"
+    assert read_files([file]).brokers == [BrokerConfiguration.load(file)]
+    assert covered(file) == "订单"
     for other, words in (("x-none", "unknown encoding: x-none"), ("undefined", "undefined encoding")):
         file.write_bytes(BROKER.format(encoding=other, more="").encode())
         with pytest.raises(InvalidSourceError, match=words):
@@ -88,7 +95,7 @@ def test_a_broker_s_file_in_the_encoding_it_declares(encoding: str, tmp_path: Pa
 def test_placeholders_of_a_broker_s_file_are_given(tmp_path: Path) -> None:
     file = tmp_path / "activemq.xml"
     file.write_text(BROKER.format(encoding="UTF-8", more="${number}"), "utf-8")
-    assert read_files([file], properties={"number": "7"}).brokers[0].name == "店7"
+    assert covered(file, {"number": "7"}) == "订单7"
     with pytest.raises(InvalidSourceError, match=r"\$\{number\} is not defined"):
         read_files([file])
 
