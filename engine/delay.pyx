@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from pyengine._engine.process_queue cimport parsed_long
+from pyengine._engine.digits cimport parsed_long
 
 from pyengine.errors import ConfigurationError
 

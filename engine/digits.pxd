@@ -21,3 +21,6 @@ cdef int write_long(int64_t value, char* text) noexcept nogil
 # NumberFormatException.
 cdef bint parse_double(const char* text, Py_ssize_t length, double* value) noexcept nogil
 cdef bint parse_float(const char* text, Py_ssize_t length, double* value) noexcept nogil
+
+# Long.parseLong.
+cpdef int64_t parsed_long(str name, object value) except? -1

@@ -2,7 +2,7 @@
 """See digits.pxd."""
 
 from libc.math cimport INFINITY, NAN, floor, isinf, isnan, ldexp, signbit
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 
@@ -641,3 +641,18 @@ def float_value(bytes text):
     if not parse_float(text, len(text), &value):
         raise ValueError(f"not a Java float: {text!r}")
     return value
+
+
+cpdef int64_t parsed_long(str name, object value) except? -1:
+    """A number as Long.parseLong reads its text: a sign, decimal digits of any script, 64 bits, no blanks.
+
+    Raises ValueError, which names it, for any other text.
+    """
+    cdef str text = str(value)
+    cdef str digits = text[1:] if text[:1] in ("+", "-") else text
+    # Java looks at UTF-16 units, so that digits beyond the first plane are none.
+    if digits.isdecimal() and (digits.isascii() or max(digits) <= "\uffff"):
+        number = int(text)
+        if INT64_MIN <= number <= INT64_MAX:
+            return number
+    raise ValueError(f"{name} = {text!r} is no signed 64-bit integer")

@@ -22,9 +22,6 @@ cpdef enum FlowControl:
     SPAN = 3                # span between the smallest and the largest offset is too long
 
 
-cpdef int64_t parsed_long(str name, object value) except? -1
-
-
 cdef struct PullLimits:
     int64_t count           # messages, pullThresholdForQueue
     int64_t size            # MiB, pullThresholdSizeForQueue

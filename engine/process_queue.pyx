@@ -3,9 +3,10 @@
 
 from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from pyengine._engine.digits cimport parsed_long
 from pyengine._engine.window cimport Window
 
 from pyengine.errors import IllegalStateError, InvalidMessageError
@@ -81,21 +82,6 @@ cdef inline int64_t run_of(list batch, const int64_t* offsets, int64_t i, int64_
     while i < count and offsets[i] & 63 and offsets[i] - 1 == offsets[i - 1] and PyLong_CheckExact(batch[i]):
         i += 1
     return i - first
-
-
-cpdef int64_t parsed_long(str name, object value) except? -1:
-    """A number as Long.parseLong reads its text: a sign, decimal digits of any script, 64 bits, no blanks.
-
-    Raises ValueError, which names it, for any other text.
-    """
-    cdef str text = str(value)
-    cdef str digits = text[1:] if text[:1] in ("+", "-") else text
-    # Java looks at UTF-16 units, so that digits beyond the first plane are none.
-    if digits.isdecimal() and (digits.isascii() or max(digits) <= "\uffff"):
-        number = int(text)
-        if INT64_MIN <= number <= INT64_MAX:
-            return number
-    raise ValueError(f"{name} = {text!r} is no signed 64-bit integer")
 
 
 def lock_expired(int64_t now, int64_t locked_at):

@@ -620,8 +620,7 @@ class Broker(Administration):
         """Call ``callback`` with every event of that class (see pyengine.activemq.events; Event itself: all of them).
 
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
-        Returns a function that ends it. Raises TypeError for what is no class of events, or cannot
-        be called.
+        Returns a function that ends it. Raises TypeError for what is no class of events, or cannot be called.
         """
         if not (isinstance(event, type) and issubclass(event, Event)):
             raise TypeError(f"{event!r} is no class of pyengine.activemq.events")

@@ -93,6 +93,12 @@ def _no_list(name: str, value: object) -> AllocationError:
     return AllocationError(name, value, f"{name} = {value!r} is no list of {kind}; give one, as {example}")
 
 
+def _check_lists(queues: object, client_ids: object) -> None:
+    for name, value in (("client_ids", client_ids), ("queues", queues)):
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+            raise _no_list(name, value)
+
+
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     """Queues in the order of RebalanceImpl: topic, broker name (as UTF-16), queue id. Raises AllocationError."""
     return sorted(in_a_list("queues", queues), key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
@@ -121,9 +127,7 @@ def _is_member(
         raise AllocationError("queues", queues, "mqAll is null or mqAll empty")
     if not client_ids:
         raise AllocationError("client_ids", client_ids, "cidAll is null or cidAll empty")
-    for name, value in (("queues", queues), ("client_ids", client_ids)):
-        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-            raise _no_list(name, value)
+    _check_lists(queues, client_ids)
     if client_id in client_ids:
         return True
     log.info("[BUG] ConsumerGroup: %s The consumerId: %s not in cidAll: [%s]", group, client_id, ", ".join(client_ids))
@@ -401,13 +405,9 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
         raise
 
 
-def check_given(queues: object, client_ids: object) -> None:
+def check_given(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> None:
     """Raise AllocationError for the first argument that is no list of queues or of client ids."""
-    for name, value in (("client_ids", client_ids), ("queues", queues)):
-        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-            raise _no_list(name, value)
-    assert isinstance(client_ids, Sequence)
-    assert isinstance(queues, Sequence)
+    _check_lists(queues, client_ids)
     for client_id in client_ids:
         if not isinstance(client_id, str):
             raise _strange("client_ids", client_ids, client_id, "client id")

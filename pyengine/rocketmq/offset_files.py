@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyengine._engine.process_queue import parsed_long
+from pyengine._engine.digits import parsed_long
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
-from typing import Protocol
+from typing import Protocol, cast
 
 from pyengine.clock import Clock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.topology.checked import check
 
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
@@ -45,9 +46,8 @@ def whole_number(name: str, value: object, limit: int = 2**63) -> int:
 
 def plain_text(name: str, value: object) -> str:
     """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
-    if not isinstance(value, str):
-        raise ConfigurationError(name, repr(value), "a text is needed")
-    return value
+    check(name, value, str)
+    return cast(str, value)
 
 
 class MessageModel(Enum):

@@ -38,10 +38,8 @@ def parameters(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_equals_the_run_with_the_live_client_s_calls(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows, queues = 400, int(rng.integers(1, 5))
+def group_of(queues: int) -> tuple[list[MessageQueue], Callable[[str, list[str], bool], list[MessageQueue]]]:
+    """The queues of a topic and of its retries, and who gets which: in turn, and the first the retries."""
     topic = [MessageQueue("t", "b", number) for number in range(queues)]
     retry = MessageQueue("%RETRY%g", "b", 0)
 
@@ -49,6 +47,14 @@ def test_equals_the_run_with_the_live_client_s_calls(seed: int) -> None:
         mine = sorted(names).index(name)
         return ([retry] if mine == 0 else []) if of_retry else topic[mine :: len(names)]
 
+    return [*topic, retry], allocate
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_equals_the_run_with_the_live_client_s_calls(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, queues = 400, int(rng.integers(1, 5))
+    everything, allocate = group_of(queues)
     grain = int(rng.choice([1, MS, 10 * MS]))  # coarse: many things happen at one moment
     arrivals = np.cumsum(rng.integers(0, 200 * MS, rows)) // grain * grain
     services = rng.integers(0, 300 * MS, rows) // grain * grain
@@ -57,9 +63,9 @@ def test_equals_the_run_with_the_live_client_s_calls(seed: int) -> None:
     failures = (rng.random(rows) < 0.1) * rng.integers(1, 5, rows).astype(np.int32)
     sizes = rng.integers(0, 300_000, rows)
     round_trip = int(rng.choice([0, MS, 30 * MS]))
-    fast = PullRun("g", [*topic, retry], allocate, arrivals, services, lines, failures=failures, sizes=sizes,
+    fast = PullRun("g", everything, allocate, arrivals, services, lines, failures=failures, sizes=sizes,
                    round_trip=round_trip)  # fmt: skip
-    slow = PullRunModel("g", [*topic, retry], allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
+    slow = PullRunModel("g", everything, allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
                         failures=failures.tolist(), sizes=sizes.tolist(), round_trip=round_trip)  # fmt: skip
     here = ["c0", "c1"]
     for name in here:
@@ -114,13 +120,7 @@ def test_long_stretches_of_nothing_equal_going_through_them(seed: int) -> None:
     """Hours in which nobody has a message are skipped here and gone through by the slow run; then all goes on alike."""
     rng = np.random.default_rng(seed)
     rows, queues = 120, int(rng.integers(1, 4))
-    topic = [MessageQueue("t", "b", number) for number in range(queues)]
-    retry = MessageQueue("%RETRY%g", "b", 0)
-
-    def allocate(name: str, names: list[str], of_retry: bool) -> list[MessageQueue]:
-        mine = sorted(names).index(name)
-        return ([retry] if mine == 0 else []) if of_retry else topic[mine :: len(names)]
-
+    everything, allocate = group_of(queues)
     grain = int(rng.choice([1, MS, 5 * SECOND]))  # coarse: what falls due at one moment is done in its order
     gaps = rng.integers(0, 20 * MS, rows)
     gaps[::30] += rng.integers(0, 5 * 3600, 4) * SECOND
@@ -130,9 +130,9 @@ def test_long_stretches_of_nothing_equal_going_through_them(seed: int) -> None:
     failures = (rng.random(rows) < 0.05) * rng.integers(1, 3, rows).astype(np.int32)
     round_trip = int(rng.choice([0, MS, 5 * SECOND]))
     sizes = rng.integers(0, 1000, rows)
-    fast = PullRun("g", [*topic, retry], allocate, arrivals, services, lines, failures=failures, sizes=sizes,
+    fast = PullRun("g", everything, allocate, arrivals, services, lines, failures=failures, sizes=sizes,
                    round_trip=round_trip)  # fmt: skip
-    slow = PullRunModel("g", [*topic, retry], allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
+    slow = PullRunModel("g", everything, allocate, arrivals.tolist(), services.tolist(), lines.tolist(),
                         failures=failures.tolist(), sizes=sizes.tolist(), round_trip=round_trip)  # fmt: skip
     settings = {name: parameters(rng) for name in ("c0", "c1", "c2")}
     for run in (fast, slow):

@@ -87,8 +87,8 @@ def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
 @pytest.mark.parametrize(
     ("topic", "expression", "words"),
     [
-        (None, "*", "topic=None: a text is needed"),
-        (["T"], "*", re.escape("topic=['T']: a text is needed")),
+        (None, "*", "topic=None: must be a text"),
+        (["T"], "*", re.escape("topic=['T']: must be a text")),
         ("T", 5, "expression=5: a text is needed; give a text of tags"),
     ],
 )
@@ -113,7 +113,7 @@ def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: An
 @pytest.mark.parametrize(
     ("name", "value", "hint"),
     [
-        ("consumer_group", b"G", "a text is needed"),
+        ("consumer_group", b"G", "must be a text"),
         ("broker", "10.0.0.1:9876", "no RocketMQ cluster; give a rocketmq.Broker"),
         ("clock", 5, "a clock of pyengine.clock is needed"),
     ],
