@@ -13,7 +13,6 @@ pager the chain from ``stored_first`` ascends by handle and holds exactly the me
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.queue cimport Delivery
 from pyengine._engine.references cimport References
 
 
@@ -32,8 +31,12 @@ cpdef enum EventKind:
     NOT_EVICTED = 12            # an eviction strategy named nothing, or (detail: the exception) something else
 
 
-cdef class TopicDelivery(Delivery):
-    cdef readonly int32_t topic     # -1: the null dispatch that ends a pull
+cdef class TopicDelivery:
+    cdef readonly int64_t consumer
+    cdef readonly object message
+    cdef readonly object body
+    cdef readonly int32_t redeliveries
+    cdef readonly int32_t topic
 
 
 cdef class Event:

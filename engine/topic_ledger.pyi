@@ -3,7 +3,6 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.queue import Delivery
 from pyengine._engine.references import References
 
 class EventKind(IntEnum):
@@ -21,11 +20,13 @@ class EventKind(IntEnum):
     NOT_EVICTED = 12
 
 @disjoint_base
-class TopicDelivery(Delivery):
+class TopicDelivery:
+    consumer: int
+    message: int | None
+    body: Any
+    redeliveries: int
     topic: int
-    def __init__(
-        self, consumer: int, message: int | None, body: Any, redeliveries: int, group_first: bool, topic: int
-    ) -> None: ...
+    def __init__(self, consumer: int, message: int | None, body: Any, redeliveries: int, topic: int) -> None: ...
 
 @disjoint_base
 class Event:

@@ -1,21 +1,27 @@
 """What happens in a region of topics, as data; see topic_ledger.pxd."""
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from pyengine._engine.queue cimport Delivery
 from pyengine._engine.references cimport References
 
 cdef dict KINDS = {int(kind): kind for kind in EventKind}
 
 
-cdef class TopicDelivery(Delivery):
-    """A Delivery by a topic: ``topic`` is the number of the topic it came through (-1: the null dispatch)."""
+@cython.freelist(256)
+cdef class TopicDelivery:
+    """One message of a topic handed to one subscription. ``message`` is its handle, or None for the null dispatch that
+    ends a pull; ``body`` what was sent; ``redeliveries`` the broker's counter; ``topic`` the number of its topic (-1:
+    the null dispatch)."""
 
-    def __init__(self, consumer, message, body, redeliveries, group_first, topic):
-        super().__init__(consumer, message, body, redeliveries, group_first)
+    def __init__(self, consumer, message, body, redeliveries, topic):
+        self.consumer = consumer
+        self.message = message
+        self.body = body
+        self.redeliveries = redeliveries
         self.topic = topic
 
     def __repr__(self):
@@ -23,8 +29,7 @@ cdef class TopicDelivery(Delivery):
                 f"redeliveries={self.redeliveries}, topic={self.topic})")
 
     def __reduce__(self):
-        return TopicDelivery, (
-            self.consumer, self.message, self.body, self.redeliveries, self.group_first, self.topic)
+        return TopicDelivery, (self.consumer, self.message, self.body, self.redeliveries, self.topic)
 
 
 cdef class Event:
@@ -81,13 +86,12 @@ cdef class Ledger(References):
         it.message = self.handed
         it.body = <object> body
         it.redeliveries = redeliveries
-        it.group_first = False
         it.topic = self.at[message].topic
         self.out.append(it)
         return 0
 
     cdef int deliver_nothing(self, int64_t consumer) except -1:
-        self.out.append(TopicDelivery(consumer, None, None, 0, False, -1))
+        self.out.append(TopicDelivery(consumer, None, None, 0, -1))
         return 0
 
     cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1:
