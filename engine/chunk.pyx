@@ -8,7 +8,7 @@ from pyengine._engine.arrow cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT_VIEWS, Column, read_cell, width_of,
 )
 from pyengine._engine.bits cimport lowest_bit
-from pyengine._engine.kernels cimport kernel_float_of_half, kernel_load_bits, kernel_low_bytes
+from pyengine._engine.kernels cimport kernel_float_of_half, kernel_load_bits, kernel_low_bytes, kernel_texts_loop
 from pyengine._engine.lookup_tables cimport Table
 from pyengine._engine.plan cimport (
     BEGIN_BOTH, BEGIN_EITHER, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS,
@@ -272,18 +272,16 @@ cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil
     cdef uint64_t[CHUNK_WORDS] valid, one, found
     cdef bint nulls = load_validity(run, column, valid)
     cdef const Prefixes* prefixes = load_prefixes(run, test.slot, valid if nulls else NULL)
+    cdef kernel_texts_loop texts = run.kernels.text_equal if test.kind == TEXT_IS else run.kernels.text_starts
     cdef const Value* text
     cdef int i, k
     memset(found, 0, sizeof(found))
     for k in range(test.text_count):
         text = &test.texts[k] if test.texts != NULL else &test.text
-        if test.kind == TEXT_IS:
-            run.kernels.text_equal(prefixes.first, prefixes.lengths, run.count, prefix_of(text), text.length, one)
-        else:
-            run.kernels.text_starts(
-                prefixes.first, prefixes.lengths, run.count, prefix_of(text), kernel_low_bytes(text.length),
-                text.length, one,
-            )
+        texts(
+            prefixes.first, prefixes.lengths, run.count,
+            prefix_of(text), kernel_low_bytes(text.length), text.length, one,
+        )
         if text.length > 8:
             keep_tails(run, column, text, register_at(run, step.live), one)
         for i in range(CHUNK_WORDS):

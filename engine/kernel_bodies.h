@@ -176,43 +176,39 @@ CODES(int32, int32_t, uint32_t)
 #endif
 CODES(int64, int64_t, uint64_t)
 
-/* Texts of exactly `length` bytes whose first 8 bytes, zero-padded, are `prefix`. */
-KERNEL_TARGET static void KERNEL(text_equal)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
-                                             uint64_t prefix, uint64_t length, uint64_t *words) {
+/* Texts of this length (at_least: or a longer one) that agree with `prefix` where `mask` is set. */
+KERNEL_TARGET KERNEL_INLINE void KERNEL(texts)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
+                                               uint64_t prefix, uint64_t mask, uint64_t length, int at_least,
+                                               uint64_t *words) {
 #ifdef KERNEL_WORDS
     int64_t base = 0;
     for (; base + 64 <= n; base += 64)
-        words[base >> 6] = KERNEL(text_word)(prefixes + base, lengths + base, prefix, ~UINT64_C(0), length, 0);
+        words[base >> 6] = KERNEL(text_word)(prefixes + base, lengths + base, prefix, mask, length, at_least);
     if (base < n) {
         uint64_t word = 0;
         for (; base < n; base++)
-            word |= (uint64_t)(((prefixes[base] ^ prefix) | (lengths[base] ^ length)) == 0) << (base & 63);
+            word |= (uint64_t)(((prefixes[base] & mask) == prefix) &
+                               (at_least ? lengths[base] >= length : lengths[base] == length)) << (base & 63);
         words[(n - 1) >> 6] = word;
     }
 #else
-    KERNEL_LOOP(((prefixes[i] ^ prefix) | (lengths[i] ^ length)) == 0)
+    KERNEL_LOOP((((prefixes[i] & mask) ^ prefix) |
+                 (at_least ? (lengths[i] < length ? ~UINT64_C(0) : 0) : lengths[i] ^ length)) == 0)
 #endif
 }
 
-/* Texts of at least `length` bytes that agree with `prefix` where `mask` is set. */
+KERNEL_TARGET static void KERNEL(text_equal)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
+                                             uint64_t prefix, uint64_t mask, uint64_t length, uint64_t *words) {
+    KERNEL(texts)(prefixes, lengths, n, prefix, mask, length, 0, words);
+}
+
 KERNEL_TARGET static void KERNEL(text_starts)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n,
                                               uint64_t prefix, uint64_t mask, uint64_t length, uint64_t *words) {
-#ifdef KERNEL_WORDS
-    int64_t base = 0;
-    for (; base + 64 <= n; base += 64)
-        words[base >> 6] = KERNEL(text_word)(prefixes + base, lengths + base, prefix, mask, length, 1);
-    if (base < n) {
-        uint64_t word = 0;
-        for (; base < n; base++)
-            word |= (uint64_t)(((prefixes[base] & mask) == prefix) & (lengths[base] >= length)) << (base & 63);
-        words[(n - 1) >> 6] = word;
-    }
-#else
-    KERNEL_LOOP((((prefixes[i] & mask) ^ prefix) | (lengths[i] < length ? ~UINT64_C(0) : 0)) == 0)
-#endif
+    KERNEL(texts)(prefixes, lengths, n, prefix, mask, length, 1, words);
 }
 
-/* First 8 bytes (zero-padded) and length of texts `offsets[i] .. offsets[i + 1]`; `end` bounds what may be read. */
+/* First 8 bytes, or a shorter text and anything behind it, and length of texts `offsets[i] .. offsets[i + 1]`; `end` bounds
+   what may be read. */
 #define PREFIXES(name, T)                                                                                              \
     KERNEL_TARGET static void KERNEL(prefixes_##name)(const void *column, const uint8_t *data, int64_t end, int64_t n, \
                                                       uint64_t *prefixes, uint64_t *lengths) {                         \
@@ -220,7 +216,7 @@ KERNEL_TARGET static void KERNEL(text_starts)(const uint64_t *prefixes, const ui
         int64_t i, safe = n;                                                                                           \
         while (safe > 0 && (int64_t)offsets[safe - 1] + 8 > end) safe--;                                               \
         for (i = 0; i < n; i++) lengths[i] = (uint64_t)(offsets[i + 1] - offsets[i]);                                  \
-        for (i = 0; i < safe; i++) prefixes[i] = kernel_load64(data + offsets[i]) & kernel_low_bytes(lengths[i]);      \
+        for (i = 0; i < safe; i++) prefixes[i] = kernel_load64(data + offsets[i]);                                     \
         for (; i < n; i++) {                                                                                           \
             uint64_t word = 0;                                                                                         \
             if (lengths[i]) memcpy(&word, data + offsets[i], lengths[i] < 8 ? (size_t)lengths[i] : 8);                         \
@@ -241,7 +237,7 @@ KERNEL_TARGET static void KERNEL(prefixes_views)(const void *column, const uint8
         int32_t head[4];
         memcpy(head, view, 16);
         lengths[i] = (uint32_t)head[0];
-        prefixes[i] = kernel_load64(view + 4) & kernel_low_bytes((uint32_t)head[0]);
+        prefixes[i] = kernel_load64(view + 4);
         if (head[0] > 12) {
             if (!present || (present[i >> 6] >> (i & 63) & 1))
                 prefixes[i] = kernel_load64(parts[head[2]] + head[3]);

@@ -30,6 +30,8 @@ typedef void (*kernel_codes_loop)(const void *codes, int64_t n, int64_t ahead, c
                                   uint64_t *words);
 typedef void (*kernel_prefixes_loop)(const void *offsets, const uint8_t *data, int64_t end, int64_t n,
                                      uint64_t *prefixes, uint64_t *lengths);
+typedef void (*kernel_texts_loop)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n, uint64_t prefix,
+                                  uint64_t mask, uint64_t length, uint64_t *words);
 
 typedef struct {
     kernel_range_loop range[12]; /* int8 .. int64, uint8 .. uint64, float, double, float by key, double by key */
@@ -37,8 +39,7 @@ typedef struct {
     kernel_codes_loop codes[4];  /* by width of the code: 1, 2, 4, 8 bytes */
     kernel_prefixes_loop prefixes[2]; /* 32-bit offsets, 64-bit offsets */
     void (*prefixes_views)(const void *, const uint8_t *const *, const uint64_t *, int64_t, uint64_t *, uint64_t *);
-    void (*text_equal)(const uint64_t *, const uint64_t *, int64_t, uint64_t, uint64_t, uint64_t *);
-    void (*text_starts)(const uint64_t *, const uint64_t *, int64_t, uint64_t, uint64_t, uint64_t, uint64_t *);
+    kernel_texts_loop text_equal, text_starts;
     void (*expand)(const uint64_t *, int64_t, uint8_t *);
     /* arithmetic on up to 1024 rows; int64 stands for int and long. widen: int8 .. uint64 to int64, float, double to double;
        opposite, compute: by int, long, double; compute: 0 sum, 1 difference, 2 product, and of doubles 3 quotient */
@@ -111,7 +112,7 @@ KERNEL_INLINE uint64_t kernel_load64(const uint8_t *p) {
     return word;
 }
 
-/* The bytes of a loaded word that belong to a text of this length, on either byte order. */
+/* The bytes of a loaded word that belong to a text of this length, in either byte order. */
 KERNEL_INLINE uint64_t kernel_low_bytes(uint64_t length) {
     const int64_t beyond = (int64_t)length - 8; /* without a branch: lengths are not predictable */
     const int missing = (int)(-4 * (beyond & (beyond >> 63))); /* half of the bits: a shift by 64 is undefined */

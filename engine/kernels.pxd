@@ -24,6 +24,10 @@ cdef extern from "kernels.h" nogil:
         const void*, const uint8_t*, int64_t, int64_t, uint64_t*, uint64_t*
     ) noexcept nogil
 
+    ctypedef void (*kernel_texts_loop)(
+        const uint64_t*, const uint64_t*, int64_t, uint64_t, uint64_t, uint64_t, uint64_t*
+    ) noexcept nogil
+
     ctypedef struct kernel_table:
         kernel_range_loop* range
         kernel_pair_loop* pair
@@ -32,10 +36,8 @@ cdef extern from "kernels.h" nogil:
         void (*prefixes_views)(
             const void*, const uint8_t**, const uint64_t*, int64_t, uint64_t*, uint64_t*
         ) noexcept nogil
-        void (*text_equal)(const uint64_t*, const uint64_t*, int64_t, uint64_t, uint64_t, uint64_t*) noexcept nogil
-        void (*text_starts)(
-            const uint64_t*, const uint64_t*, int64_t, uint64_t, uint64_t, uint64_t, uint64_t*
-        ) noexcept nogil
+        kernel_texts_loop text_equal
+        kernel_texts_loop text_starts
         void (*expand)(const uint64_t*, int64_t, uint8_t*) noexcept nogil
         void (**widen)(const void*, int64_t, int64_t, void*) noexcept nogil
         void (*to_real)(const int64_t*, int64_t, double*) noexcept nogil
