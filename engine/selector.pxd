@@ -7,14 +7,12 @@ Invariant: ``program`` is shared by the Selectors of the same text and dialect a
 from libc.stdint cimport int8_t
 
 from pyengine._engine.program cimport Leaf, Program
-from pyengine._engine.tree cimport Tree
 
 
 cdef class Selector:
     cdef readonly str text
     cdef readonly str dialect
     cdef Program program
-    cdef Tree tree
     cdef Leaf* leaves
     cdef int start
     # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned

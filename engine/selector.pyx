@@ -92,9 +92,8 @@ cdef class Selector:
     Raises InvalidSelectorError where the broker refuses the text, with the position and a hint.
 
     A message is a mapping or a pyengine.Message. Python values have Java types: bool Boolean, int Integer or Long by
-    its
-    size, float Double, str String, numpy scalars by their width, pyengine.Char Character; None is absent. A header that
-    is never null (JMSPriority, ...) has the value of a fresh JMS message unless the mapping has a key of that name.
+    its size, float Double, str String, numpy scalars by their width, pyengine.Char Character; None is absent. A header
+    that is never null (JMSPriority, ...) has the value of a fresh JMS message unless the mapping has a key of its name.
     Rules: ActiveMQ's org.apache.activemq.filter, RocketMQ's org.apache.rocketmq.filter.
     """
 
@@ -108,12 +107,10 @@ cdef class Selector:
         self.text = text
         self.dialect = dialect
         if known is not None:
-            self.tree = known.tree
             self.program = known.program
         else:
             check_choice("dialect", dialect, ("activemq", "rocketmq"))
-            self.tree = parse(text, dialect)
-            self.program = compile_tree(self.tree)
+            self.program = compile_tree(parse(text, dialect))
         self.leaves = self.program.leaves
         self.start = self.program.start
         if type(self) is Selector:
@@ -266,7 +263,7 @@ cdef class Selector:
     @property
     def surprises(self):
         """Legal forms in the text that often mean something else than their writer thinks: (position, advice) pairs."""
-        return surprises(self.tree)
+        return surprises(self._tree)
 
     def __repr__(self):
         if self.dialect == "activemq":
@@ -294,7 +291,8 @@ cdef class Selector:
 
     @property
     def _tree(self):
-        return self.tree
+        # Most selectors are never asked, and it is larger than the program.
+        return parse(self.text, self.dialect)
 
 
 pyengine_set_call(Selector, make)
