@@ -326,7 +326,6 @@ class Administration:
             counts["in_flight"] += here["held"]
             for name in ("enqueued", "dispatched", "dequeued"):
                 counts[name] += here[name]
-            counts["consumed"] += here["dequeued"]
         if topic is not None:
             here = self.topics.region.subscription_statistics(topic)
             discarded, limit, slow = here["discarded"], here["limit"], bool(here["slow"])

@@ -25,6 +25,8 @@ def test_a_queue_view_counts_what_jmx_counts(broker):
     assert view.exclusive_consumer == "a"
     assert view.hold_reasons == {HoldReason.EXCLUSIVE_NO_CREDIT: 2}
     assert view.memory_usage_byte_count == 5 * view.average_message_size > 0
+    (subscription,) = broker.subscriptions("q")
+    assert (subscription.dequeue_counter, subscription.consumed_count) == (1, 0)
     wire.acknowledge("a", 1, AckKind.POISON)
     assert broker.view("ActiveMQ.DLQ").dlq
     assert not broker.view("q").dlq
