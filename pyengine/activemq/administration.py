@@ -157,17 +157,30 @@ class Administration:
         return self._send_on("move", queue, to, selector, maximum, message_id)
 
     def retry_messages(self, queue: str | Destination) -> int:
-        """Move dead letters back to where they came from; returns how many. They may become dead letters again."""
+        """Move dead letters back to where they came from; returns how many. They may become dead letters again.
+
+        Raises InvalidDestinationError for what is no queue of dead letters; see ``set_dlq``.
+        """
         moved = 0
         with self.outbox:
             found = self._queue_named(queue)
+            if not found.dlq:
+                raise InvalidDestinationError(
+                    f"{found.destination} is no dead-letter queue, so that nothing of it is retried; one that had its "
+                    "letters before the broker started is one again after set_dlq()"
+                )
             for handle, message in list(self._messages(found)):
                 if message.original_destination is not None:
-                    (origin,) = parse_destination(message.original_destination)
+                    origin = destination_of(message.original_destination, "queue")
                     self._forward("move", found, handle, message, origin)
                     moved += 1
         self.settle()
         return moved
+
+    def set_dlq(self, queue: str | Destination) -> None:
+        """Let a queue count as one of dead letters (others: from their first dead letter to the broker's end)."""
+        with self.outbox:
+            self._queue_named(queue).dlq = True
 
     def remove_message_group(self, queue: str | Destination, group: str) -> None:
         """Forget who owns a message group; its next message goes to whoever is asked first."""
@@ -251,8 +264,8 @@ class Administration:
         queue.broker.resend(message.copy(), target)
         if how == "move":
             queue.take_off([handle])
-            origin = None if message.original_destination is None else parse_destination(message.original_destination)
-            for name in origin or ():
+            origin = message.original_destination
+            for name in parse_destination(origin) if queue.dlq and origin is not None else ():
                 source = self.router.destinations.get(name)
                 if source is not None:
                     queue.broker.dead_letters.forgive(source.policy, message)
@@ -283,7 +296,7 @@ class Administration:
             average_message_size=queue.core.bytes / counts["size"] if counts["size"] else 0.0,
             max_page_size=policy.max_page_size,
             prioritized_messages=policy.prioritized_messages,
-            dlq=queue.destination in queue.broker.dead_letters.destinations,
+            dlq=queue.dlq,
             paused=queue.paused,
             message_groups={
                 group: queue.subscriptions[number].info.consumer_id for group, number in queue.core.group_owners.items()
@@ -314,6 +327,7 @@ class Administration:
             always_retroactive=policy.always_retroactive,
             max_page_size=policy.max_page_size,
             prioritized_messages=policy.prioritized_messages,
+            dlq=topic.dlq,
             discarded_count=counts["discarded"],
         )
 

@@ -59,8 +59,9 @@ class Broker(Administration):
     a queue, or of a topic for one durable subscription, stand ready in memory besides those that are paged in and in
     flight; for a queue at least two pages.
     release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
-    (AMQ-9153), a topic counts messages that expired while they waited as discarded (AMQ-9168), and the delay of a
-    client's redelivery runs on from rollback to rollback (AMQ-8617).
+    (AMQ-9153), a topic counts messages that expired while they waited as discarded (AMQ-9168), an individual
+    dead-letter strategy has one audit for all its destinations, and the delay of a client's redelivery runs on from
+    rollback to rollback (AMQ-8617).
     offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
     looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
     inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. clock: SystemClock by

@@ -44,7 +44,7 @@ def expiry_cause(message: Message) -> str:
     return f"java.lang.Throwable: Message Expired. Expiration:{message.expiration}"
 
 
-def rule_of(strategy: DeadLetterStrategy) -> DeadLetterRule:
+def rule_of(strategy: DeadLetterStrategy, release: str = "newest") -> DeadLetterRule:
     """The core's rule for a strategy, with an audit of its own."""
     audit = None
     if strategy.enable_audit:
@@ -67,6 +67,7 @@ def rule_of(strategy: DeadLetterStrategy) -> DeadLetterRule:
         process_non_persistent=strategy.process_non_persistent,
         process_expired=strategy.process_expired,
         audit=audit,
+        audit_apart=release != "5.17" and audit is not None and isinstance(strategy, IndividualDeadLetterStrategy),
         names=names,
     )
 
@@ -78,7 +79,6 @@ class DeadLetters:
         self._broker = broker
         self._plugin = plugin
         self._rules: dict[int, tuple[DeadLetterStrategy, DeadLetterRule]] = {}
-        self.destinations: set[Destination] = set()
         self._jobs = 0
         for name, policy in () if plugin is None else (*plugin.policies, ("", plugin.default)):
             if policy is None:
@@ -115,13 +115,14 @@ class DeadLetters:
         """A dead letter was moved back: it may become one again."""
         strategy = DEFAULT_DEAD_LETTER_STRATEGY if policy is None else policy.dead_letter_strategy
         if strategy is not None:
-            self._rule(strategy).forgive(message.message_id or "")
+            came_from = message.original_destination or message.destination or ""
+            self._rule(strategy).forgive(message.message_id or "", came_from)
 
     def _rule(self, strategy: DeadLetterStrategy) -> DeadLetterRule:
         # A strategy object is one strategy however many entries name it, as one bean is in the broker.
         found = self._rules.get(id(strategy))
         if found is None:
-            found = self._rules[id(strategy)] = (strategy, rule_of(strategy))
+            found = self._rules[id(strategy)] = (strategy, rule_of(strategy, self._broker.release))
         return found[1]
 
     def _move(self, failed: Unconsumed, now: int, expired: bool) -> Destination | None:
@@ -155,7 +156,7 @@ class DeadLetters:
         if failed.cause:
             letter.set_string_property("dlqDeliveryFailureCause", failed.cause)
         (destination,) = parse_destination(target)
-        self.destinations.add(destination)
+        self._broker.router.find(destination).dlq = True
         self._broker.resend(letter, destination)
         return destination
 

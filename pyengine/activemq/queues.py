@@ -56,6 +56,7 @@ class QueueDestination:
     the store has: everything that comes after the position ``frontier``, but for messages that were paged in before
     those of a higher priority came (``cut``).
     ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
+    ``dlq``: it has been given a dead letter.
     """
 
     def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
@@ -69,6 +70,7 @@ class QueueDestination:
         self.core.minimum_message_size = (policy or NO_POLICY).minimum_message_size
         self.subscriptions: dict[int, Subscription] = {}
         self.came = 0
+        self.dlq = False
         self._spread: list[Subscription] = []
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}

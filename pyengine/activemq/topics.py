@@ -132,6 +132,7 @@ class TopicDestination:
         self.policy = policy
         self.subscriptions: list[Subscription] = []
         self.came = 0
+        self.dlq = False
         self.number = broker.topics.add(self)
         self.watch = broker.slow_consumers.watch(self, policy)
         self._scan: Timer | None = None

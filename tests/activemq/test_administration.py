@@ -7,7 +7,7 @@ import pytest
 from pyengine.activemq import AckKind, HoldReason, Verdict
 from pyengine.activemq.views import QueueView, TopicView
 from pyengine.errors import InvalidDestinationError
-from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy
+from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy, SharedDeadLetterStrategy
 from tests.activemq.wire import Wire, destination
 
 
@@ -111,6 +111,31 @@ def test_dead_letters_are_retried_and_may_die_again(broker):
     assert broker.retry_messages("ActiveMQ.DLQ") == 1
     assert wire.taken() == [("a", "bad"), ("a", "bad")]
     wire.acknowledge("a", "bad", AckKind.POISON)
+    assert broker.view("ActiveMQ.DLQ").queue_size == 1
+
+
+def test_only_dead_letter_queues_are_retried(make):
+    broker = make(policies=[Policy(">", dead_letter_strategy=SharedDeadLetterStrategy(dead_letter_queue="dead"))])
+    wire = Wire(broker)
+    wire.send("q,dead", 1)
+    with pytest.raises(InvalidDestinationError, match=r"queue://dead is no dead-letter queue.*set_dlq"):
+        broker.retry_messages("dead")
+    assert not broker.view("dead").dlq
+    broker.set_dlq("dead")
+    assert broker.view("dead").dlq
+    assert broker.retry_messages("dead") == 1
+    assert [len(broker.browse(name)) for name in ("q", "dead")] == [2, 1]
+
+
+def test_only_what_leaves_a_dead_letter_queue_may_die_again(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    wire.send("q", "bad")
+    broker.copy_messages("q", "copies")
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    broker.move_messages("copies", "more")
+    wire.consume("b", "more")
+    wire.acknowledge("b", "bad", AckKind.POISON)
     assert broker.view("ActiveMQ.DLQ").queue_size == 1
 
 

@@ -13,6 +13,7 @@ from pyengine.topology.policy import (
     Policy,
     RedeliveryPlugin,
     SharedDeadLetterStrategy,
+    VirtualTopic,
 )
 from tests.activemq.wire import Wire
 
@@ -49,6 +50,33 @@ def test_a_poison_range_goes_in_order(broker):
     wire.send("q", 1, 2, 3)
     wire.acknowledge("a", 2, AckKind.POISON, message_count=2)
     assert [letter.body for letter in letters(wire)] == ["1", "2"]
+
+
+@pytest.mark.parametrize(("release", "second"), [("newest", 1), ("5.17", 0)])
+def test_each_copy_of_a_message_gets_into_a_dead_letter_queue_of_its_own(make, release, second):
+    broker = make(policies=[Policy(">", dead_letter_strategy=IndividualDeadLetterStrategy())], release=release)
+    wire = Wire(broker)
+    for name in ("a", "b"):
+        wire.consume(name, f"Consumer.{name}.VirtualTopic.t")
+    wire.send("topic://VirtualTopic.t", "bad")
+    for name in ("a", "b"):
+        wire.acknowledge(name, "bad", AckKind.POISON)
+    assert len(letters(wire, "ActiveMQ.DLQ.Queue.Consumer.a.VirtualTopic.t")) == 1
+    assert len(letters(wire, "ActiveMQ.DLQ.Queue.Consumer.b.VirtualTopic.t")) == second
+    if second:
+        assert broker.view("ActiveMQ.DLQ.Queue.Consumer.b.VirtualTopic.t").dlq
+
+
+def test_a_copy_that_kept_its_topic_gets_the_prefix_of_topics(make):
+    broker = make(
+        policies=[Policy(">", dead_letter_strategy=IndividualDeadLetterStrategy())],
+        virtual_destinations=[VirtualTopic("VirtualTopic.>", set_original_destination=False)],
+    )
+    wire = Wire(broker)
+    wire.consume("a", "Consumer.a.VirtualTopic.t")
+    wire.send("topic://VirtualTopic.t", "bad")
+    wire.acknowledge("a", "bad", AckKind.POISON)
+    assert len(letters(wire, "ActiveMQ.DLQ.Topic.Consumer.a.VirtualTopic.t")) == 1
 
 
 @pytest.mark.parametrize(

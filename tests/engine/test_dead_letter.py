@@ -21,7 +21,7 @@ def test_the_audit_is_asked_first_and_remembers_what_others_refuse():
     rule = DeadLetterRule("shared", audit=Audit(), names={"dead_letter_queue": "queue://D"})
     assert ask(rule, persistent=False) is None
     assert ask(rule) is None
-    rule.forgive("ID:p:1")
+    rule.forgive("ID:p:1", "queue://q")
     assert ask(rule) == "queue://D"
     assert ask(rule, "ID:p:2") == "queue://D"
     assert ask(rule, "no number") == "queue://D"
@@ -45,6 +45,27 @@ def test_individual_names():
     assert ask(rule, destination="temp-queue://q") == "queue://Q.q.x"
     assert ask(rule, destination="topic://t", subscription="me:sub") == "topic://T.t.me:sub"
     assert ask(rule, expired=True) is None
+
+
+def test_an_individual_strategy_remembers_ids_for_each_destination():
+    names = {f"{side}_{part}": "" for side in ("queue", "topic") for part in ("prefix", "suffix")}
+    rule = DeadLetterRule("individual", audit=Audit(), audit_apart=True, names={**names, "queue_kind": "topic"})
+    assert [ask(rule, destination=f"queue://{name}") for name in "aaba"] == ["topic://a", None, "topic://b", None]
+    rule.forgive("ID:p:1", "queue://b")
+    assert [ask(rule, destination=f"queue://{name}") for name in "ab"] == [None, "topic://b"]
+    for number in range(10_000):
+        ask(rule, destination=f"queue://{number}")
+    assert ask(rule, destination="queue://a") == "topic://a"
+    rule._check()
+
+
+def test_the_kind_of_the_destination_that_a_message_carries_chooses_the_prefix():
+    names = {
+        "queue_kind": "queue", "queue_prefix": "Q.", "queue_suffix": "",
+        "topic_kind": "queue", "topic_prefix": "T.", "topic_suffix": "",
+    }  # fmt: skip
+    rule = DeadLetterRule("individual", names=names)
+    assert ask(rule, destination="queue://Consumer.A.t", carries="topic://t") == "queue://T.Consumer.A.t"
 
 
 def test_forms():
