@@ -459,10 +459,11 @@ cdef class Queue(Inspection):
                 self.take_off(message)
         return self.totals.dequeues - before
 
-    def expire(self, int64_t now, *, limit=None):
+    def expire(self, int64_t now, *, limit=None, bint paged_in=True):
         """Take off what expired before ``now`` and is not in flight; return how many (the broker's periodic scan).
 
-        limit: maxExpirePageSize, the look ends at that many messages that stay; None: it sees all.
+        limit: maxExpirePageSize, the look ends at that many messages that stay; None: it sees all. paged_in: False for
+        what is found when the rest is paged in, which leaves what was paged in before alone.
         """
         cdef int32_t message
         cdef int64_t before = self.totals.expired
@@ -479,6 +480,7 @@ cdef class Queue(Inspection):
         for message in range(self.pending.slots):
             if (0 < self.pending.at[message].expiration < now
                     and self.pending.at[message].whereabouts in (WAITING, STORED)
+                    and (paged_in or self.pending.at[message].whereabouts == STORED)
                     and (end is None or self.place_of(message) < end)):
                 self.removed.append((self.handle_of(message), "expired", self.object_of(message),
                                      self.pending.at[message].redeliveries))

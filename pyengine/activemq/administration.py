@@ -127,6 +127,7 @@ class Administration:
         """Remove the messages that a selector matches (at most ``maximum``), by arrival; returns how many."""
         with self.outbox:
             found = self._queue_named(queue)
+            found.expire_stored()
             chosen = self._chosen(found, selector, maximum, message_id)
             number = found.take_off(handle for handle, _ in chosen)
         self.settle()
@@ -169,6 +170,7 @@ class Administration:
                     f"{found.destination} is no dead-letter queue, so that nothing of it is retried; one that had its "
                     "letters before the broker started is one again after set_dlq()"
                 )
+            found.expire_stored()
             for handle, message in list(self._messages(found)):
                 if message.original_destination is not None:
                     origin = destination_of(message.original_destination, "queue")
@@ -247,6 +249,8 @@ class Administration:
             found = self._queue_named(queue)
             if found.destination == target:
                 return 0
+            if how == "move":
+                found.expire_stored()
             chosen = self._chosen(found, selector, maximum, message_id)
             for handle, message in chosen:
                 self._forward(how, found, handle, message, target)

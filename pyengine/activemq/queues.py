@@ -246,6 +246,12 @@ class QueueDestination:
             if not found:
                 return
 
+    def expire_stored(self) -> None:
+        """Have what has expired leave as it does when it is paged in."""
+        self.load_all()
+        self.core.expire(self.broker.clock.now(), paged_in=False)
+        self.heard()
+
     def load_all(self) -> None:
         """Bring everything into the core."""
         self._top_up(-1)

@@ -103,6 +103,24 @@ def test_remove_copy_and_move_by_selector_and_id(broker):
     assert (moved.body, moved.original_destination) == ("2", "queue://q")
 
 
+@pytest.mark.parametrize(
+    ("change", "dead"),
+    [
+        (lambda broker: broker.remove_messages("q"), 1),
+        (lambda broker: broker.move_messages("q", "other"), 1),
+        (lambda broker: broker.purge("q"), 0),
+    ],
+)
+def test_what_expired_dies_before_it_is_removed_or_moved(broker, clock, change, dead):
+    wire = Wire(broker)
+    wire.send("q", "old", expiration=clock.now() + 5)
+    wire.send("q", "young")
+    clock.advance(6)
+    assert change(broker) == 2 - dead
+    assert (broker.view("q").expired_count, broker.view("q").queue_size) == (dead, 0)
+    assert len(broker.browse("ActiveMQ.DLQ") if dead else ()) == dead
+
+
 def test_dead_letters_are_retried_and_may_die_again(broker):
     wire = Wire(broker)
     wire.consume("a", "q")
