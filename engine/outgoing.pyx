@@ -81,6 +81,7 @@ cdef class Outgoing:
         message._timestamp = now if self.timestamps else 0
         message._expiration = now + life if life > 0 and self.timestamps else 0
         message._redelivery_counter = 0
+        message._producer_transaction_id = None       # the broker knows of one
         message._message_id = f"{self.producer_id}:{self.sent}"
         self.address(message, destination)
         message._broker_path = message._broker_path_text = None

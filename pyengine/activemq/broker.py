@@ -408,6 +408,7 @@ class Broker(Administration):
 
     def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None:
         message.connection_id = transaction.connection_id
+        message.producer_transaction_id = transaction.transaction_id
         try:
             self.router.route(destination, message, self.clock.now(), transaction)
         except PyengineError as error:

@@ -857,3 +857,25 @@ def test_closing_ends_a_receive_on_another_thread():
         consumer.close()
         thread.join(10)
     assert answers == [None]
+
+
+def test_what_is_sent_in_a_transaction_carries_its_id(make, tmp_path):
+    broker = make(directory=str(tmp_path))
+    connection = activemq.ConnectionFactory(broker=broker).create_connection()
+    connection.start()
+    inside, outside = connection.create_session(activemq.SESSION_TRANSACTED), connection.create_session()
+    inside.create_producer("q").send("in")
+    inside.commit()
+    outside.create_producer("q").send("out")
+    broker.close()
+    broker = make(directory=str(tmp_path))
+    connection = activemq.ConnectionFactory(broker=broker).create_connection()
+    connection.start()
+    session = connection.create_session()
+    forwarder = session.create_producer("r")
+    first = session.create_consumer("q", "JMSXProducerTXID IS NOT NULL").receive(1)
+    assert first.body == "in"
+    assert first.producer_transaction_id.startswith("TX:ID:")
+    forwarder.send(first)
+    assert session.create_consumer("r", "JMSXProducerTXID IS NULL").receive(1).body == "in"
+    connection.close()
