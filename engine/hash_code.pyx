@@ -56,13 +56,14 @@ def map_order(names):
     return by_bucket(found, size)
 
 
-def set_order(texts):
-    """The order in which a HashSet of these texts is walked, as a list. texts: in the order of their coming.
+def set_order(texts, int64_t capacity=16):
+    """The order in which a HashSet of these texts, or a HashMap with these keys, is walked, as a list. texts: in the
+    order of their coming. capacity: that it was made with.
 
     Eight texts and more of one bucket, which become a tree, are not followed.
     """
     cdef list found = list(dict.fromkeys(texts))
-    cdef int64_t size = 16
-    while len(found) > size - (size >> 2):
+    cdef int64_t size = 1
+    while size < capacity or len(found) > 3 * size // 4:
         size *= 2
     return by_bucket(found, size)

@@ -7,11 +7,12 @@ WildcardDestinationFilter, DestinationMap. Where the broker's own order is not a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cmp_to_key, lru_cache
 from typing import Generic, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
 from pyengine._engine.hash_code import set_order
 
@@ -28,12 +29,12 @@ class Destination:
 
     name: without prefix and options, trimmed, case-sensitive. kind: "queue" (default), "topic", "temp-queue" or
     "temp-topic"; destinations of different kinds are never equal and never match. options: what followed the first
-    ``?``, as pairs in the order given; they take no part in comparing.
+    ``?``, as pairs in the order given, None for what has no ``=``; they take no part in comparing.
     """
 
     name: str
     kind: str = "queue"
-    options: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    options: tuple[tuple[str, str | None], ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}://{self.name}"
@@ -63,10 +64,10 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
 
     kind: of a part without a prefix of its own; a prefix on the whole text sets it for the parts that follow it.
     What is sent to a composite, or consumes one, takes the parts as :func:`composite_parts` gives them.
-    Raises ValueError for an empty name.
+    Raises ValueError for an empty name, and for a ``%`` in its options that begins no escape.
     """
-    body, _, query = text.partition("?")
-    options = tuple(parse_qsl(query, keep_blank_values=True))
+    body, _, query = text.strip().partition("?")
+    options = query_options(query)
     whole, body = _split_kind(body.strip(), kind)
     parts: dict[Destination, None] = {}
     for part in body.split(","):
@@ -77,6 +78,16 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     if not parts:
         raise ValueError(f"destination {text!r} has an empty name")
     return tuple(parts)
+
+
+def query_options(query: str) -> tuple[tuple[str, str | None], ...]:
+    """The options after a ``?``, decoded: what follows the last ``?`` (URISupport.parseQuery). Raises ValueError for a
+    ``%`` that begins no escape."""
+    wrong = re.search(r"%(?![0-9A-Fa-f]{2})", query)
+    if wrong is not None:
+        raise ValueError(f"options {query!r}: the % at {wrong.start()} begins no escape; write %25 for a %")
+    pairs = (part.partition("=") for part in query.rpartition("?")[2].split("&") if part)
+    return tuple((unquote_plus(name), unquote_plus(value) if equals else None) for name, equals, value in pairs)
 
 
 def composite_parts(destination: Destination) -> tuple[Destination, ...]:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import unquote
 
+from pyengine._engine.hash_code import set_order
 from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
 from pyengine.topology.checked import Checked
 
@@ -235,16 +237,30 @@ _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"}
 
 
 def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
-    """Read a broker URL. Raises ConfigurationError for another scheme, unknown options and missing values."""
-    found = re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\(([^)]*)\))(?:\?(.*))?", text)
+    """Read a broker URL. Raises ConfigurationError for what is no vm URL, unknown options and missing values.
+
+    As in the real client what follows the ``?`` is decoded twice, by java.net.URI and by URISupport.parseQuery.
+    """
+    found = re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\((.*)\))(?:\?([^()]*))?", text)
     if found is None:
         raise ConfigurationError("broker URL", text, "not a vm:// URL", "the broker runs in this process: vm://name")
-    for part in (found[3] or "").split("&"):
-        if part.startswith("jms.") and "=" not in part:
-            raise ConfigurationError(part, "", "has no value", f"write {part}=true, or what it is to be")
+    wrong = re.search(r'[\x00-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})', text)
+    if wrong is not None:
+        problem = f"{wrong[0]!r} at {wrong.start()} cannot stand in a URL"
+        raise ConfigurationError("broker URL", text, problem, f"write %{ord(wrong[0]):02X}")
+    try:
+        given = query_options(unquote(found[3] or ""))
+    except ValueError as error:
+        raise ConfigurationError("broker URL", text, str(error), "a URL is decoded twice: %2525 is a %") from error
     groups: dict[str, dict[str, str]] = {"jms": {}, "broker": {}, "": {}}
-    for name, value in parse_qsl(found[3] or "", keep_blank_values=True):
+    options = dict(given)
+    for name in set_order(options):
+        value = options[name]
         group, _, inner = name.partition(".")
+        if value is None:
+            if group == "jms":
+                raise ConfigurationError(name, "", "has no value", f"write {name}=true, or what it is to be")
+            value = ""
         if group in ("jms", "broker"):
             groups[group][inner] = value
         else:
@@ -256,7 +272,9 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
                     option = f"{prefix}.{name}" if prefix else name
                     names = {f"{prefix}.{one}" if prefix else one for one in known} | {f"jms.{one}" for one in KNOWN}
                     raise ConfigurationError(option, value, "no such option", did_you_mean(option, names))
-    return BrokerURL(found[1] or "localhost", groups["jms"], groups["broker"], groups[""])
+    # As the real client walks them, a HashMap made of a HashMap: prefetchPolicy.all may come behind what it replaces.
+    jms = {name: groups["jms"][name] for name in set_order(groups["jms"], len(options))}
+    return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
 
 
 # What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.
@@ -280,12 +298,13 @@ CONSUMER_OPTIONS: dict[str, type | int] = {
 
 
 def consumer_options(
-    options: Iterable[tuple[str, str]], unknown: UnknownOptions = UnknownOptions.REFUSE
+    options: Iterable[tuple[str, str | None]], unknown: UnknownOptions = UnknownOptions.REFUSE
 ) -> dict[str, Any]:
     """The ``consumer.*`` options of a destination by their name without the prefix. Raises ConfigurationError."""
     found: dict[str, Any] = {}
     for name, text in options:
         prefix, dot, inner = name.partition(".")
+        bare, text = text is None, text or ""
         if prefix != "consumer" or not dot:
             if unknown is UnknownOptions.REFUSE and prefix != "producer":
                 near = did_you_mean(name, [f"consumer.{one}" for one in CONSUMER_OPTIONS])
@@ -295,6 +314,10 @@ def consumer_options(
         if kind is None:
             near = did_you_mean(name, [f"consumer.{one}" for one in CONSUMER_OPTIONS])
             raise ConfigurationError(name, text, "no such option; the consumer cannot be started", near)
+        if bare:
+            if kind is str:
+                continue
+            raise ConfigurationError(name, "", "has no value", f"write {name}={'true' if kind is bool else 1}")
         if kind is bool:
             found[inner] = _boolean(text)
         elif kind is str:

@@ -8,7 +8,9 @@ import pytest
 
 from pyengine.activemq import ConnectionFactory, ConnectionOptions, PrefetchPolicy, RedeliveryPolicy, UnknownOptions
 from pyengine.activemq.options import KNOWN, broker_url, camel_case, connection_options, consumer_options
-from pyengine.errors import ConfigurationError
+from pyengine.activemq.session import destination_of
+from pyengine.destinations import parse_destination
+from pyengine.errors import ConfigurationError, InvalidDestinationError
 
 # Measured with a bare ActiveMQConnectionFactory 5.17.2 (spec activemq section 5).
 DEFAULTS = {
@@ -151,3 +153,47 @@ def test_the_real_client_ignores_other_prefixes_only() -> None:
 
 def test_known_names_cover_the_defaults() -> None:
     assert set(DEFAULTS) <= KNOWN
+
+
+@pytest.mark.parametrize(
+    ("options", "prefetches"),
+    [
+        ({"all": 5, "queuePrefetch": 7}, (5, 5, 5)),
+        ({"all": 5, "durableTopicPrefetch": 7, "queueBrowserPrefetch": 9, "topicPrefetch": 8}, (5, 7, 9)),
+    ],
+)
+def test_options_are_set_in_the_order_of_the_clients_hash_map(options, prefetches):
+    # What the real factory has of these.
+    url = "vm://x?" + "&".join(f"jms.prefetchPolicy.{name}={value}" for name, value in options.items())
+    policy = connection_options(broker_url(url).jms).prefetch_policy
+    assert (policy.queue_prefetch, policy.durable_topic_prefetch, policy.queue_browser_prefetch) == prefetches
+
+
+@pytest.mark.parametrize(
+    ("query", "client"), [("a%2520b", "a b"), ("a%252Bb", "a+b"), ("a%2Bb", "a b"), ("a+b", "a b"), ("%2525", "%")]
+)
+def test_a_url_is_decoded_twice(query, client):
+    assert broker_url(f"vm://x?jms.clientID={query}").jms == {"clientID": client}
+
+
+@pytest.mark.parametrize("part", ["a b", "%zz", "%", "a|b"])
+def test_what_cannot_stand_in_a_url_is_refused(part):
+    with pytest.raises(ConfigurationError, match="cannot stand in a URL"):
+        broker_url(f"vm://x?jms.clientID={part}")
+    with pytest.raises(ConfigurationError, match="decoded twice"):
+        broker_url("vm://x?jms.clientID=%25")
+
+
+def test_what_follows_the_last_question_mark_counts():
+    assert broker_url("vm://x?jms.clientID=a?jms.dispatchAsync=false").jms == {"dispatchAsync": "false"}
+    assert broker_url("vm:(broker:(tcp://h:1)?persistent=false)?jms.clientID=a").jms == {"clientID": "a"}
+    (found,) = parse_destination("A?a=b?c=d")
+    assert found.options == (("c", "d"),)
+
+
+def test_options_of_a_destination_that_have_no_value_or_no_escape():
+    assert consumer_options([("consumer.selector", None)]) == {}
+    with pytest.raises(ConfigurationError, match=r"consumer\.exclusive=: has no value; write consumer\.exclusive=true"):
+        consumer_options(parse_destination("A?consumer.exclusive")[0].options)
+    with pytest.raises(InvalidDestinationError, match="%25"):
+        destination_of("A?consumer.selector=name LIKE 'x%'", "queue")
