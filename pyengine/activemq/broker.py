@@ -93,6 +93,8 @@ class Broker(Administration):
         check_arguments("Broker", Broker.__init__, locals())
         if cursor_limit < 1:
             raise ConfigurationError("Broker.cursor_limit", cursor_limit, "must be above 0")
+        if directory == "":
+            raise ConfigurationError("Broker.directory", "''", "names no folder", "None keeps no store, '.' is here")
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name

@@ -73,6 +73,7 @@ class Connection:
         self._session_numbers = count(1)
         self._temporary_numbers = count(1)
         self._executor: Worker | None = None
+        self._ended = False
         self._failed: str | None = None
         # The broker must not keep a connection alive that its user forgot.
         reference = weakref.ref(self)
@@ -235,6 +236,7 @@ class Connection:
         self.tasks.close()
         with self._lock:
             executor, self._executor = self._executor, None
+            self._ended = True
         if executor is not None:
             executor.close()
         self._on_close()
@@ -274,20 +276,23 @@ class Connection:
         return self.options.redelivery_policy if pattern is None else self.redelivery_policies[pattern]
 
     def report(self, error: Exception) -> None:
-        """Tell the exception listener, on a thread of its own, of an error that no call can raise."""
+        """Tell the exception listener, on a thread of its own, of an error that no call can raise; log the error where
+        there is no listener, or the connection has ended."""
         listener = self._exception_listener
-        if listener is None:
+        if listener is None or not self._execute(lambda: listener(error)):
             LOG.error("%s: %s", self.connection_id, error)
-            return
-        self._execute(lambda: listener(error))
 
     # What the broker says
 
-    def _execute(self, action: Callable[[], object]) -> None:
+    def _execute(self, action: Callable[[], object]) -> bool:
+        """Do it on the connection's own thread; False, and nothing is done, once the connection has ended."""
         with self._lock:
+            if self._ended:
+                return False
             if self._executor is None:
                 self._executor = self.clock.worker(f"ActiveMQ Connection Executor: {self.connection_id}")
             self._executor.submit(action)
+            return True
 
     def _control(self, command: ConsumerControl) -> None:
         session = self._routes.get(command.consumer_id)

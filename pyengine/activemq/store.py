@@ -65,8 +65,9 @@ class SqliteStore:
             self._lock = FolderLock(folder)
         except BlockingIOError as error:
             raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
-        except OSError as error:
-            raise StoreError(str(folder), f"cannot be opened: {error.strerror}; name a folder to write to") from error
+        except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+            problem = error.strerror if isinstance(error, OSError) else error
+            raise StoreError(str(folder), f"cannot be opened: {problem}; name a folder to write to") from error
         self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             with reading(self.path):

@@ -9,6 +9,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import ConnectionFactory
+from pyengine.errors import JMSError
 
 MESSAGES = 300
 
@@ -87,3 +88,16 @@ def test_listeners_that_come_and_go_lose_nothing(options: str) -> None:
         assert broker.view("q").queue_size == 0
     # Automatic acknowledgement follows the listener, so a message is heard once or, where its consumer closed, again.
     assert set(got) == {str(number) for number in range(MESSAGES)}
+
+
+def test_what_is_reported_after_the_end_is_logged_without_a_thread(caplog: pytest.LogCaptureFixture) -> None:
+    with activemq.Broker() as broker:
+        connection = activemq.ConnectionFactory(broker=broker).create_connection()
+        told: list[Exception] = []
+        connection.exception_listener = told.append
+        connection.close()
+        before = threading.active_count()
+        connection.report(JMSError("too late"))
+        assert threading.active_count() == before
+        assert not told
+    assert "too late" in caplog.text

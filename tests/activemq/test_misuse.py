@@ -61,6 +61,13 @@ def test_a_broker_that_does_not_come_to_be_keeps_neither_its_store_nor_its_name(
     assert refused.value.text == "price >"
 
 
+def test_an_empty_text_names_no_folder() -> None:
+    with pytest.raises(ConfigurationError, match=r"Broker.directory='': names no folder; None keeps no store"):
+        activemq.Broker("")
+    with pytest.raises(StoreError, match=r"cannot be opened: .*null"):
+        activemq.Broker("a\0b")
+
+
 def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file/store: cannot be opened: Not a directory; name a folder to write to"):
