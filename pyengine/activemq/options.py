@@ -146,7 +146,7 @@ def _convert(option: str, text: str, like: object, bits: int) -> Any:
         return whole_number(option, text, bits)
     if isinstance(like, float):
         try:
-            return float(text)
+            return float(text.replace("_", "?"))  # which Python takes between digits, and Java nowhere
         except ValueError as error:
             raise ConfigurationError(option, text, "not a number") from error
     return text

@@ -197,3 +197,8 @@ def test_options_of_a_destination_that_have_no_value_or_no_escape():
         consumer_options(parse_destination("A?consumer.exclusive")[0].options)
     with pytest.raises(InvalidDestinationError, match="%25"):
         destination_of("A?consumer.selector=name LIKE 'x%'", "queue")
+
+
+def test_a_number_has_no_underscores():
+    with pytest.raises(ConfigurationError, match="backOffMultiplier=1_5: not a number"):
+        connection_options({"redeliveryPolicy.backOffMultiplier": "1_5"})
