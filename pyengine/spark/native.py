@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from pyengine._engine.header import fresh_headers
 from pyengine._engine.syntax import parse
 from pyengine._engine.tree import Term, TermKind
@@ -242,8 +244,7 @@ class _Writer:
         if name in self.headers:
             fresh = self.headers[name]
             if fresh is not None:
-                wide = "long" if name.endswith(("Time", "Timestamp", "Expiration")) else "int"
-                given = {bool: "boolean", int: wide, str: "string"}[type(fresh)]
+                given = {bool: "boolean", int: "int", np.int64: "long", str: "string"}[type(fresh)]
                 if given != kind:
                     raise self.refuse(term, f"{name} is a {given}, its column is not")
                 column = self.F.coalesce(column, self.F.lit(fresh).cast(self.types[name]))

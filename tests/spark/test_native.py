@@ -7,12 +7,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pyengine import Selector
 from pyengine import spark as ps
+from pyengine._engine.header import fresh_headers
 from pyengine.errors import PyengineError
 from pyengine.spark.functions import native_truth
 from pyengine.spark.native import NotNativeError
@@ -34,6 +36,10 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "t": (pa.string(), ["a", "\U0001f600", "\uff5e", "b"]),
     "JMSPriority": (pa.int32(), [0, 4, 9]),
     "JMSType": (pa.string(), ["a", "b"]),
+    "JMSTimestamp": (pa.int64(), [0, 5, 5_000_000_000]),
+    "JMSRedelivered": (pa.bool_(), [True, False]),
+    "JMSDeliveryMode": (pa.string(), ["PERSISTENT", "NON_PERSISTENT", "a"]),
+    "JMSXDeliveryCount": (pa.int32(), [0, 1, 5]),
 }  # fmt: skip
 # fmt: off
 LITERALS = ["0", "1", "5", "-5", "0.0", "-0.0", "1.5", "0.1", "5000000000", "16777217", "-2147483648",
@@ -106,6 +112,23 @@ def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
             wrong = [n for n in range(len(given)) if given[n] != truth[n]]
             assert not wrong, (text, given[wrong[0]], truth[wrong[0]], table.slice(wrong[0], 1).to_pylist())
     assert refused  # the generator reaches beyond what is native
+
+
+def test_every_header_has_the_value_of_a_fresh_message_where_its_column_is_null(spark: Any) -> None:
+    kinds = {bool: (pa.bool_(), True), int: (pa.int32(), 7), np.int64: (pa.int64(), 7), str: (pa.string(), "x")}
+    columns, texts = {}, []
+    for name, fresh in fresh_headers().items():
+        kind, other = kinds[type(fresh) if fresh is not None else str]
+        columns[name] = pa.array([None, other], kind)
+        shown = {bool: "TRUE", str: "'x'"}.get(type(other), str(other))
+        texts += [f"{name} = {shown}", f"{name} IS NULL"]
+    table = pa.table(columns)
+    frame = spark.createDataFrame(table)
+    truths = [native_truth(text, {}, "activemq", frame).alias(f"a{number}") for number, text in enumerate(texts)]
+    found = frame.select(*truths).toArrow()
+    for number, text in enumerate(texts):
+        given = [{True: 1, False: 0, None: -1}[each] for each in found.column(number).to_pylist()]
+        assert given == Selector(text).truth(table).tolist(), text
 
 
 def test_native_and_worker_give_the_same_rows(spark: Any) -> None:
