@@ -5,16 +5,19 @@ A row that cannot be read is not dropped: it becomes a Reject with its number an
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import importlib.util
 import io
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -323,37 +326,76 @@ def _opened(file: Any) -> Iterator[BinaryIO]:
 
 
 class _Followed(io.RawIOBase):
-    """A file, and behind it bytes of our own."""
+    """Blocks of a file, and behind them bytes of our own."""
 
-    def __init__(self, file: BinaryIO, ending: bytes) -> None:
-        self.file = file
-        self.ending = ending
+    def __init__(self, blocks: Iterable[bytes], ending: bytes) -> None:
+        self.blocks = chain(blocks, (ending,))
+        self.left = b""
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        found = self.file.read(size)
-        more = size - len(found) if size >= 0 else len(self.ending)
-        ending, self.ending = self.ending[:more], self.ending[more:]
-        return found + ending
+        while size < 0 or len(self.left) < size:
+            block = next(self.blocks, None)
+            if block is None:
+                break
+            self.left += block
+        size = len(self.left) if size < 0 else size
+        found, self.left = self.left[:size], self.left[size:]
+        return found
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: file.read(_BLOCK), b"")
+
+
+# Bytes that are no UTF-8, as Python keeps them in a text. Without them a line of nothing else would be none, and a
+# quote behind them could begin a value: there a missing value takes their place.
+_NOT_UTF8 = re.compile(r"(?P<kept>(?<![^\r\n])[\udc80-\udcff]+(?![^\r\n])|[\udc80-\udcff]+(?=\"))|[\udc80-\udcff]+")
+
+
+def _in_utf8(file: BinaryIO, mark: str | None) -> Iterator[bytes]:
+    """The lines of a file with a mark in the place of bytes that are no UTF-8, or, with None, without them."""
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    left = ""
+    for block in chain(_blocks(file), (b"",)):
+        text = left + decoder.decode(block, final=not block)
+        end = max(text.rfind("\n"), text.rfind("\r")) + 1 if block else len(text)
+        text, left = text[:end], text[end:]
+        yield _NOT_UTF8.sub(lambda found: ("NA" if found["kept"] else "") if mark is None else mark, text).encode()
+
+
+def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
+    """Of a CSV file: the commas in its first block, whether it has quotes, whether it is UTF-8."""
+    commas, quoted, valid = -1, False, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for block in chain(_blocks(file), (b"",)):
+        commas = block.count(b",") if commas < 0 else commas
+        quoted = quoted or b'"' in block
+        try:
+            if valid:
+                decoder.decode(block, final=not block)
+        except UnicodeDecodeError:
+            valid = False
+    return commas, quoted, valid
 
 
 def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
     """Declared columns are read as text and converted afterwards, so that a bad value costs its row, not the file.
 
     A file with quotes gets a last line that has too many fields for a row: a quote that is open swallows it. Its texts
-    are read once more, because what is in quotes may be null in a column of numbers, and is a text elsewhere.
+    are read once more, because what is in quotes may be null in a column of numbers, and is a text elsewhere. A file
+    with bytes that are no UTF-8 is read without them, and once more to tell the rows that have them.
     """
     from pyarrow import csv
 
     arrow = _arrow()
     rejects: list[Reject] = []
     with _opened(file) as opened:
-        first = opened.read(_BLOCK)
-        quoted = b'"' in first or any(b'"' in block for block in iter(lambda: opened.read(_BLOCK), b""))
+        commas, quoted, valid = _looked_at(opened)
     closed = False
-    last = "," * (first.count(b",") + 2)
+    last = "," * (commas + 2)
     ending = f"\n{last}\n".encode() if quoted else b"\n"
 
     def refuse(row: Any) -> str:
@@ -366,16 +408,21 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
         rejects.append(Reject(row.number - 2, "", row.text[:200], reason))
         return "skip"
 
-    def read(refuse: Any, **convert: Any) -> Any:
+    def read(refuse: Any, mark: str | None = None, **convert: Any) -> Any:
         with _opened(file) as opened:
             return csv.read_csv(
-                _Followed(opened, ending),
+                _Followed(_blocks(opened) if valid else _in_utf8(opened, mark), ending),
                 read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
                 parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
                 convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
             )
 
     try:
+        if not valid:
+            mark = _unused_character(file)
+            marked = read(lambda row: "skip", mark)
+            if any(mark in column for column in marked.column_names):
+                raise InvalidSourceError(name, "the header is not UTF-8", "write the file in UTF-8")
         table = read(refuse, column_types={column: arrow.string() for column in types})
     except arrow.ArrowInvalid as error:
         problems = {
@@ -406,7 +453,31 @@ def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, li
         )
         for column in texts:
             table = table.set_column(table.column_names.index(column), column, again.column(column))
+    if not valid:
+        return _without_marked(table, numbers, rejects, marked, mark)
     return table, numbers, rejects
+
+
+def _unused_character(file: Any) -> str:
+    """A character that a file does not hold."""
+    with _opened(file) as opened:
+        used = set().union(*(block.decode() for block in _in_utf8(opened, None)))
+    return next(chr(code) for code in range(0xFDD0, 0x110000) if chr(code) not in used)
+
+
+def _without_marked(
+    table: Any, numbers: Any, rejects: list[Reject], marked: Any, mark: str
+) -> tuple[Any, Any, list[Reject]]:
+    """What was read without the rows in which a text of ``marked`` has the mark of bytes that are no UTF-8."""
+    arrow = _arrow()
+    found: dict[int, Reject] = {}
+    for column, texts in zip(marked.column_names, marked.columns, strict=True):
+        if texts.type == arrow.string():
+            for index in arrow.compute.indices_nonzero(arrow.compute.match_substring(texts, mark)).to_pylist():
+                value = texts[index].as_py().replace(mark, "\ufffd")[:200]
+                found.setdefault(index, Reject(numbers[index].as_py(), column, value, "is not UTF-8"))
+    keep = arrow.array([index not in found for index in range(table.num_rows)], arrow.bool_())
+    return table.filter(keep), numbers.filter(keep), [*rejects, *found.values()]
 
 
 def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:

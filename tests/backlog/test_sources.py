@@ -68,6 +68,31 @@ def test_a_value_in_quotes_may_have_lines_wherever_it_is_in_the_file(tmp_path: P
         read_files([file])
 
 
+def test_a_byte_that_is_no_utf8_costs_its_row_not_the_column(tmp_path: Path) -> None:
+    """The other rows have the types that they would have without it; its place in the file does not matter."""
+    file = tmp_path / "a.csv"
+    file.write_bytes(
+        b'n,s,t\n1,\xc3\xa9,x\n2,\xe9,x\n\xa03,z,x\n4,"\xef\xbf\xbd","NA"\n5,\xff"a,b"\n6,\xc3\r7,,"\xff"\n'
+    )
+    rows = read_files([file], types={"t": "string"})
+    assert rows.table.to_pylist() == [{"n": 1, "s": "\xe9", "t": "x"}, {"n": 4, "s": "\ufffd", "t": "NA"}]
+    assert rows.numbers.to_pylist() == [0, 3]
+    assert [(each.row, each.column, each.value, each.reason) for each in rows.rejects] == [
+        (1, "s", "\ufffd", "is not UTF-8"),
+        (2, "n", "\ufffd3", "is not UTF-8"),
+        (4, "s", '\ufffd"a', "is not UTF-8"),
+        (5, "", "6,", "has 2 fields, the header has 3"),
+        (6, "t", "\ufffd", "is not UTF-8"),
+    ]
+    file.write_bytes(b"n\n1\n\xff\n" + b"3\n" * 600_000 + b"\xff\r\n4\n")
+    rows = read_files([file])
+    assert rows.table.column("n").to_pylist() == [1, *[3] * 600_000, 4]
+    assert [each.row for each in rows.rejects] == [1, 600_002]
+    file.write_bytes(b"n,\xff\n1,2\n")
+    with pytest.raises(InvalidSourceError, match=r"a\.csv: the header is not UTF-8"):
+        read_files([file])
+
+
 def test_what_is_null_in_csv(tmp_path: Path) -> None:
     """Missing words, and nothing at all; in quotes a text is what stands there."""
     file = tmp_path / "a.csv"
