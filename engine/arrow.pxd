@@ -104,7 +104,7 @@ cdef struct Column:
     uint8_t storage              # Storage
     uint8_t java_type            # JavaType of a value that is not null; of CODES, of the dictionary's values
     uint8_t code_storage         # CODES: INT8_VALUES .. UINT64_VALUES
-    uint8_t in_range             # of unsigned 64 bits: 1 once every row is known to fit a Java long
+    uint8_t in_range             # 1 once every row is known to fit a Value (check_range)
     int64_t length
     const uint8_t* validity      # bit 1: a value; NULL: every row has one
     int64_t validity_start       # bit of row 0

@@ -3,7 +3,7 @@ import numpy
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport (
-    int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport strcmp
@@ -576,27 +576,46 @@ cdef str type_of(Columns self, int column):
 
 
 cdef int check_range(Columns self, str name, Column* view, int64_t first) except -1:
-    """That no row has an unsigned integer beyond a Java long; what a dictionary holds unused does not count."""
+    """That each row's value fits a Value: no unsigned integer beyond a Java long, no text beyond 32 bits of bytes.
+
+    What a dictionary holds unused does not count.
+    """
     cdef Column* values = view
     cdef int64_t row
     cdef Value value
     cdef bint fits = True
     while values.storage == CODES:
         values = values.dictionary
-    if values.storage != UINT64_VALUES or view.in_range:
+    if view.in_range:
         return 0
-    for row in range(values.length):
-        fits = fits and (<const int64_t*> values.values)[row] >= 0
+    if values.storage == UINT64_VALUES:
+        for row in range(values.length):
+            fits = fits and (<const int64_t*> values.values)[row] >= 0
+    elif values.storage == TEXT64 and values.length:
+        fits = values.data_end - (<const int64_t*> values.values)[0] <= UINT32_MAX
     if not fits:
         for row in range(view.length):
             read_cell(view, row, &value)
-            if value.type != NULL_VALUE and value.payload.integer < 0:
+            if value.type == STRING and bytes_of_text(view, row) > UINT32_MAX:
+                raise InvalidMessageError(
+                    name, "...", f"row {first + row} has a text of {bytes_of_text(view, row)} bytes",
+                    hint="a text has at most 4294967295 bytes of UTF-8",
+                )
+            if value.type == LONG and value.payload.integer < 0:
                 raise InvalidMessageError(
                     name, <uint64_t> value.payload.integer, f"row {first + row} does not fit a Java long",
                     hint="a property is at most 9223372036854775807",
                 )
     view.in_range = 1
     return 0
+
+
+cdef int64_t bytes_of_text(const Column* column, int64_t row) noexcept nogil:
+    """The size of a text that is there, in a column of large texts."""
+    while column.storage == CODES:
+        row = read_code(column, row)
+        column = column.dictionary
+    return (<const int64_t*> column.values)[row + 1] - (<const int64_t*> column.values)[row]
 
 
 cdef str TYPE_HINT = (

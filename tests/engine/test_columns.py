@@ -20,6 +20,7 @@ from pyengine import (
     MissingColumnError,
     Selector,
     SelectorEvaluationError,
+    Subscriptions,
     UnsupportedColumnError,
 )
 from pyengine._engine.kernels import use_kernels
@@ -237,6 +238,21 @@ def test_integers_beyond_long_count_where_a_row_has_them() -> None:
         used = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.int8()), dictionary)
         with pytest.raises(InvalidMessageError, match=r"9223372036854775808.*row 5"):
             Selector("n < 1").mask(pa.table({"n": pa.chunked_array([unused, used])}))
+
+
+@pytest.mark.parametrize("beyond", [0, 3])
+def test_a_text_beyond_32_bits_is_refused(beyond: int) -> None:
+    """Its length would be cut to that of another text; the memory behind these offsets is never read."""
+    offsets = pa.py_buffer(np.array([0, 3, 3 + 2**32 + beyond], np.int64))
+    there = pa.py_buffer(b"abcabc" * 20)
+    texts = pa.LargeStringArray.from_buffers(2, offsets, pa.foreign_buffer(there.address, 2**33, there))
+    with pytest.raises(InvalidMessageError, match=rf"s = .*row 1 has a text of {2**32 + beyond} bytes; .*4294967295"):
+        Selector("s = 'abc'").mask(pa.table({"s": texts}))
+    assert Selector("s = 'abc'").mask(pa.table({"s": texts.slice(0, 1)})).tolist() == [True]
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, None, 0, 1], pa.int8()), texts)
+    assert Selector("s = 'abc'").mask(pa.table({"s": coded.slice(0, 3)})).tolist() == [True, False, True]
+    with pytest.raises(InvalidMessageError, match="row 3 has a text"):
+        Subscriptions({"a": "s = 'abc'"}).match_batch(pa.table({"s": coded}))
 
 
 def test_a_failing_stream_says_why() -> None:
