@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector
@@ -13,7 +13,7 @@ from pyengine.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 OnError = Literal["raise", "reject"]
 Using = Literal["auto", "native", "arrow", "pandas"]
@@ -213,13 +213,47 @@ def no_rows(schema: StructType | DataFrame, sources: Mapping[str, Column | str |
     sources: name -> the name of its column; what is no column of the schema is left out.
     """
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_type
 
     shape: Any = getattr(schema, "schema", schema)
-    types = {field.name: field.dataType for field in shape.fields}
-    found = {name: types[source] for name, source in sources.items() if isinstance(source, str) and source in types}
-    arrays = [pa.array([], to_arrow_type(kind, timezone="UTC")) for kind in found.values()]
+    fields = {field.name: field for field in shape.fields}
+    found = {name: fields[source] for name, source in sources.items() if isinstance(source, str) and source in fields}
+    arrays = [pa.array([], kind) for kind in arrow_schema(found.values()).types]
     return pa.RecordBatch.from_arrays(arrays, names=list(found))
+
+
+def arrow_schema(fields: Iterable[StructField]) -> Any:
+    """The Arrow schema of Spark's columns, as a worker sees it. Raises UnsupportedColumnError where it sees none."""
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    found = []
+    for field in fields:
+        try:
+            found.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
+        except PySparkException as error:
+            kind = field.dataType.simpleString()
+            raise UnsupportedColumnError(field.name, kind, "Spark hands no such column to Python: cast it") from error
+    return pa.schema(found)
+
+
+class Named:
+    """What a worker runs on rows whose columns Spark knows by their numbers."""
+
+    def __init__(self, names: Sequence[str], work: Callable[[Iterable[Any]], Iterator[Any]]) -> None:
+        self.names = list(names)
+        self.work = work
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        return self.work(batch.rename_columns(self.names) for batch in batches)
+
+
+def map_in_arrow(
+    rows: DataFrame, work: Callable[[Iterable[Any]], Iterator[Any]], schema: StructType | str
+) -> DataFrame:
+    """``rows.mapInArrow(work, schema)`` for columns of any name: pyspark's own takes ``a.b`` for a field of ``a``."""
+    names = rows.columns
+    return rows.toDF(*map(str, range(len(names)))).mapInArrow(Named(names, work), schema)
 
 
 def quoted(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyengine.backlog.output import written
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
-from pyengine.spark.functions import quoted
+from pyengine.spark.functions import arrow_schema, map_in_arrow, quoted
 from pyengine.spark.session import require_count, require_spark
 from pyengine.spark.state_files import Progress, StateFolder
 from pyengine.spark.transforms import UNNUMBERED, numbered, problem_of, source_read
@@ -65,8 +65,6 @@ def dispatch_stream(
     require_spark()
     require_count("shards", shards)
     require_count("partitions", partitions)
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.declared_types import arrow_type
     from pyengine.backlog.messages import DESTINATION, message_schema
@@ -81,7 +79,7 @@ def dispatch_stream(
     numbered(df, row)
     if event:
         df.select(quoted(event))
-    arrow = to_arrow_schema(df.select(*(quoted(name) for name in needed)).schema, timezone="UTC")
+    arrow = arrow_schema(df.select(*(quoted(name) for name in needed)).schema.fields)
     declared = dict(source.types)
     for name in source.destination_columns:
         kind = str(arrow.field(name).type)
@@ -190,7 +188,7 @@ class _Work:
             )
         # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
         split = rows.repartitionById(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
-        return split.mapInArrow(_Shards(before, self.state, batch, writing), "shard int")
+        return map_in_arrow(split, _Shards(before, self.state, batch, writing), "shard int")
 
 
 def _queue_name(source: Source) -> Column:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyengine import Selector, Subscriptions
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.spark.failure import sent_to_driver
-from pyengine.spark.functions import OnError, no_rows, quoted
+from pyengine.spark.functions import OnError, arrow_schema, map_in_arrow, no_rows, quoted
 from pyengine.spark.session import require_count, require_spark
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
-UNNUMBERED = "the number of the row is missing"
+UNNUMBERED = "the number of the row is missing or beyond long"
 
 
 def match(
@@ -139,7 +139,7 @@ def dispatch(
     require_spark()
     require_count("partitions", partitions)
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     if not isinstance(topology, Topology):
         return _consume(df, topology, row, partitions)
@@ -149,12 +149,11 @@ def dispatch(
 
     source, needed, offered = source_read(df, topology)
     rows = df.select(*(F.col(quoted(name)) for name in needed), numbered(df, row).alias(ROW))
-    arrow = to_arrow_schema(rows.drop(ROW).schema, timezone="UTC")
+    arrow = arrow_schema(rows.schema.fields[:-1])
     made = message_schema(arrow, source, "the DataFrame")
     columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
-    messages = rows.mapInArrow(
-        Preparation(replace(topology, source=source).to_text()), _with_reject(from_arrow_schema(made))
-    )
+    work = Preparation(replace(topology, source=source).to_text())
+    messages = map_in_arrow(rows, work, _with_reject(from_arrow_schema(made)))
     return assign(messages, topology, partitions)
 
 
@@ -179,7 +178,10 @@ def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], S
 
 
 def numbered(df: DataFrame, row: Column | str | None) -> Column:
-    """The numbers of the rows as bigint. Raises UnsupportedColumnError for a column that is not of whole numbers."""
+    """The numbers of the rows as bigint, null beyond it.
+
+    Raises UnsupportedColumnError for a column that is not of whole numbers.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import IntegralType
 
@@ -192,7 +194,7 @@ def numbered(df: DataFrame, row: Column | str | None) -> Column:
         raise UnsupportedColumnError(
             field.name, field.dataType.simpleString(), "the number of a row is a whole one: cast it to bigint"
         )
-    return number.cast("bigint")
+    return number.try_cast("bigint")
 
 
 def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:
@@ -209,7 +211,7 @@ def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, pa
     read = [F.col(quoted(name)) for name in names]
     rows = df.select(*read, numbered(df, row).alias(ROW))
     rows = rows.repartition(partitions) if partitions else rows
-    return rows.mapInArrow(Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))
+    return map_in_arrow(rows, Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))
 
 
 def assign(messages: DataFrame, topology: Topology, partitions: int | None = None) -> DataFrame:

@@ -25,6 +25,7 @@ from pyengine.activemq.dispatch import (
 )
 from pyengine.backlog.messages import to_messages
 from pyengine.errors import ConfigurationError
+from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.spark.transforms import assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, Topology
 
@@ -296,8 +297,55 @@ def test_a_row_without_a_number_is_rejected(spark: Any) -> None:
     frame = spark.createDataFrame([(None, "a"), (-3, "a"), (None, None)], "number long, queue string")
     found = dispatch(frame, topology, row="number", partitions=1).toArrow().to_pylist()
     told = sorted((str(line["row"]), line["consumer"], line["blocked_by"]) for line in found)
-    missing = "the number of the row is missing"
+    missing = "the number of the row is missing or beyond long"
     assert told == [("-3", "c", None), ("None", None, missing), ("None", None, missing)]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_number_of_rows_beyond_long_is_rejected(spark: Any, ansi: str) -> None:
+    topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", ">"),))
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    frame = session.sql(
+        f"SELECT CAST(number AS decimal(38)) AS number, 'a' AS queue FROM VALUES (7), ({2**63}) AS t(number)"
+    )
+    found = dispatch(frame, topology, row="number").toArrow().to_pylist()
+    assert sorted((str(line["row"]), str(line["blocked_by"])) for line in found) == [
+        ("7", "None"), ("None", "the number of the row is missing or beyond long")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["customer.id", "a`b"])
+def test_a_column_may_have_any_name(spark: Any, name: str) -> None:
+    topology = Topology(
+        source=Source(destination="q.{" + name + "}", path="x", group=name), consumers=(Consumer("c", "q.>", "n > 1"),)
+    )
+    frame = spark.createDataFrame([(0, "a", 1), (1, "b", 2)], ["row.number", name, "n"])
+    found = dispatch(frame, topology, row="row.number").toArrow().sort_by("row").to_pylist()
+    assert [(each["destination"], each["consumer"], each["group"]) for each in found] == [
+        ("q.a", None, "a"), ("q.b", "c", "b")
+    ]  # fmt: skip
+    groups = ConsumerGroups(
+        [("a", "broker-a", 1), ("b", "broker-a", 2)], [ConsumerGroup("g", ["c"], {"a": "*"})],
+        MessageColumns(topic=name, queue_id="n"),
+    )  # fmt: skip
+    consumed = dispatch(frame, groups, row="row.number").toArrow().sort_by("row").to_pylist()
+    assert [(each["row"], each["consumer"], each["reason"]) for each in consumed] == [
+        (0, "c", None),
+        (1, None, "no_group"),
+    ]
+
+
+def test_a_type_that_spark_does_not_hand_to_python_is_told_before_anything_runs(spark: Any) -> None:
+    frame = spark.sql("SELECT 1L AS number, INTERVAL '1' MONTH AS span, 'a' AS queue")
+    topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", ">", "span > 1"),))
+    for ask in (
+        lambda: dispatch(frame, topology, row="number"),
+        lambda: ps.match(frame, {"a": "span > 1"}),
+        lambda: ps.where(frame, "span > 1"),
+    ):
+        with pytest.raises(UnsupportedColumnError, match="'span' of type interval month"):
+            ask()
 
 
 @pytest.mark.parametrize("kind", ["double", "string", "timestamp", "decimal(9, 1)"])

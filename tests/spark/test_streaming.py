@@ -109,7 +109,18 @@ def test_rows_of_one_number_keep_their_queues(spark: Any, tmp_path: Path) -> Non
         ("0", "q.d", None), ("1", "q.a", None), ("1", "q.c", None), ("1", "q.f", None)
     ]  # fmt: skip
     rejected = sorted((str(line["row"]), line["blocked_by"]) for line in lines if not line["destination"])
-    assert rejected == [("1", "n = '12': a priority is 0 to 9"), ("None", "the number of the row is missing")]
+    assert rejected == [
+        ("1", "n = '12': a priority is 0 to 9"),
+        ("None", "the number of the row is missing or beyond long"),
+    ]
+
+
+def test_columns_of_a_stream_may_have_dots(spark: Any, tmp_path: Path) -> None:
+    topology = Topology(Source("q.{queue.name}", path="unused"), (Consumer("c", "q.>"),), ())
+    rows = pa.table({"number": [0, 1], "queue.name": ["a", "b"], "event": pa.array([None, None], pa.string())})
+    write_files(rows, tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 1, topology, tmp_path)
+    assert sorted(told(spark, tmp_path).column("destination").to_pylist()) == ["q.a", "q.b"]
 
 
 def small_topology(*consumers: Consumer) -> Topology:
