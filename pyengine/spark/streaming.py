@@ -300,18 +300,20 @@ class _Shards:
 
         source = carry.topology.source
         events: list[tuple[int, int, str]] = []
+        timeless: list[tuple[int, str]] = []
         bare = [name for name in (_SHARD, _EVENT, ROW) if name in rows.column_names]
         there = pc.is_valid(rows.column(ROW))
         unnumbered, rows = rows.filter(pc.invert(there)), rows.filter(there)
         if _EVENT in rows.column_names:
             happened = pc.is_valid(rows.column(_EVENT))
-            events = _events(rows.filter(happened), source)
+            events, timeless = _events(rows.filter(happened), source)
             rows = rows.filter(pc.invert(happened))
         numbers = rows.column(ROW).to_numpy()
         shards = rows.column(_SHARD).to_numpy()
         # By their places: a number that a row has in common with a rejected one must not take its shard away.
         made, rejects = to_messages(rows.drop_columns(bare), np.arange(len(numbers)), source)
         wrong: list[tuple[int | None, str]] = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects]
+        wrong += timeless
         kept = made.column(ROW).to_numpy()
         numbers, shards = numbers[kept], shards[kept]
         made = made.set_column(made.column_names.index(ROW), ROW, pa.array(numbers))
@@ -360,18 +362,23 @@ def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:
         carry.feed(batch, shards[start:stop])
 
 
-def _events(rows: Any, source: Source) -> list[tuple[int, int, str]]:
-    """(moment, row, text) of the events, each once, in order; the moment is the source's timestamp column, or 0."""
+def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list[tuple[int, str]]]:
+    """(moment, row, text) of the events, each once, in order; (row, problem) of those without a readable moment, told
+    by the task of the first shard. The moment is the source's timestamp column, or 0."""
     import numpy as np
 
     from pyengine.backlog.messages import ROW, to_messages
 
     numbers = rows.column(ROW).to_numpy()
     moments = np.zeros(len(numbers), np.int64)
+    wrong: list[tuple[int, str]] = []
     if source.timestamp is not None and len(numbers):
         types = tuple(item for item in source.types if item[0] in source.timestamp.columns)
         only = Source(destination="event", path="event", timestamp=source.timestamp, properties=(), types=types)
-        made, _ = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
-        moments[made.column(ROW).to_numpy()] = made.column("JMSTimestamp").to_numpy()
+        made, rejects = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
+        first = rows.column(_SHARD).to_numpy() == 0
+        wrong = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects if first[reject.row]]
+        kept = made.column(ROW)
+        moments, numbers, rows = made.column("JMSTimestamp").to_numpy(), numbers[kept.to_numpy()], rows.take(kept)
     texts = rows.column(_EVENT).to_pylist()
-    return sorted(set(zip(moments.tolist(), numbers.tolist(), texts, strict=True)))
+    return sorted(set(zip(moments.tolist(), numbers.tolist(), texts, strict=True))), wrong

@@ -23,7 +23,7 @@ from pyengine.backlog.sources import read_source
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark import dispatch_stream, held, streaming
 from pyengine.spark.state_files import MAGIC, VERSION, StateFolder, seal, unseal
-from pyengine.topology import Consumer, Policy, Source, Topology
+from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
 from tests.spark.deaths import Death, DiedError, DyingWork, raise_died
@@ -113,6 +113,20 @@ def test_rows_of_one_number_keep_their_queues(spark: Any, tmp_path: Path) -> Non
         ("1", "n = '12': a priority is 0 to 9"),
         ("None", "the number of the row is missing or beyond long"),
     ]
+
+
+@pytest.mark.parametrize("order", ["rows", "timestamp"])
+def test_an_event_without_a_readable_moment_is_rejected(spark: Any, tmp_path: Path, order: Any) -> None:
+    """It would happen in 1970, before every message; a row that is a message with such a moment is rejected too."""
+    topology = Topology(
+        Source("q.{queue}", path="unused", timestamp=TimeColumn("at"), order=order), (Consumer("c", "q.>"),), ()
+    )
+    moments = ["2026-01-01T00:00:00Z", "soon", "2026-01-01T00:00:01Z", "now", "2026-01-01T00:00:02Z"]
+    rows = numbered(list("abcde"), {1: "leave c", 2: "leave c", 4: "join c"})
+    write_files(rows.append_column("at", pa.array(moments)), tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 1, topology, tmp_path, event="event")
+    lines = sorted((line["row"], line["consumer"], line["blocked_by"]) for line in told(spark, tmp_path).to_pylist())
+    assert lines == [(0, "c", None), (1, None, "at = 'soon': not a long"), (3, None, "at = 'now': not a long")]
 
 
 def test_columns_of_a_stream_may_have_dots(spark: Any, tmp_path: Path) -> None:
