@@ -109,7 +109,9 @@ def root(
 def run(
     topology: Annotated[Path, typer.Argument(help="A TOML file; see docs/topology.md and examples/flights.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the results [default: out/<name of the file>].")] = None,
-    master: Annotated[str, typer.Option(help="Spark master, for instance spark://host:7077.")] = "local[*]",
+    master: Annotated[
+        str | None, typer.Option(help="Spark master, for instance spark://host:7077 [default: local[*]].")
+    ] = None,
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Spark partitions [default: two for each core].")
     ] = None,

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from pyengine.spark.pipeline import Progress as Stage
 
 
-def run(file: Path, out: Path, master: str, partitions: int | None, quiet: bool, language: Language = "en") -> Summary:
+def run(
+    file: Path, out: Path, master: str | None, partitions: int | None, quiet: bool, language: Language = "en"
+) -> Summary:
     """Read the topology, run the pipeline, write summary.json and report.html; the summary with its paths filled in."""
     topology = Topology.load(file)
     pages.check_installed()

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine.backlog.output import replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
-from pyengine.errors import IllegalStateError, OutputError, OutputExistsError, PyengineError
+from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
-from pyengine.spark.session import require_count, require_spark, running_session, start_session
+from pyengine.spark.session import LOCAL, require_count, require_spark, running_session, start_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -62,7 +62,7 @@ def run(
     out: str | os.PathLike[str],
     *,
     spark: SparkSession | None = None,
-    master: str = "local[*]",
+    master: str | None = None,
     partitions: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> RunResult:
@@ -75,20 +75,24 @@ def run(
     Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
     with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is;
     None: the one that runs in this process, and where none does, one is started with ``master`` and stopped afterwards.
-    partitions: tasks that dispatch; None: two for each core, on the caller's session its shuffle partitions. progress:
-    called now and then, from this thread or another one, never from two at a time.
+    master: None: "local[*]"; a session that is there must have it already. partitions: tasks that dispatch; None: two
+    for each core, on the caller's session its shuffle partitions. progress: called now and then, from this thread or
+    another one, never from two at a time.
 
     Raises OutputExistsError when ``out`` holds what no run wrote, IllegalStateError while another run writes it,
     OutputError for a full disk (with room again, the next run goes on), InvalidSourceError, MissingColumnError,
-    UnsupportedColumnError for the source, ConfigurationError for a number of partitions that is none,
-    MissingExtraError, MissingJavaError.
+    UnsupportedColumnError for the source, ConfigurationError for a number of partitions that is none and for another
+    master than that of the session, MissingExtraError, MissingJavaError.
     """
     require_spark()
     check("topology", topology, Topology)
     check("out", out, str | os.PathLike)
     require_count("partitions", partitions)
     begun = time.monotonic()
+    check("master", master, str | None)
     spark = running_session() if spark is None else spark
+    if spark is not None and master is not None:
+        _require_master(spark, master)
     folder = Path(out).absolute()
     tell = _Teller(progress)
     _refuse_foreign(folder)
@@ -97,7 +101,7 @@ def run(
         plan = _plan(topology, aside, partitions)
         work = aside / plan.work
         if not (work / MARKER).is_file():  # else it was interrupted behind its last step
-            summary = _dispatched(topology, plan, aside, spark, master, tell)
+            summary = _dispatched(topology, plan, aside, spark, LOCAL if master is None else master, tell)
             name: Literal["messages", "deliveries", "held", "rejects"]
             for name in ("messages", "deliveries", "held", "rejects"):
                 summary["paths"][name] = str(folder / name)
@@ -112,6 +116,15 @@ def run(
         _replace(folder, work)
     tell("done")
     return RunResult(folder, summary)
+
+
+def _require_master(session: SparkSession, master: str) -> None:
+    """That a session runs where the caller asks for."""
+    own = session.sparkContext.master if is_classic(session) else "Spark Connect"
+    if own != master:
+        raise ConfigurationError(
+            "master", master, f"a session runs here on {own}", "stop it first, or leave master away to use it"
+        )
 
 
 def _dispatched(

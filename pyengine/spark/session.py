@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+LOCAL = "local[*]"
+
+
 def require_spark() -> None:
     """Raise MissingExtraError unless pyspark and what its Arrow functions need are installed."""
     try:
@@ -45,7 +48,7 @@ def require_count(option: str, count: int | None) -> None:
         raise ConfigurationError(option, count, "must be a whole number, 1 or more")
 
 
-def start_session(master: str = "local[*]", settings: Mapping[str, str] | None = None) -> SparkSession:
+def start_session(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a session for one job: no web page, no progress bar of Spark's own, times in UTC.
 
     master: as Spark's ``--master``. settings: Spark options that win over ours. The caller stops the session. Starts

@@ -19,6 +19,7 @@ from pyengine.backlog import runs
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import (
+    ConfigurationError,
     IllegalStateError,
     InvalidSourceError,
     InvalidTopologyError,
@@ -156,6 +157,11 @@ def test_a_session_that_runs_is_used_and_goes_on(spark: Any, orders: Topology, t
     summary = run(orders, tmp_path / "out").summary
     assert summary["master"] == "the caller's session"
     assert spark.range(3).count() == 3
+    assert run(orders, tmp_path / "out", master="local[2, 2]").summary["delivered"] == summary["delivered"]
+    for given in (None, spark):
+        with pytest.raises(ConfigurationError, match=r"master.*local\[7\].*a session runs here on local\[2, 2\]"):
+            run(orders, tmp_path / "other", spark=given, master="local[7]")
+    assert not (tmp_path / "other").exists()
 
 
 def test_no_messages_at_all(spark: Any, tmp_path: Path) -> None:
