@@ -113,6 +113,7 @@ def assign_shards(
     and OutputExistsError.
     """
     require_spark()
+    check("out", out, str | os.PathLike)
     into = Path(out).absolute()
     if into.exists() and any(into.iterdir()):
         raise OutputExistsError(str(into))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -13,12 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.output import written
-from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
+from pyengine.errors import (
+    InvalidTopologyError,
+    MissingColumnError,
+    OutputError,
+    SnapshotError,
+    UnsupportedColumnError,
+)
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import arrow_schema, map_in_arrow, quoted
 from pyengine.spark.session import require_count, require_spark
 from pyengine.spark.state_files import Progress, StateFolder
-from pyengine.spark.transforms import UNNUMBERED, numbered, problem_of, source_read
+from pyengine.spark.transforms import UNNUMBERED, has_column, numbered, problem_of, source_read
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
 
@@ -70,6 +77,11 @@ def dispatch_stream(
     from pyengine.backlog.messages import DESTINATION, message_schema
 
     check("topology", topology, Topology)
+    check("row", row, str)
+    check("state", state, str | os.PathLike)
+    check("sink", sink, str | os.PathLike | Callable[..., None])
+    check("event", event, str | None)
+    check("late", late, Collection[str])
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
     unknown = set(late) - {consumer.name for consumer in topology.consumers}
@@ -77,8 +89,8 @@ def dispatch_stream(
         raise InvalidTopologyError("no consumer of the topology", key="late", value=sorted(unknown)[0])
     source, needed, offered = source_read(df, topology)
     numbered(df, row)
-    if event:
-        df.select(quoted(event))
+    if event is not None and not has_column(df, event):
+        raise MissingColumnError(event, df.columns, "the DataFrame")
     arrow = arrow_schema(df.select(*(quoted(name) for name in needed)).schema.fields)
     declared = dict(source.types)
     for name in source.destination_columns:
@@ -107,6 +119,7 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     Raises SnapshotError for a folder that holds no state, MissingExtraError.
     """
     require_spark()
+    check("state", state, str | os.PathLike)
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.activemq.carry import STREAM_SCHEMA

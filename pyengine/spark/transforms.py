@@ -143,6 +143,8 @@ def dispatch(
 
     if not isinstance(topology, Topology):
         return _consume(df, topology, row, partitions)
+    # As text, in which it travels, a source must come from somewhere.
+    topology = replace(topology, source=replace(topology.source, path="DataFrame", package="", table=""))
 
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import ROW, message_schema
@@ -180,13 +182,17 @@ def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], S
 def numbered(df: DataFrame, row: Column | str | None) -> Column:
     """The numbers of the rows as bigint, null beyond it.
 
-    Raises UnsupportedColumnError for a column that is not of whole numbers.
+    Raises MissingColumnError, UnsupportedColumnError for a column that is not of whole numbers, ConfigurationError.
     """
+    from pyspark.sql import Column
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import IntegralType
 
+    check("row", row, Column | str | None)
     if row is None:
         return F.monotonically_increasing_id()
+    if isinstance(row, str) and not has_column(df, row):
+        raise MissingColumnError(row, df.columns, "the DataFrame")
     number = F.col(quoted(row)) if isinstance(row, str) else row
     field = df.select(number).schema.fields[0]
     scale = 0 if isinstance(field.dataType, IntegralType) else getattr(field.dataType, "scale", None)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyengine import spark as ps
-from pyengine.errors import ConfigurationError
-from pyengine.topology import Source, Topology
+from pyengine.errors import ConfigurationError, MissingColumnError
+from pyengine.topology import Consumer, Source, Topology
+
+
+def stream(out: Path, **given: Any) -> object:
+    """A stream of one consumer, with what is given to it."""
+    asked: Any = {"row": "n", "state": out / "state", "sink": out / "sink"} | given
+    return ps.dispatch_stream(None, Topology(Source("q"), (Consumer("c", "q"),)), **asked)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,13 @@ from pyengine.topology import Source, Topology
             lambda out: ps.dispatch_stream(None, None, row="n", state=out, sink=out),
             "topology=None: must be a Topology",
         ),
+        (lambda out: stream(out, row=5), "row=5: must be a text"),
+        (lambda out: stream(out, state=None), "state=None: must be a text or a PathLike"),
+        (lambda out: stream(out, sink=5), "sink=5: must be a text or a PathLike or a function"),
+        (lambda out: stream(out, event=5), "event=5: must be a text or None"),
+        (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a text"),
+        (lambda out: ps.held(None, 5), "state=5: must be a text or a PathLike"),
+        (lambda out: ps.assign_shards(None, Topology(Source("q")), out, 5), "out=5: must be a text or a PathLike"),
         (lambda out: ps.sweep(None, 5, []), "workload=5: must be a Workload"),
     ],
 )
@@ -35,3 +49,22 @@ def test_what_cannot_be_used_is_named_before_anything_is_written(
         call(tmp_path / "out")
     assert words in str(refused.value)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_column_of_numbers_or_events_that_is_not_there_is_named(spark: Any, tmp_path: Path) -> None:
+    """As any other column that a topology names is; Spark finds them in capitals too."""
+    topology = Topology(Source("q.{queue}"), (Consumer("c", "q.>"),))
+    frame = spark.createDataFrame([(0, "a", None)], "number long, queue string, event string")
+    frame.write.parquet(str(tmp_path / "in"))
+    messages = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
+    folders: dict[str, Any] = {"state": tmp_path / "state", "sink": tmp_path / "sink"}
+    for ask, name in (
+        (lambda: ps.dispatch(frame, topology, row="nunber"), "nunber"),
+        (lambda: ps.dispatch_stream(messages, topology, row="nunber", **folders), "nunber"),
+        (lambda: ps.dispatch_stream(messages, topology, row="number", event="evnt", **folders), "evnt"),
+    ):
+        with pytest.raises(MissingColumnError, match=f"the DataFrame has no column '{name}'; did you mean"):
+            ask()
+    with pytest.raises(ConfigurationError, match="row=5: must be a Column or a text or None"):
+        ps.dispatch(frame, topology, row=5)  # type: ignore[arg-type]
+    assert ps.dispatch(frame, topology, row="NUMBER").count() == 1
