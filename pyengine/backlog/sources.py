@@ -95,7 +95,7 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
     if len(parts) == 1:
         return parts[0]
     try:
-        table = arrow.concat_tables([part.table for part in parts], promote_options="permissive")
+        table = arrow.concat_tables([_plain(part.table) for part in parts], promote_options="permissive")
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
         raise InvalidSourceError(names, f"the files do not fit together: {error}", "declare types") from error
     numbers, rejects, start = [], [], 0
@@ -104,6 +104,14 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
+
+
+def _plain(table: Any) -> Any:
+    """A table without dictionaries, which Arrow puts together with nothing else: another file may have the values."""
+    for place, given in enumerate(table.schema):
+        if _arrow().types.is_dictionary(given.type):
+            table = table.set_column(place, given.name, table.column(place).cast(given.type.value_type))
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,15 @@ def test_a_line_of_json_that_no_message_can_hold_costs_its_row(tmp_path: Path) -
     ]
 
 
+def test_a_column_may_be_a_dictionary_in_one_file_and_plain_in_another(tmp_path: Path) -> None:
+    """As pandas writes a column that is categorical in one frame and not in the next."""
+    codes = pa.array(["x", None, "y"]).dictionary_encode()
+    pyarrow.parquet.write_table(pa.table({"s": codes, "n": [1, 2, 3]}), tmp_path / "1.parquet")
+    pyarrow.parquet.write_table(pa.table({"s": ["z"], "n": pa.array([4], pa.int32())}), tmp_path / "2.parquet")
+    table = read_source(Source(path=str(tmp_path), destination="q")).table
+    assert table.to_pydict() == {"s": ["x", None, "y", "z"], "n": [1, 2, 3, 4]}
+
+
 def test_what_is_packed_is_unpacked_whole(tmp_path: Path) -> None:
     lines = b'{"a": 1}\nbad\n{"a": 2}\n'
     (tmp_path / "1.jsonl.gz").write_bytes(gzip.compress(lines))
