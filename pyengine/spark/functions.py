@@ -10,6 +10,7 @@ from pyengine import Selector
 from pyengine.errors import UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.session import require_spark
+from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -114,9 +115,11 @@ def matches(
     pyspark 4.1; "pandas": the same through pandas, slower.
 
     Raises here and now InvalidSelectorError, with the position, UnsupportedColumnError where schema has a type that no
-    property can have, MissingExtraError without pyspark.
+    property can have, ConfigurationError for another on_error or using, ValueError for columns that are not read,
+    MissingExtraError without pyspark.
     """
     require_spark()
+    _check_arguments(selector, columns, dialect, on_error, using)
     if using in ("auto", "native"):
         try:
             truth = native_truth(selector, columns or {}, dialect, schema)
@@ -135,11 +138,6 @@ def matches(
     columns = dict(columns or {})
     if schema is not None:
         compiled.mask(no_rows(schema, {name: columns.get(name, name) for name in compiled.names}), missing="null")
-    for name in columns:
-        if name not in compiled.names:
-            raise ValueError(
-                f"columns names {name!r}, which the selector does not read: it reads {', '.join(compiled.names)}"
-            )
     names: list[str] = []
     inputs: list[Any] = []
     for name in compiled.names:
@@ -162,6 +160,25 @@ def matches(
     return found
 
 
+def _check_arguments(
+    selector: str,
+    columns: Mapping[str, Column | str | None] | None,
+    dialect: Literal["activemq", "rocketmq"],
+    on_error: OnError,
+    using: Using,
+) -> None:
+    """What a worker, or nobody, would complain about. Raises ConfigurationError, ValueError, InvalidSelectorError."""
+    from pyspark.sql import Column
+
+    check("on_error", on_error, OnError)
+    check("using", using, Using)
+    check("columns", columns, Mapping[str, Column | str | None] | None)
+    read = Selector(selector, dialect).names
+    for name in columns or ():
+        if name not in read:
+            raise ValueError(f"columns names {name!r}, which the selector does not read: it reads {', '.join(read)}")
+
+
 def where(
     df: DataFrame,
     selector: str,
@@ -176,6 +193,7 @@ def where(
     As ``df.where(matches(...))`` with the schema of df; a native expression reaches the source as a pushed filter.
     """
     require_spark()
+    _check_arguments(selector, columns, dialect, on_error, using)
     if using in ("auto", "native"):
         try:
             return df.where(native_truth(selector, columns or {}, dialect, df))

@@ -50,12 +50,14 @@ def match(
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.functions import arrow_udf
 
+    check("into", into, str)
     if has_column(df, into):  # withColumn would replace it
         raise ValueError(f"the DataFrame has a column {into!r} already: name another one with into=")
     if isinstance(subscriptions, Subscriptions):
         wanted_by, dialect, on_error = subscriptions, subscriptions.dialect, subscriptions.on_error
     else:
         wanted_by = Subscriptions(subscriptions, dialect=dialect, on_error=on_error)
+    check("subscriptions", list(wanted_by), Sequence[str])  # the names become texts of the answer
     read: dict[str, None] = {}
     for name in wanted_by:
         for wanted in wanted_by[name].names:

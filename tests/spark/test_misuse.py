@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyengine import Subscriptions
 from pyengine import spark as ps
 from pyengine.errors import ConfigurationError, MissingColumnError
 from pyengine.topology import Consumer, Source, Topology
@@ -68,3 +70,25 @@ def test_a_column_of_numbers_or_events_that_is_not_there_is_named(spark: Any, tm
     with pytest.raises(ConfigurationError, match="row=5: must be a Column or a text or None"):
         ps.dispatch(frame, topology, row=5)  # type: ignore[arg-type]
     assert ps.dispatch(frame, topology, row="NUMBER").count() == 1
+
+
+@pytest.mark.parametrize("ask", [ps.where, lambda df, text, **given: df.where(ps.matches(text, schema=df, **given))])
+def test_an_argument_of_matches_is_checked_whoever_evaluates(spark: Any, ask: Callable[..., object]) -> None:
+    """Spark's own expressions do not look at it, and a worker's complaint would come as Spark's report."""
+    frame = spark.range(1)
+    for given, words in (
+        ({"on_error": "ignore"}, "on_error='ignore': must be 'raise' or 'reject'"),
+        ({"using": "spark"}, "using='spark': must be 'auto' or 'native' or 'arrow' or 'pandas'"),
+        ({"columns": {"id": 5}}, "columns={'id': 5}: must be a mapping from a text to a Column or a text or None"),
+        ({"columns": {"nr": "id"}}, "columns names 'nr', which the selector does not read: it reads id"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            ask(frame, "id > 1", **given)
+
+
+def test_the_names_of_subscriptions_are_texts(spark: Any) -> None:
+    for wanted in ({1: "id > 1"}, Subscriptions({1: "id > 1"})):
+        with pytest.raises(ConfigurationError, match=r"subscriptions\[0\]=1: must be a text"):
+            ps.match(spark.range(1), wanted)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="into=5: must be a text"):
+        ps.match(spark.range(1), {"a": "id > 1"}, into=5)  # type: ignore[arg-type]
