@@ -30,7 +30,7 @@ def take_dump(time: int, idents: Collection[int] | None = None) -> ThreadDump:
     frames = sys._current_frames()
     folders = sorted((f"{each}{os.sep}" for each in sys.path if each), key=len, reverse=True)
     threads = tuple(
-        ThreadState(thread.name, "active", _stack(frames[thread.ident], folders))
+        ThreadState(thread.name, "active", _stack(frames[thread.ident], folders), ident=str(thread.ident))
         for thread in threading.enumerate()
         if thread.ident in frames
         and thread is not threading.current_thread()

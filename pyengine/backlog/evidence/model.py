@@ -251,12 +251,23 @@ class FlowControlState:
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """A thread in a dump. frames: innermost first, as the tool prints them. state: the tool's own word."""
+    """A thread in a dump. frames: innermost first, as the tool prints them. state: the tool's own word.
+
+    ident: the tool's number of it, for names are not unique: every ActiveMQ connection has a Session Task-1. Empty: not
+    shown. holds: addresses of the locks it has.
+    """
 
     name: str
     state: str
     frames: tuple[str, ...]
     waiting_for: str = ""
+    ident: str = ""
+    holds: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes it the same thread in two dumps: systems give the number of a thread that ended to a new one."""
+        return self.name, self.ident
 
 
 @dataclass(frozen=True, slots=True)

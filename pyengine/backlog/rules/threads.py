@@ -7,36 +7,47 @@ not by its state, because a thread in a socket read is RUNNABLE to the JVM and d
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState
+from pyengine.backlog.evidence.stacks import address
 from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.backlog.rules.series import by_time, seconds, span
 
-CONSUMERS = re.compile(
-    r"ConsumeMessageThread|ActiveMQ Session Task|ActiveMQ Connection Executor|MessageListenerContainer|"
-    r"DefaultMessageListener|KafkaListener|-C-\d+$|[Cc]onsumer|[Ll]istener|[Ww]orker"
+# Names of threads that give messages to listeners and do nothing else.
+OWN = re.compile(
+    r"ConsumeMessageThread|ActiveMQ Session|ActiveMQ Connection Executor|MessageListenerContainer|"
+    r"DefaultMessageListener|KafkaListener|-C-\d+$"
 )
-# Frames of a thread with nothing to do. Python pools keep their frame below the work: only the innermost count.
+CONSUMERS = re.compile(OWN.pattern + r"|[Cc]onsumer|[Ll]istener|[Ww]orker")
+# Frames under which a listener is called, whatever its thread is named: a pool of the user's, a transport's own thread.
+LISTENER = re.compile(
+    r"ActiveMQMessageConsumer\.dispatch\(|ActiveMQSession\.run\(|\$ConsumeRequest\.run\(|MessageListenerContainer[.$]"
+)
+# Frames of a thread with nothing to do, unless code of the user's stands further in. Python pools keep their frame
+# below the work: only the innermost count.
 IDLE = re.compile(
-    r"ThreadPoolExecutor\.getTask|ForkJoinPool\.awaitWork|DelayedWorkQueue\.take|SynchronousQueue|"
-    r"MessageDispatchChannel\.dequeue|ActiveMQMessageConsumer\.(?:receive|dequeue)|"
-    r"DedicatedTaskRunner\.runTask|RebalanceService|PullMessageService|"
-    r"ServiceThread\.waitForRunning|KafkaConsumer\.poll"
+    r"ThreadPoolExecutor\.getTask|ForkJoinPool\.awaitWork|DelayedWorkQueue\.take|MessageDispatchChannel\.dequeue|"
+    r"MessageConsumer\.(?:receive|dequeue)|DedicatedTaskRunner\.runTask|RebalanceService|PullMessageService|"
+    r"ServiceThread\.waitForRunning|LitePullConsumer\.poll|KafkaConsumer\.poll"
 )
 IDLE_PYTHON = re.compile(
     r"_worker \((?:.*/)?concurrent/futures/thread\.py|get \(.*queue\.py|"
     r"select \(.*selectors\.py|_run_once \(.*asyncio|_run \(.*pyengine/clock\.py"
 )
+# The user's own loop over a queue. In a listener it is no idling: whoever should fill the queue does not.
+TAKES = re.compile(r"(?:Queue|Deque)\.(?:take|poll)\w*\(")
 NETWORK = re.compile(
     r"SocketInputStream|socketRead|SocketDispatcher\.read|NioSocketImpl|Net\.poll|SSLSocket|HttpURLConnection|"
-    r"java\.net\.http|okhttp|apache\.http|EPoll|recv(?:_into)? \(|readinto \(.*socket\.py|ssl\.py|urllib3|requests/|"
-    r"httpx|http/client\.py|create_connection \(socket"
+    r"java\.net\.http|jdk\.internal\.net\.http|okhttp|apache\.(?:http|hc\.)|EPoll|DatagramChannel|DatagramSocket|AddressImpl\.lookup|"
+    r"recv(?:_into)? \(|readinto \(.*socket\.py|ssl\.py|urllib3|requests/|httpx|httpcore|http/client\.py|"
+    r"create_connection \(socket|getaddrinfo \(socket"
 )
 DATABASE = re.compile(
-    r"\bjdbc\b|java\.sql|com\.mysql|org\.postgresql|oracle\.|sqlserver|hikari|mongodb|psycopg|pymysql|sqlite3|"
-    r"sqlalchemy|lettuce|jedis|redis",
+    r"\bjdbc\b|java\.sql|com\.mysql|org\.postgresql|\boracle\.|sqlserver|hikari|mongodb|psycopg|\bpg8000|pymysql|sqlite3|"
+    r"sqlalchemy|lettuce|\bjedis\b|\bredis\b|\bredisson\b",
     re.IGNORECASE,
 )
 SLEEP = re.compile(r"Thread\.sleep|TimeUnit\.sleep|^sleep \(|\bsleep \(")
@@ -44,17 +55,43 @@ LOCK = re.compile(
     r"Object\.wait|Unsafe\.park|LockSupport\.park|ReentrantLock|AbstractQueuedSynchronizer|Semaphore|CountDownLatch|"
     r"(?:wait|acquire|__enter__) \(threading\.py"
 )
+LIBRARIES = (  # of Java: packages that are nobody's own code
+    "java", "javax", "jakarta", "jdk", "sun", "com.sun", "kotlin", "kotlinx", "scala", "groovy", "clojure", "akka",
+    "org.apache", "org.springframework", "org.hibernate", "org.jboss", "org.eclipse", "org.slf4j", "org.jooq",
+    "org.mybatis", "org.messaginghub", "org.glassfish", "ch.qos.logback", "io.netty", "io.grpc", "io.vertx",
+    "io.micrometer", "io.opentelemetry", "io.micronaut", "io.quarkus", "io.reactivex", "reactor", "brave",
+    "org.mariadb", "com.mysql", "org.postgresql", "oracle", "com.microsoft", "com.ibm", "org.h2", "org.sqlite",
+    "com.zaxxer", "com.mchange", "com.mongodb", "redis.clients", "io.lettuce", "org.redisson", "org.elasticsearch",
+    "co.elastic", "com.datastax", "okhttp3", "okio", "retrofit2", "feign", "com.fasterxml", "com.google.common",
+    "com.google.gson", "com.google.cloud", "com.google.api", "com.amazonaws", "software.amazon", "com.azure",
+    "com.rabbitmq", "com.netflix", "com.alibaba.druid", "com.alibaba.fastjson", "com.alibaba.fastjson2",
+    "com.alibaba.nacos", "com.alibaba.csp", "com.baomidou",
+)  # fmt: skip
+# The same of Python, by the first part of a file's name. People call programs test.py and code.py.
+MODULES = (*sorted(sys.stdlib_module_names - {"test", "code"}), *(
+    "urllib3", "requests", "httpx", "httpcore", "h11", "h2", "anyio", "aiohttp", "botocore", "boto3", "s3transfer",
+    "pymysql", "MySQLdb", "mysql", "mariadb", "psycopg", "psycopg2", "asyncpg", "pg8000", "pymongo", "redis",
+    "sqlalchemy", "django/db", "peewee", "oracledb", "pyodbc", "cassandra", "elasticsearch", "elastic_transport",
+    "grpc", "kafka", "aiokafka", "stomp", "proton", "pika", "celery", "kombu", "pyspark", "py4j", "pyengine",
+))  # fmt: skip
 PLATFORM = re.compile(
-    r"^(?:java\.|javax\.|jdk\.|sun\.|com\.sun\.|org\.apache\.(?:rocketmq|activemq|kafka|http)|org\.springframework|"
-    r"okhttp3|com\.mysql|org\.postgresql|oracle\.|com\.zaxxer|io\.netty)|"
-    r"\((?:threading|socket|ssl|queue|selectors|http/|urllib3|requests/|httpx|concurrent/)"
+    rf"^(?:{'|'.join(map(re.escape, LIBRARIES))})\.|\$Proxy\d+\.|\(<generated>\)|"
+    rf"\((?:<frozen |.*(?:site|dist)-packages/|(?:{'|'.join(map(re.escape, MODULES))})(?:/|\.py))"
 )
 ENOUGH = 3
 
 
+def line_of(frames: tuple[str, ...]) -> str:
+    """The innermost frame that is the user's own code, or the innermost of all."""
+    return next((frame for frame in frames if not PLATFORM.search(frame)), frames[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A thread whose stack did not change. line: the innermost frame that is the user's own code."""
+    """A thread whose stack did not change. line: the innermost frame that is the user's own code.
+
+    holder: the thread that has what this one waits for, as last seen.
+    """
 
     name: str
     state: str
@@ -62,10 +99,11 @@ class Standing:
     waiting_for: str
     dumps: int
     period: float
+    holder: ThreadState | None = None
 
     @property
     def line(self) -> str:
-        return next((frame for frame in self.frames if not PLATFORM.search(frame)), self.frames[0])
+        return line_of(self.frames)
 
     @property
     def cause(self) -> str:
@@ -81,17 +119,23 @@ class Standing:
             return "sleep"
         if any(LOCK.search(frame) for frame in self.frames[:4]):
             return "lock"
-        return "wait" if self.state == "idle" else "code"
+        return "wait" if self.state == "idle" or "Native Method" in self.frames[0] else "code"
 
 
 def is_consumer(thread: ThreadState, consumers: re.Pattern[str] | None = CONSUMERS) -> bool:
     """A thread that gives messages to a listener and is at work. consumers: names; None: the dump has no others."""
     if consumers is None:
         return True
-    return bool(consumers.search(thread.name)) and not (
-        any(IDLE.search(frame) for frame in thread.frames[:12])
-        or any(IDLE_PYTHON.search(frame) for frame in thread.frames[:2])
-    )
+    listens = consumers is CONSUMERS and any(LISTENER.search(frame) for frame in thread.frames)
+    if not listens and not consumers.search(thread.name):
+        return False
+    user = next((place for place, frame in enumerate(thread.frames) if not PLATFORM.search(frame)), None)
+    if any(IDLE.search(frame) for frame in thread.frames[:user]) or any(map(IDLE_PYTHON.search, thread.frames[:2])):
+        return False
+    if listens or consumers is not CONSUMERS or OWN.search(thread.name):
+        return True
+    # A thread that is only named like one: a logger's or Netty's worker runs no code of the user's.
+    return user is not None and not (user and TAKES.search(thread.frames[user - 1]))
 
 
 def standing(dumps: list[ThreadDump], consumers: re.Pattern[str] | None) -> Iterator[Standing]:
@@ -100,11 +144,24 @@ def standing(dumps: list[ThreadDump], consumers: re.Pattern[str] | None) -> Iter
     for thread in last.threads:
         if not is_consumer(thread, consumers):
             continue
-        before = [next((t for t in dump.threads if t.name == thread.name), None) for dump in dumps[:-1]]
+        before = [next((t for t in dump.threads if t.key == thread.key), None) for dump in dumps[:-1]]
         if all(each is not None and each.frames == thread.frames for each in before):
             yield Standing(
-                thread.name, thread.state, thread.frames, thread.waiting_for, len(dumps), seconds(dumps[0], last)
+                thread.name,
+                thread.state,
+                thread.frames,
+                thread.waiting_for,
+                len(dumps),
+                seconds(dumps[0], last),
+                _holder(thread, last),
             )
+
+
+def _holder(thread: ThreadState, dump: ThreadDump) -> ThreadState | None:
+    """Who has what a thread waits for. A thread in Object.wait() shows as locked what it has given up."""
+    lock = address(thread.waiting_for)
+    holding = (each for each in dump.threads if lock in each.holds and address(each.waiting_for) != lock)
+    return next(holding, None) if lock else None
 
 
 ADVICE = {
@@ -118,7 +175,7 @@ ADVICE = {
         "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer."
     ),
     "wait": say(
-        "It waits in a call outside Python (network, file, lock): the line says which. Give that call a timeout."
+        "It waits in a call outside its language (network, file, lock): the line says which. Give that call a timeout."
     ),
     "code": say(
         "It computes at one line. If that is a loop, bound it; if it is work, give it fewer messages a thread."
@@ -143,7 +200,10 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
         first = same[0]
         names = ", ".join(each.name for each in same[:3])
         more = say("{names} and {more} more", names=names, more=len(same) - 3) if len(same) > 3 else names
-        held = (say("waiting for {what}", what=first.waiting_for),) if first.waiting_for else ()
+        held = [say("waiting for {what}", what=first.waiting_for)] if first.waiting_for else []
+        if first.holder is not None:
+            line = line_of(first.holder.frames)
+            held.append(say("held by thread {name} at {line}", name=first.holder.name, line=line))
         yield Finding(
             "stuck_thread",
             Severity.ERROR,

@@ -1,0 +1,161 @@
+"""Thread dumps of real clients: which of their threads is stuck, at which line of the user's, and which only waits.
+
+The files are what Java 17 and 25 wrote of listeners that stand in drivers, locks and pools, cut down to some threads;
+three sights of one moment's stacks are what a stuck process shows.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState, read_text
+from pyengine.backlog.findings import Finding
+from pyengine.errors import InvalidSourceError
+
+DATA = Path(__file__).parent / "data"
+SECOND = re.compile(r"(?<=:)\d\d(?=$|\.\d+Z)", re.MULTILINE)
+
+
+def three(file: str) -> list[Finding]:
+    """What is found in three dumps, some seconds apart, with the stacks of this one."""
+    text = (DATA / file).read_text("utf-8")
+    found = Evidence()
+    for number in range(3):
+        found.add(read_text(SECOND.sub(f"{10 + number}", text, count=1), f"{number}-{file}"))
+    assert not found.remarks
+    assert len(found.dumps) == 3
+    return diagnose(found)
+
+
+def stuck(findings: list[Finding]) -> dict[str, str]:
+    """Thread -> line and cause."""
+    return {
+        finding.where.removeprefix("thread "): f"{finding.evidence[0]}, {finding.evidence[1].split(' (')[0]}"
+        for finding in findings
+    }
+
+
+def test_a_listener_in_a_driver_is_named_with_the_user_s_own_line() -> None:
+    found = stuck(three("jstack-listeners.txt"))
+    assert {name.removeprefix("ConsumeMessageThread_")[:-2]: said for name, said in found.items()} == {
+        "mariadb": "at Stuck.lambda$main$2(Stuck.java:13), cause: database",
+        "jedis": "at Stuck.lambda$main$5(Stuck.java:16), cause: database",
+        "hikari": "at Stuck.lambda$main$7(Stuck.java:18), cause: database",
+        "hc5": "at Stuck.lambda$main$9(Stuck.java:19), cause: network",
+        "jdkhttp": "at Stuck.lambda$main$11(Stuck.java:21), cause: network",
+        "udp": "at Stuck.lambda$main$16(Stuck.java:26), cause: network",
+        "monitor": "at Stuck.lambda$main$18(Stuck.java:28), cause: lock",
+        "sync": "at Stuck.lambda$main$28(Stuck.java:37), cause: lock",
+        "procread": "at Stuck.lambda$main$36(Stuck.java:45), cause: wait",
+        "dead1": "at Stuck.held(Stuck.java:8), cause: lock",
+        "dead2": "at Stuck.held(Stuck.java:8), cause: lock",
+        "same": "at Stuck.lambda$main$47(Stuck.java:53), cause: sleep",
+    }
+
+
+def test_who_holds_a_lock_is_named() -> None:
+    blocked = (finding for finding in three("jstack-listeners.txt") if "BLOCKED" in finding.evidence[1])
+    assert {finding.where.split("_")[1]: finding.evidence[-1] for finding in blocked} == {
+        "monitor": "held by thread holder at Stuck.lambda$main$17(Stuck.java:27)",
+        "dead1": "held by thread ConsumeMessageThread_dead2_1 at Stuck.held(Stuck.java:8)",
+        "dead2": "held by thread ConsumeMessageThread_dead1_1 at Stuck.held(Stuck.java:8)",
+    }
+
+
+def test_threads_of_one_name_are_several() -> None:
+    one, other = (ThreadState("ActiveMQ Session Task-1", "RUNNABLE", (f"shop.{name}.on(A.java:1)",), ident=name)
+                  for name in ("First", "Second"))  # fmt: skip
+    busy = [ThreadState("ActiveMQ Session Task-1", "RUNNABLE", (f"shop.B.b(B.java:{n})",), ident="3") for n in range(3)]
+    dumps = [ThreadDump("f", n * 1000, "jstack", "p", (busy[n], one, other)) for n in range(3)]
+    assert [finding.evidence[0] for finding in diagnose(Evidence(dumps=dumps))] == [
+        "at shop.First.on(A.java:1)",
+        "at shop.Second.on(A.java:1)",
+    ]
+    # A new thread may have the name and the place of one that ended.
+    again = [ThreadDump("f", n * 1000, "jstack", "p", (ThreadState(one.name, one.state, one.frames, ident=str(n)),))
+             for n in range(3)]  # fmt: skip
+    assert diagnose(Evidence(dumps=again)) == []
+
+
+def test_a_listener_is_told_by_its_callers_whatever_its_thread_is_called() -> None:
+    names = {name for finding in three("jstack-sessions.txt") for name in re.split(r"[,:] (?=\w)", finding.where)}
+    said = " ".join(names)
+    assert {"jms-orders", "orders-consumer-1", "ActiveMQ Session Task-1", "ActiveMQ Session"} <= {
+        name.removeprefix("thread ") for name in names
+    }
+    assert "tcp:///127.0.0.1:36849@59362" in said  # a session without threads: its listener runs on the transport's
+    assert "tcp:///127.0.0.1:36849@59320" not in said  # a transport that reads
+
+
+def test_a_client_with_nothing_to_do_is_not_stuck() -> None:
+    assert three("jstack-idle-rocketmq.txt") == []
+
+
+def test_a_worker_that_takes_from_its_queue_waits_and_a_listener_that_does_stands() -> None:
+    frames = (
+        "jdk.internal.misc.Unsafe.park(Native Method)",
+        "java.util.concurrent.LinkedBlockingQueue.take(LinkedBlockingQueue.java:435)",
+        "shop.Worker.run(Worker.java:9)",
+        "java.lang.Thread.run(Thread.java:840)",
+    )
+    for name, count in (("order-worker-1", 0), ("ConsumeMessageThread_g_1", 1)):
+        dumps = [ThreadDump("f", n, "jstack", "p", (ThreadState(name, "WAITING", frames),)) for n in range(3)]
+        assert len(diagnose(Evidence(dumps=dumps))) == count
+
+
+@pytest.mark.parametrize(
+    ("frames", "line", "cause"),
+    [
+        (("SocketIO.readinto (socket.py:706)", "Connection._read_bytes (pymysql/connections.py:828)",
+          "save (shop/orders.py:12)"), "save (shop/orders.py:12)", "database"),
+        (("SocketBuffer._read_from_socket (redis/_parsers/socket.py:64)", "handle (app.py:3)"), "handle (app.py:3)",
+         "database"),
+        (("SyncStream.read (httpcore/_backends/sync.py:128)", "get (httpx/_api.py:195)", "handle (app.py:3)"),
+         "handle (app.py:3)", "network"),
+        (("AbstractHTTPHandler.do_open (urllib/request.py:1352)", "handle (test.py:3)"), "handle (test.py:3)", "code"),
+        (("redistribute (shop/redistribution.py:5)", "handle (queue/app.py:3)"),
+         "redistribute (shop/redistribution.py:5)", "code"),
+        (("shop.Redistribution.move(A.java:7)",), "shop.Redistribution.move(A.java:7)", "code"),
+        (("com.acme.Repo$$SpringCGLIB$$0.find(<generated>)", "com.acme.Orders.on(Orders.java:3)"),
+         "com.acme.Orders.on(Orders.java:3)", "code"),
+    ],
+)  # fmt: skip
+def test_libraries_are_nobody_s_own_code(frames: tuple[str, ...], line: str, cause: str) -> None:
+    thread = ThreadState("ConsumeMessageThread_g_1", "active", frames)
+    (found,) = diagnose(Evidence(dumps=[ThreadDump("f", n, "py-spy", "p", (thread,)) for n in range(3)]))
+    assert found.evidence[0] == f"at {line}"
+    assert found.evidence[1].startswith(f"cause: {cause} ")
+
+
+@pytest.mark.parametrize("file", ["thread-file.txt", "thread-file.json"])
+def test_virtual_threads_stand_in_thread_files(file: str) -> None:
+    found = three(file)
+    assert stuck(found)["ConsumeMessageThread_jdkhttp_1"] == "at Stuck.lambda$main$11(Stuck.java:21), cause: network"
+    assert stuck(found)["ConsumeMessageThread_virtual_1"].endswith("cause: sleep")
+    assert stuck(found)["ConsumeMessageThread_virtual_2"].endswith("cause: code")
+    (held,) = (finding for finding in found if finding.where == "thread ConsumeMessageThread_monitor_1")
+    assert held.evidence[-1] == "held by thread holder at Stuck.lambda$main$20(Stuck.java:28)"
+
+
+def test_a_mounted_virtual_thread_is_not_its_carrier() -> None:
+    (found,) = three("jstack-mounted.txt")
+    assert found.evidence[1] == "cause: code (Stuck.lambda$main$54(Stuck.java:60)), state RUNNABLE"
+
+
+def test_a_thread_file_of_java_21_has_no_states() -> None:
+    text = '77\n2026-11-22T15:38:10.5Z\n21.0.5+11-LTS\n\n#30 "orders-1" virtual\n      java.base/java.lang.Thread.sleep'
+    (dump,) = read_text(f"{text}(Thread.java:507)\n      shop.Orders.on(Orders.java:3)\n", "d.txt").dumps
+    (thread,) = dump.threads
+    assert (dump.process, thread.key, thread.state) == ("77", ("orders-1", "30"), "")
+    assert thread.frames == ("java.lang.Thread.sleep(Thread.java:507)", "shop.Orders.on(Orders.java:3)")
+
+
+def test_a_thread_file_that_is_none() -> None:
+    with pytest.raises(InvalidSourceError, match="cannot be read: not the fields of a thread dump: KeyError"):
+        read_text('{"threadDump": {}}', "d.json")
+    with pytest.raises(InvalidSourceError, match="cannot be read"):
+        read_text('{"threadDump": {', "d.json")
