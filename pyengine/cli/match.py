@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +22,7 @@ from pyengine.errors import (
     SelectorEvaluationError,
     did_you_mean,
 )
+from pyengine.topology.table import read_text, root_table
 
 BATCH = 65_536
 DIALECTS = ("activemq", "rocketmq")
@@ -144,15 +143,14 @@ _Asked = _One | _Many
 
 
 def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
-    try:
-        texts = tomllib.loads(Path(file).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InvalidSourceError(file, f"cannot be read: {why}", "write lines like eu = \"region = 'EU'\"") from error
+    hint = "write lines like eu = \"region = 'EU'\""
+    texts = root_table(read_text(file), file).values
+    if not texts:
+        raise InvalidSourceError(file, "holds no selector", hint)
     selectors: dict[str, Selector] = {}
     for name, text in texts.items():
         if not isinstance(text, str):
-            raise InvalidSourceError(file, f"{name} is not text", "write lines like eu = \"region = 'EU'\"")
+            raise InvalidSourceError(file, f"{name} is not text", hint)
         try:
             selectors[name] = Selector(text, dialect)  # type: ignore[arg-type]
         except InvalidSelectorError as error:

@@ -25,9 +25,12 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
     """
     source = str(path)
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSourceError(source, f"cannot be read: {error}") from error
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        hint = "give the path of a JSON file of topics, as a broker's topics.json"
+        raise InvalidSourceError(source, f"cannot be read: {error.strerror}", hint) from error
+    except UnicodeDecodeError as error:
+        raise InvalidSourceError(source, f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from error
     document = fastjson.loads(text, source)
     queues: list[MessageQueue] = []
     if isinstance(document, list):

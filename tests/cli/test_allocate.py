@@ -72,8 +72,15 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     many, far = tmp_path / "many.json", tmp_path / "far.json"
     many.write_text('{"orders": 99999999999}')
     far.write_text('[["orders", "a", 2147483648]]')
+    latin = tmp_path / "latin.json"
+    latin.write_bytes(b'{"caf\xe9": 4}')
     for arguments, words in (
-        ((tmp_path / "none.json", "--clients", "c1"), "cannot be read"),
+        (
+            (tmp_path / "none.json", "--clients", "c1"),
+            "none.json: cannot be read: No such file or directory; give the path of a JSON file of topics",
+        ),
+        ((tmp_path, "--clients", "c1"), "cannot be read: Is a directory; give the path"),
+        ((latin, "--clients", "c1"), "latin.json: is not UTF-8 (byte 5); save it as UTF-8"),
         ((topics, "--clients", ","), "--clients=: names no client; give ids with commas, or a file with one a line"),
         (
             (topics, "--clients", "c1", "--strategy", "AVERAGE"),
@@ -95,7 +102,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
 
 def test_clients_are_printed_as_they_are_named(tmp_path: Path) -> None:
     topics, clients = tmp_path / "topics.json", tmp_path / "clients.txt"
-    topics.write_text('{"orders": 8}')
+    topics.write_bytes(b'\xef\xbb\xbf{"orders": 8}')
     clients.write_bytes(b"\xef\xbb\xbfc1\r\n[red]c2[/b]\r\n")
     done = pyengine("allocate", topics, "--clients", clients)
     assert [line.split()[1] for line in done.stdout.splitlines() if line.endswith("4                 │")] == [

@@ -180,7 +180,27 @@ def test_match_asks_a_file_of_selectors(tmp_path: Path) -> None:
     assert f"{many}: audit: invalid selector at position 7" in pyengine("match", f"@{many}", stdin=lines).stderr
     many.write_text("audit = 5")
     assert "audit is not text" in pyengine("match", f"@{many}", stdin=lines).stderr
-    assert "cannot be read" in pyengine("match", f"@{tmp_path}/none.toml", stdin=lines).stderr
+    assert "cannot be read: No such file" in pyengine("match", f"@{tmp_path}/none.toml", stdin=lines).stderr
+    for data, words in (
+        (b"", "holds no selector; write lines like eu ="),
+        (b'caf\xe9 = "a = 1"', "is not UTF-8 (byte 3); save it as UTF-8"),
+        (b'a = "b = 1"\nc = ', f"{many}:2: not valid TOML: Invalid value (at end of document)"),
+        (b"a = " + b"[" * 5000, "is nested too deep"),
+    ):
+        many.write_bytes(data)
+        done = pyengine("match", f"@{many}", stdin=lines)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+    many.write_bytes(b"\xef\xbb\xbfeu = \"region = 'EU'\"")
+    assert pyengine("match", "--count", f"@{many}", stdin=lines).stdout == "1\teu\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_links_in_a_circle_are_one_message(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    done = pyengine("diagnose", tmp_path / "circle")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"pyengine: {tmp_path}/circle: cannot be read: Too many levels of symbolic links\n"
 
 
 def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> None:

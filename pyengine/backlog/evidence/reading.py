@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -90,7 +91,7 @@ class _Reading:
     encoding: str
     properties: Mapping[str, str] | None
     found: Evidence = field(default_factory=Evidence)
-    seen: set[Path] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
 
     def take(self, path: str | Path) -> None:
         """A file, standard input or a folder."""
@@ -102,7 +103,7 @@ class _Reading:
 
     def is_new(self, file: Path) -> bool:
         """A file named twice would be two sights of one moment."""
-        place = file.resolve()
+        place = os.path.realpath(file)  # of links in a circle too
         new = place not in self.seen
         self.seen.add(place)
         return new
