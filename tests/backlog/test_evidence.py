@@ -84,6 +84,13 @@ def test_tables_are_read_by_their_header() -> None:
     assert (orders.lag, orders.queue, orders.client, orders.inflight, orders.group) == (50, 1, "10.0.0.7", 3, "g")
     assert orders.last_time is not None
     assert orders.last_time > 0
+    # Before its retry topic is there, and of a group that pulls by itself, the table names no group.
+    table = "\n".join(line for line in PROGRESS.splitlines() if "%RETRY%" not in line)
+    unnamed = read_text(table, "progress.txt")
+    assert [each.group for each in unnamed.offsets] == [""]
+    assert [each.why for each in unnamed.remarks] == ["names no group; keep the command with its -g GROUP in the file"]
+    named = read_text(f"$ mqadmin consumerProgress -n a:9876 -g g -s true\n{table}", "progress.txt")
+    assert ([each.group for each in named.offsets], named.remarks) == (["g"], [])
     live, gone, pulls = read_text(GROUPS, "groups.txt").groups
     assert (live.group, live.clients, live.diff_total, live.tps) == ("live", 2, 40, 12)
     assert (gone.group, gone.clients, gone.diff_total) == ("gone", 0, 7)

@@ -63,6 +63,10 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
                 found.remarks.append(Remark(file, number, line.strip(), say("a number was expected")))
             except KeyError:
                 found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
+    if not group and any(each.system == "rocketmq" for each in found.offsets):
+        # Two sights of a group could not be compared if only one of them had a name.
+        why = say("names no group; keep the command with its -g GROUP in the file")
+        found.remarks.append(Remark(file, 0, "#Topic", why))
     return found
 
 
