@@ -38,6 +38,7 @@ CLIENT = tuple(each.name for each in fields(SimulatedClient) if each.name != "sl
 CLIENT_NUMBERS = tuple(each.name for each in fields(SimulatedClient) if type(each.default) is int)
 TIMES = ("joins_at", "leaves_at", "dies_at", "breaks_at")
 LONGEST = 1e9  # seconds
+HEAVIEST = 1e9  # weight of a property's value
 INT32 = 2**31 - 1
 
 
@@ -141,8 +142,11 @@ def _properties(table: Table, rng: np.random.Generator, messages: int) -> Iterat
             table.refuse(
                 name, "must list values of one type", f'write {name} = ["EU", "US"] or {name} = {{EU = 3, US = 1}}'
             )
-        if not all(isinstance(weight, (int, float)) and weight > 0 for weight in weights):
-            table.refuse(name, "has a weight that is not positive", f"write {name} = {{EU = 3, US = 1}}")
+        if not all(type(weight) in (int, float) and 0 < weight <= HEAVIEST for weight in weights):
+            hint = f"above 0, at most {HEAVIEST:g}; write {name} = {{EU = 3, US = 1}}"
+            table.refuse(name, "has a weight that is none", hint)
+        if not all(-(2**63) <= value < 2**63 for value in values if isinstance(value, int)):
+            table.refuse(name, "has a number that is no Java long", "write numbers of 64 bits")
         share = np.array(weights, dtype=float)
         yield name, np.array(values)[rng.choice(len(values), messages, p=share / share.sum())]
 

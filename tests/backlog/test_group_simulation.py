@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -285,3 +286,21 @@ def test_a_day_a_hundred_years_from_now_is_as_near_as_tomorrow() -> None:
     assert [(name, count) for _, name, count in found.rebalances] == [("c", 3), ("d", 2)]
     late = replace(some, arrivals=some.arrivals + 3_000_000_000 * NS)
     assert simulate_group(late, clients[:1]).summary()["delay_mean"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("{ EU = inf, US = 1 }", "property, region: has a weight that is none; above 0, at most 1e+09"),
+        ("{ EU = nan }", "has a weight that is none"),
+        ("{ EU = 1e308, US = 1e308 }", "has a weight that is none"),
+        ("{ EU = 0 }", "has a weight that is none"),
+        ("{ EU = true }", "has a weight that is none"),
+        ("[9223372036854775808]", "has a number that is no Java long; write numbers of 64 bits"),
+        ("[1, 2.0]", "must list values of one type"),
+    ],
+)
+def test_what_no_property_is_drawn_from(given: str, words: str) -> None:
+    text = LOAD.format(load=f"property.region = {given}", member=MEMBER.format(kind="client", life="threads = 1"))
+    with pytest.raises(InvalidTopologyError, match=re.escape(words)):
+        scenario.parse(text)

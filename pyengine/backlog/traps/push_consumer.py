@@ -18,6 +18,7 @@ from pyengine._engine.consume_orderly import suspend_time
 from pyengine._engine.consume_queue import MAX_TRANSFER_COUNT
 from pyengine._engine.consumer_parameters import check_ranges
 from pyengine._engine.rebalance import shared_threshold
+from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean
@@ -89,9 +90,10 @@ class Consumer:
     def number(self, name: str, default: int | None = None) -> int:
         value = self.given.get(name, DEFAULTS[name] if default is None else default)
         try:
-            return int(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidSourceError(name, f"is no whole number: {value!r}", "write digits only") from error
+            return whole(name, value)
+        except ValueError as error:
+            shown = repr(value)[:60]
+            raise InvalidSourceError(name, f"is no whole number: {shown}", "write digits only, of 64 bits") from error
 
     def trap(self, code: str, severity: Severity, seen: tuple[Said, ...], advice: Said, source: str) -> Finding:
         return Finding(code, severity, self.where, seen, advice, source)
