@@ -209,9 +209,11 @@ def policies(
 
 @app.command()
 def watch(
-    pid: Annotated[int, typer.Argument(min=1, help="A running process: Java (jstack) or Python (py-spy).")],
+    pid: Annotated[
+        int, typer.Argument(min=1, max=2**31 - 1, help="A running process: Java (jstack) or Python (py-spy).")
+    ],
     samples: Annotated[int, typer.Option(min=3, help="Dumps to take.")] = 5,
-    every: Annotated[float, typer.Option(min=0.05, help="Seconds between two dumps.")] = 1.0,
+    every: Annotated[float, typer.Option(min=0.05, max=3600, help="Seconds between two dumps.")] = 1.0,
     tool: Annotated[Tool | None, typer.Option(help="[default: by the process]")] = None,
     as_json: Json = False,
     report: Page = None,
