@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from pyengine.backlog.findings import Language
 from pyengine.backlog.summary import DaySummary, DestinationSummary, HeldSummary, Summary
 
 MAX_POINTS = 400
+MAX_SECTIONS = 200  # queues with a section of their own: the page of thousands would be tens of megabytes
+BEYOND = "day "  # before the number of a day since 1970 that no calendar holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,25 @@ def render(summary: Summary, language: Language = "en") -> str:
     """The page as text; everything that came from outside is escaped."""
     environment = pages.environment(language)
     environment.filters.update(number=number, moment=moment, share=share, causes_first=causes_first)
-    charts = {name: chart(queue["days"]) for name, queue in summary["destinations"].items()}
+    sections = shown(summary["destinations"])
     return environment.get_template("report.html").render(
         summary=summary,
-        charts=charts,
-        months={name: months(queue["days"]) for name, queue in summary["destinations"].items()},
-        rates={name: rates(queue) for name, queue in summary["destinations"].items()},
+        sections=sections,
+        numbers={name: number for number, name in enumerate(sections, 1)},
+        charts={name: chart(queue["days"]) for name, queue in sections.items()},
+        months={name: months(queue["days"]) for name, queue in sections.items()},
+        rates={name: rates(queue) for name, queue in sections.items()},
     )
+
+
+def shown(queues: Mapping[str, DestinationSummary]) -> dict[str, DestinationSummary]:
+    """The MAX_SECTIONS queues with the most waiting messages, then the most messages, in their order."""
+
+    def weight(name: str) -> tuple[int, int]:
+        return queues[name]["held"], queues[name]["messages"]
+
+    chosen = set(sorted(queues, key=weight, reverse=True)[:MAX_SECTIONS])
+    return {name: queue for name, queue in queues.items() if name in chosen}
 
 
 def number(value: int) -> str:
@@ -99,7 +114,7 @@ def months(days: list[DaySummary]) -> list[Month]:
     """Days summed by month."""
     sums: dict[str, list[int]] = {}
     for day in days:
-        total = sums.setdefault(day["day"][:7], [0, 0])
+        total = sums.setdefault(day["day"] if day["day"].startswith(BEYOND) else day["day"][:7], [0, 0])
         total[0] += day["delivered"]
         total[1] += day["held"]
     return [Month(month, *total) for month, total in sums.items()]
@@ -110,11 +125,17 @@ def rates(queue: DestinationSummary) -> dict[str, Any]:
     days = queue["days"]
     if not days:
         return {"mean": 0.0, "busiest": "-", "most": 0}
-    first, last = (datetime.fromisoformat(days[index]["day"]) for index in (0, -1))
+    first, last = (_since_1970(days[index]["day"]) for index in (0, -1))
     total = sum(day["delivered"] + day["held"] for day in days)
     busiest = max(days, key=lambda day: day["delivered"] + day["held"])
     return {
-        "mean": total / ((last - first).days + 1),
+        "mean": total / (last - first + 1),
         "busiest": busiest["day"],
         "most": busiest["delivered"] + busiest["held"],
     }
+
+
+def _since_1970(day: str) -> int:
+    if day.startswith(BEYOND):
+        return int(day.removeprefix(BEYOND))
+    return (date.fromisoformat(day) - date(1970, 1, 1)).days

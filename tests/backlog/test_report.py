@@ -169,3 +169,35 @@ def test_a_chinese_page_and_table_have_no_english_sentence() -> None:
         assert not re.findall(r"[A-Za-z]+ [a-z]+ [a-z]+", text)
         assert "不是 byte" in text
         assert "是独占消费者" in text
+
+
+def test_a_day_that_no_calendar_holds_has_a_place() -> None:
+    """Microseconds taken for milliseconds lie beyond the year 9999."""
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    queue = summary["destinations"]["flights.JFK"]
+    queue["days"] = [{"day": f"day {16_000_000 + number}", "delivered": 10, "held": 0} for number in range(4)]
+    page = report.render(summary)
+    assert "10.0 messages a day, at most 10 (day 16000000)" in page
+    assert "<td>day 16000003</td>" in page
+    queue["days"][0]["day"] = "1970-01-11"
+    assert report.rates(queue)["mean"] == 40 / (16_000_003 - 10 + 1)
+
+
+def test_a_page_of_thousands_of_queues_stays_small() -> None:
+    topology = Topology.from_text('[source]\npath = "x.parquet"\ndestination = "{d}"\n')
+    summary = summaries.flights(Topology.load(FLIGHTS))
+    for number in range(2000):
+        waits = {("selector", ""): number} if number % 10 == 5 else {}
+        summary["destinations"][f"q.{number}"] = summaries.destination(topology, f"q.{number}", {}, waits)
+    page = report.render(summary)
+    assert len(page) < 3_000_000
+    found = outline(page)
+    links = [value for tag, name, value in found.attributes if (tag, name) == ("a", "href")]
+    sections = [f"#{value}" for tag, name, value in found.attributes if (tag, name) == ("section", "id")]
+    assert links == sections
+    assert len(sections) == report.MAX_SECTIONS
+    rows = re.findall(r'<tr><td>(?:<a href="#queue-\d+">)?((?:q|flights)\.\w+)', page)
+    assert rows == list(summary["destinations"])  # in the table stand all of them
+    assert '">q.1995</a>' in page
+    assert "<tr><td>q.1994</td>" in page
+    assert f"Below stand the {report.MAX_SECTIONS} queues with the most waiting messages; summary.json has all." in page
