@@ -267,6 +267,23 @@ def test_a_folder_is_read_with_what_it_has_that_is_known(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
+def test_a_backup_beside_its_file_is_no_later_sight(tmp_path: Path) -> None:
+    """A copy of a broker's folder has the times of the copying, and its backups behind their files."""
+    text = '{"offsetTable":{"orders@billing":{0:%s}}}'
+    file, backup = tmp_path / "consumerOffset.json", tmp_path / "consumerOffset.json.bak"
+    file.write_text(text % 150)
+    backup.write_text(text % 100)
+    for paths in ([tmp_path], [file, backup], [backup, file]):
+        evidence = read_files(paths)
+        assert [each.consumer_offset for each in evidence.offsets] == [150]
+        assert diagnose(evidence) == []
+    assert [each.consumer_offset for each in read_files([backup]).offsets] == [100]
+    file.write_text("{")
+    assert [each.consumer_offset for each in read_files([tmp_path]).offsets] == [100]
+    file.unlink()
+    assert [each.consumer_offset for each in read_files([tmp_path]).offsets] == [100]
+
+
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("buy milk")
     with pytest.raises(

@@ -78,7 +78,7 @@ def read_what_can_be(
     """The same; files that ``read_files`` would refuse are left out, each with its reason."""
     reading = _Reading(encoding, properties)
     refused: list[InvalidSourceError] = []
-    for path in paths:
+    for path in sorted(paths, key=_is_backup):
         try:
             reading.take(path)
         except InvalidSourceError as error:
@@ -92,14 +92,20 @@ class _Reading:
     properties: Mapping[str, str] | None
     found: Evidence = field(default_factory=Evidence)
     seen: set[str] = field(default_factory=set)
+    understood: set[str] = field(default_factory=set)
 
     def take(self, path: str | Path) -> None:
         """A file, standard input or a folder."""
         if str(path) != "-" and Path(path).is_dir():
             self.folder(Path(path))
-        elif str(path) == "-" or self.is_new(Path(path)):
+        elif str(path) == "-" or (not self.is_superseded(Path(path)) and self.is_new(Path(path))):
             opened = open_text(path, self.encoding)
             self.add(opened, reader_of(opened.text, self.properties))
+            self.understood.add(os.path.realpath(path))
+
+    def is_superseded(self, file: Path) -> bool:
+        """A ``.bak`` of RocketMQ beside its file: what was written before, as the times of copies do not tell."""
+        return _is_backup(file) and os.path.realpath(str(file).removesuffix(".bak")) in self.understood
 
     def is_new(self, file: Path) -> bool:
         """A file named twice would be two sights of one moment."""
@@ -114,7 +120,11 @@ class _Reading:
 
     def folder(self, folder: Path) -> None:
         known = False
-        for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+        for file in sorted(
+            (each for each in folder.rglob("*") if each.is_file()), key=lambda each: (_is_backup(each), each)
+        ):
+            if self.is_superseded(file):
+                continue
             try:
                 opened = open_text(file, self.encoding)
                 reader = reader_of(opened.text, self.properties)
@@ -125,10 +135,15 @@ class _Reading:
                 known = True
                 if self.is_new(file):
                     self.add(opened, reader)
+                self.understood.add(os.path.realpath(file))
             except InvalidSourceError as error:
                 self.found.remarks.append(Remark(str(file), 0, file.name, heard(error.problem)))
         if not known:
             raise InvalidSourceError(str(folder), "holds no file that is known here", f"read are: {KINDS}")
+
+
+def _is_backup(file: str | Path) -> bool:
+    return str(file).endswith(".bak")
 
 
 def reader_of(text: str, properties: Mapping[str, str] | None = None) -> Reader | None:
