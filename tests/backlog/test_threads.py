@@ -7,13 +7,16 @@ three sights of one moment's stacks are what a stuck process shows.
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
+from pyengine import activemq
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState, read_text
 from pyengine.backlog.findings import Finding
+from pyengine.backlog.watch import take_dump
 from pyengine.errors import InvalidSourceError
 
 DATA = Path(__file__).parent / "data"
@@ -104,6 +107,38 @@ def test_a_worker_that_takes_from_its_queue_waits_and_a_listener_that_does_stand
     )
     for name, count in (("order-worker-1", 0), ("ConsumeMessageThread_g_1", 1)):
         dumps = [ThreadDump("f", n, "jstack", "p", (ThreadState(name, "WAITING", frames),)) for n in range(3)]
+        assert len(diagnose(Evidence(dumps=dumps))) == count
+
+
+def test_a_thread_of_this_process_that_receives_is_not_stuck() -> None:
+    with activemq.Broker() as broker, activemq.ConnectionFactory(broker=broker).create_connection() as connection:
+        consumer = connection.create_session().create_consumer("orders")
+
+        def consume() -> None:
+            while consumer.receive() is not None:
+                pass
+
+        thread = threading.Thread(target=consume, name="orders-consumer-1")
+        thread.start()
+        dumps: list[ThreadDump] = []
+        while len(dumps) < 3:
+            dump = take_dump(len(dumps) * 1000)
+            if any(frame.startswith("receive (") for each in dump.threads for frame in each.frames):
+                dumps.append(dump)
+        assert diagnose(Evidence(dumps=dumps)) == []
+        consumer.close()
+        thread.join(20)
+
+
+def test_a_listener_that_receives_from_another_queue_stands() -> None:
+    waits = ("java.lang.Object.wait(Native Method)", "org.apache.activemq.ActiveMQMessageConsumer.receive(A.java:1)")
+    calls = ("org.apache.activemq.ActiveMQMessageConsumer.dispatch(A.java:2)", "java.lang.Thread.run(Thread.java:840)")
+    for frames, count in (
+        ((*waits, "shop.Orders.onMessage(Orders.java:5)", *calls), 1),
+        ((*waits, "shop.Loop.run(Loop.java:5)", "java.lang.Thread.run(Thread.java:840)"), 0),
+    ):
+        thread = ThreadState("ActiveMQ Session Task-1", "WAITING", frames)
+        dumps = [ThreadDump("f", n, "jstack", "p", (thread,)) for n in range(3)]
         assert len(diagnose(Evidence(dumps=dumps))) == count
 
 

@@ -31,7 +31,8 @@ LISTENER = re.compile(
 IDLE = re.compile(
     r"ThreadPoolExecutor\.getTask|ForkJoinPool\.awaitWork|DelayedWorkQueue\.take|MessageDispatchChannel\.dequeue|"
     r"MessageConsumer\.(?:receive|dequeue)|DedicatedTaskRunner\.runTask|RebalanceService|PullMessageService|"
-    r"ServiceThread\.waitForRunning|LitePullConsumer\.poll|KafkaConsumer\.poll"
+    r"ServiceThread\.waitForRunning|LitePullConsumer\.poll|KafkaConsumer\.poll|"
+    r"\breceive\w* \(pyengine/activemq/|\bpoll \((?:kafka|pika)/|\bdrain_events \("
 )
 IDLE_PYTHON = re.compile(
     r"_worker \((?:.*/)?concurrent/futures/thread\.py|get \(.*queue\.py|"
@@ -126,10 +127,13 @@ def is_consumer(thread: ThreadState, consumers: re.Pattern[str] | None = CONSUME
     """A thread that gives messages to a listener and is at work. consumers: names; None: the dump has no others."""
     if consumers is None:
         return True
-    listens = consumers is CONSUMERS and any(LISTENER.search(frame) for frame in thread.frames)
+    listener = next((place for place, frame in enumerate(thread.frames) if LISTENER.search(frame)), None)
+    listens = consumers is CONSUMERS and listener is not None
     if not listens and not consumers.search(thread.name):
         return False
     user = next((place for place, frame in enumerate(thread.frames) if not PLATFORM.search(frame)), None)
+    if listener is not None and user is not None and user < listener:
+        return True  # in the listener itself, also where that waits for a message of another queue
     if any(IDLE.search(frame) for frame in thread.frames[:user]) or any(map(IDLE_PYTHON.search, thread.frames[:2])):
         return False
     if listens or consumers is not CONSUMERS or OWN.search(thread.name):
