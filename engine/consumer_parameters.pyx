@@ -8,7 +8,8 @@ cdef str MORE = f"\nFor more information, please visit the url, {FAQ}"
 cdef str UNBROKEN = "\u0085\u00a0\u2007\u202f"
 cdef str NAME_SIGNS = "%|_-"
 cdef int MESSAGE_ILLEGAL = 13
-cdef frozenset SYSTEM_TOPICS = frozenset((
+# What brokers write themselves (TopicValidator).
+SYSTEM_TOPICS = frozenset((
     "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
     "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"))
 

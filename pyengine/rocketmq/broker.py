@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from pyengine._engine import consumer_groups
-from pyengine._engine.consumer_parameters import attached, check_topic
+from pyengine._engine.consumer_parameters import SYSTEM_TOPICS, attached, check_topic
 from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
@@ -137,9 +137,11 @@ class Broker:
         """Make a topic with ``queues`` queues on each of ``brokers`` (all by default), or give it more queues.
 
         Raises ConfigurationError for fewer queues than it has and for more than 1,000,000, MQClientError for a name
-        that no topic may have.
+        that no topic may have, or that the brokers have a topic of.
         """
         check_topic(plain_text("topic", topic))
+        if topic in SYSTEM_TOPICS:
+            raise MQClientError(attached(f"The topic[{topic}] is conflict with system topic."))
         if not 1 <= whole_number("queues", queues) <= MOST_QUEUES:
             raise ConfigurationError("queues", queues, f"a topic has 1 to {MOST_QUEUES} queues on a broker")
         if isinstance(brokers, str) or not isinstance(brokers, Iterable | None):

@@ -13,6 +13,7 @@ from pyengine._engine import delay, pull_hold, record
 from pyengine._engine.consume_queue import ConsumeQueue, PullCode
 from pyengine._engine.consumer_groups import ConsumerGroups
 from pyengine._engine.consumer_offsets import ConsumerOffsets
+from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
 from pyengine._engine.delay import DelayLevels
 from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
@@ -56,6 +57,7 @@ from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 log = logging.getLogger("pyengine.rocketmq.broker")
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+NO_PERMISSION = 16
 INVALID_PARAMETER = 29
 FIRST_OFFSET_FLUSH = 10_000  # ms after the start
 OFFSET_FLUSH_INTERVAL = 5_000  # ms
@@ -290,6 +292,8 @@ class BrokerNode:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor)."""
         properties = {name: value for name, value in message.properties.items() if name and value}
         topic = message.topic
+        if topic in SYSTEM_TOPICS:
+            raise MQBrokerError(NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
         reconsume_times = 0
         with self.lock:
             now = self.clock.now()

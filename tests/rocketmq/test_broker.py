@@ -294,6 +294,17 @@ def test_a_consumer_chooses_the_level_or_the_dead_letters(cluster: Cluster) -> N
         cluster.broker.consumer_send_message_back("G", message, 0, 16)
 
 
+def test_what_brokers_write_themselves_takes_no_message_and_no_topic(cluster: Cluster) -> None:
+    for name in ("SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "OFFSET_MOVED_EVENT"):
+        with pytest.raises(MQBrokerError, match=rf"CODE: 16  DESC: Sending message to topic\[{name}\] is forbidden"):
+            cluster.broker.send_message("P", rocketmq.Message(name, b"x"), MessageQueue(name, "broker-a", 0))
+        with pytest.raises(MQClientError, match=rf"The topic\[{name}\] is conflict with system topic"):
+            cluster.broker.create_topic(name)
+    cluster.send(b"late", delay_time_level=1)
+    cluster.clock.advance(1000)
+    assert cluster.bodies("T") == [b"late"]
+
+
 def test_ordered_groups_send_retries_straight_to_the_dead_letters(cluster: Cluster) -> None:
     message = rocketmq.Message("%RETRY%G", b"x", properties={"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "5"})
     message.delay_time_level = 1
