@@ -21,7 +21,7 @@ from pyengine.rocketmq.broker_files import MOST_QUEUES
 from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, open_node
 from pyengine.rocketmq.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.filter import filter_of
-from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.remoting import (
     SUBSCRIPTION_PARSE_FAILED,
@@ -47,7 +47,8 @@ class Broker:
     directory: None keeps everything in memory. A folder keeps it in files, one folder a broker; a new Broker on it
     goes on where the last one stopped or was killed. flush_disk_type: ``ASYNC_FLUSH`` confirms a message
     when it is written, so that it survives the end of the process, and brings it to the disk within half a second;
-    ``SYNC_FLUSH`` confirms it when it is on the disk. segment_bytes: size of a file of the log.
+    ``SYNC_FLUSH`` confirms it when it is on the disk. segment_bytes: size of a file of the log. max_message_size: bytes
+    of a body that the brokers take (maxMessageSize, 4 MiB).
     names: the brokers, in this order; machine-room names (``room@broker``) too. clock: where all time comes from, a
     SystemClock of its own by default. auto_create_topics: a send to an unknown topic makes it.
     default_queues: queues a broker of a topic that is made so (RocketMQ: the smaller of the broker's 8 and the
@@ -69,6 +70,7 @@ class Broker:
         message_delay_level: str = DEFAULT_LEVELS,
         flush_disk_type: Literal["ASYNC_FLUSH", "SYNC_FLUSH"] = "ASYNC_FLUSH",
         segment_bytes: int = SEGMENT_BYTES,
+        max_message_size: int = MAX_MESSAGE_SIZE,
         seed: int = 0,
     ) -> None:
         listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
@@ -80,7 +82,11 @@ class Broker:
             raise ConfigurationError(
                 "flush_disk_type", flush_disk_type, "unknown", "ASYNC_FLUSH or SYNC_FLUSH are accepted"
             )
-        for option, number in (("default_queues", default_queues), ("segment_bytes", segment_bytes)):
+        for option, number in (
+            ("default_queues", default_queues),
+            ("segment_bytes", segment_bytes),
+            ("max_message_size", max_message_size),
+        ):
             if whole_number(option, number) < 1:
                 raise ConfigurationError(option, number, "a number from 1 on is needed")
         whole_number("seed", seed)
@@ -95,7 +101,8 @@ class Broker:
         self._default_queues = default_queues
         self.nodes: dict[str, BrokerNode] = {}
         for i, name in enumerate(listed):
-            options = NodeOptions(f"127.0.0.1:{FIRST_PORT + 10 * i}", levels, seed + i, flush_disk_type, segment_bytes)
+            address = f"127.0.0.1:{FIRST_PORT + 10 * i}"
+            options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
             try:
                 self.nodes[name] = open_node(name, self.clock, options, None if directory is None else Path(directory))
             except BaseException:

@@ -13,7 +13,6 @@ from pyengine._engine import delay, pull_hold, record
 from pyengine._engine.consume_queue import ConsumeQueue, PullCode
 from pyengine._engine.consumer_groups import ConsumerGroups
 from pyengine._engine.consumer_offsets import ConsumerOffsets
-from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
 from pyengine._engine.delay import DelayLevels
 from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
@@ -33,6 +32,7 @@ from pyengine.rocketmq.broker_files import BrokerFiles
 from pyengine.rocketmq.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.filter import Filter, filter_of
 from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
 from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
     FILTER_DATA_NOT_EXIST,
@@ -57,7 +57,6 @@ from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 log = logging.getLogger("pyengine.rocketmq.broker")
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-NO_PERMISSION = 16
 INVALID_PARAMETER = 29
 FIRST_OFFSET_FLUSH = 10_000  # ms after the start
 OFFSET_FLUSH_INTERVAL = 5_000  # ms
@@ -101,6 +100,7 @@ class NodeOptions:
     seed: int
     flush_disk_type: str
     segment_bytes: int
+    max_message_size: int
 
 
 def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | None) -> BrokerNode:
@@ -147,6 +147,7 @@ class BrokerNode:
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
         self._levels = levels = options.levels
+        self._max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
         self._queues: dict[tuple[str, int], _Queue] = {}
         self._delivered = [0] * (len(levels) + 1)
@@ -292,8 +293,7 @@ class BrokerNode:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor)."""
         properties = {name: value for name, value in message.properties.items() if name and value}
         topic = message.topic
-        if topic in SYSTEM_TOPICS:
-            raise MQBrokerError(NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        check_sent_topic(topic)
         reconsume_times = 0
         with self.lock:
             now = self.clock.now()
@@ -305,6 +305,7 @@ class BrokerNode:
                 if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
+            check_sent_message(message.body, properties, reconsume_times, self._max_message_size)
             return self._put(
                 topic, queue_id, message.body, properties, born=now, born_host=host_bytes(born_host),
                 reconsume_times=reconsume_times, flag=message.flag,

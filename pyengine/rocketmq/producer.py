@@ -13,10 +13,8 @@ from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
-from pyengine.rocketmq.message import Message
+from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
 from pyengine.rocketmq.remoting import SendResult, plain_text, whole_number
-
-MAX_MESSAGE_SIZE = 4 * 1024 * 1024
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
@@ -26,8 +24,8 @@ _producers = count(1)
 class Producer:
     """Sends messages to a Broker. group: its producer group. Safe from any thread.
 
-    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB). Raises ConfigurationError for a broker, a group or a
-    size that is none.
+    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have a limit of their own. Raises
+    ConfigurationError for a broker, a group or a size that is none.
     """
 
     def __init__(

@@ -21,17 +21,26 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyengine._engine import record
 from pyengine._engine.consumer_parameters import check_message
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
 from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
 from pyengine.rocketmq.log_reader import LogReader, brokers_of
-from pyengine.rocketmq.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, Message, MessageExt
-from pyengine.rocketmq.producer import MAX_MESSAGE_SIZE, Producer
+from pyengine.rocketmq.message import (
+    MAX_MESSAGE_SIZE,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    Message,
+    MessageExt,
+)
+from pyengine.rocketmq.message_check import check_sent_message
+from pyengine.rocketmq.producer import Producer
 from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
 from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 from pyengine.spark.state_files import write_whole
+
+HOST = bytes(8)
 
 _READ = pa.schema(
     [
@@ -195,10 +204,15 @@ class _Target(Target):
                 producer.send(message, queue=queue)
 
     def check(self, batch: pa.RecordBatch) -> None:
-        names = batch.schema.names
-        for topic, body in zip(batch.column("topic").to_pylist(), batch.column("body").to_pylist(), strict=True):
-            check_message(topic, body, MAX_MESSAGE_SIZE)
-        if "broker_name" in names:
+        for row in batch.to_pylist():
+            message, _ = self.message(row)
+            check_message(message.topic, message.body, MAX_MESSAGE_SIZE)
+            check_sent_message(message.body, message.properties, 0, MAX_MESSAGE_SIZE)
+            # Refuses properties that no log can hold.
+            record.encode_message(
+                message.topic, None, message.properties, 0, 0, 0, 0, 0, born_host=HOST, store_host=HOST
+            )  # fmt: skip
+        if "broker_name" in batch.schema.names:
             for broker in batch.column("broker_name").unique().to_pylist():
                 if broker is not None and broker not in self.brokers:
                     raise InvalidMessageError(

@@ -305,6 +305,49 @@ def test_what_brokers_write_themselves_takes_no_message_and_no_topic(cluster: Cl
     assert cluster.bodies("T") == [b"late"]
 
 
+@pytest.mark.parametrize(
+    ("properties", "code", "text"),
+    [
+        ({"TIMER_DELAY_MS": "5000"}, 1, "accurate timer message is not enabled, timerWheelEnable is false"),
+        ({"TIMER_DELIVER_MS": "x"}, 1, "accurate timer"),
+        ({"TIMER_DELAY_SEC": "5", "DELAY": "-1"}, 1, "accurate timer"),
+        ({"TRAN_MSG": "True"}, 16, "sending transaction message is forbidden"),
+        ({"TRAN_MSG": "true", "DELAY": "3"}, 16, "sending transaction message is forbidden"),
+        ({"INNER_NUM": "2"}, 13, "msg body length limit 4194304B, msg properties length limit 32KB"),
+    ],
+)
+def test_what_the_brokers_cannot_do_with_a_message_is_refused(
+    cluster: Cluster, properties: dict[str, str], code: int, text: str
+) -> None:
+    with pytest.raises(MQBrokerError, match=text) as refused:
+        cluster.send(b"x", properties=properties)
+    assert refused.value.code == code
+    assert cluster.bodies("T") == []
+
+
+def test_a_delay_level_counts_before_a_timer_and_a_retry_before_a_transaction(cluster: Cluster) -> None:
+    cluster.send(b"level", properties={"TIMER_DELAY_MS": "500000", "DELAY": "1"})
+    cluster.send(b"over", properties={"TIMER_DELAY_MS": "5", "TIMER_OUT_MS": "5"})
+    cluster.send(b"none", properties={"TRAN_MSG": "false"})
+    again = {"TRAN_MSG": "true", "DELAY": "3", "RECONSUME_TIME": "1"}
+    cluster.broker.send_message("inner", rocketmq.Message("%RETRY%G", b"again", properties=again))
+    cluster.clock.advance(10_000)
+    assert cluster.bodies("T") == [b"over", b"none", b"level"]
+    assert "TIMER_DELAY_MS" not in cluster.broker.messages("T")[2].properties
+    assert cluster.bodies("%RETRY%G") == [b"again"]
+
+
+def test_the_brokers_take_bodies_up_to_their_own_limit(cluster: Cluster) -> None:
+    cluster.producer.max_message_size = 1 << 30
+    cluster.send(bytes(4 << 20))
+    with pytest.raises(MQBrokerError, match=r"CODE: 13  DESC: the message is illegal.* msg body length limit 4194304B"):
+        cluster.send(bytes((4 << 20) + 1))
+    with rocketmq.Broker(clock=cluster.clock, max_message_size=3) as narrow:
+        with pytest.raises(MQBrokerError, match="length limit 3B"):
+            rocketmq.Producer(narrow).send("T", b"four")
+        rocketmq.Producer(narrow).send("T", b"abc")
+
+
 def test_ordered_groups_send_retries_straight_to_the_dead_letters(cluster: Cluster) -> None:
     message = rocketmq.Message("%RETRY%G", b"x", properties={"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "5"})
     message.delay_time_level = 1

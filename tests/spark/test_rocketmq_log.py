@@ -149,6 +149,10 @@ def test_consumers_get_what_spark_wrote(session: Any, tmp_path: Path) -> None:
         ({"price": "1"}, "price"),
         ({"flag": "'x'"}, "flag"),
         ({"queue_id": "7"}, "no such queue"),
+        ({"properties": "map('TRAN_MSG', 'true')"}, "sending transaction message is forbidden"),
+        ({"properties": "map('TIMER_DELAY_MS', '5')"}, "accurate timer message is not enabled"),
+        ({"properties": "map('DELAY', 'x')"}, "DELAY"),
+        ({"tags": "concat('a', char(1))"}, "its separators"),
     ],
 )
 def test_what_is_no_message_leaves_the_log_as_it_is(session: Any, tmp_path: Path, change: Any, problem: str) -> None:
