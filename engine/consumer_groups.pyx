@@ -66,14 +66,11 @@ cdef class ConsumerGroups:
         return found.to_be_told()
 
     def expire(self, int64_t now):
-        """Remove members without a heartbeat for longer than ``expiry``. Returns {group: members to be told}."""
+        """Remove members without a heartbeat for longer than ``expiry``; nobody is told (scanNotActiveChannel)."""
         cdef Group found
-        cdef dict told = {}
         for group, found in list(self.groups.items()):
-            lost = [client_id for client_id, seen in found.members.items() if now - seen > self.expiry]
-            for client_id in lost:
-                told[group] = self.leave(group, client_id)
-        return told
+            for client_id in [client_id for client_id, seen in found.members.items() if now - seen > self.expiry]:
+                self.leave(group, client_id)
 
     def members(self, str group):
         """Client ids in the order of joining; [] for an unknown group."""

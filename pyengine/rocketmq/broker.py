@@ -396,12 +396,8 @@ class Broker:
             call(group)
 
     def _expire_members(self) -> None:
-        told: dict[str, list[list[str]]] = {}
         for node in self.nodes.values():
-            for group, client_ids in node.expire_members().items():
-                told.setdefault(group, []).append(client_ids)
+            node.expire_members()
         with self._lock:
             if not self._closed and any(len(node.groups) for node in self.nodes.values()):
                 self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
-        for group, lists in told.items():
-            self._tell(group, lists)

@@ -556,10 +556,10 @@ class BrokerNode:
         with self.lock:
             return self.groups.leave(group, client_id)
 
-    def expire_members(self) -> dict[str, list[str]]:
-        """Members that stopped sending heartbeats are gone. Returns group -> client ids to be told."""
+    def expire_members(self) -> None:
+        """Members that stopped sending heartbeats are gone; the others learn of it when they rebalance."""
         with self.lock:
-            return self.groups.expire(self.clock.now())
+            self.groups.expire(self.clock.now())
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store a group's offset. Raises MQBrokerError for an unknown topic."""
