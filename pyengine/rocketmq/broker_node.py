@@ -297,6 +297,8 @@ class BrokerNode:
         reconsume_times = 0
         with self.lock:
             now = self.clock.now()
+            if queue_id < 0:
+                queue_id = self._random.randrange(self.topics.get(topic, 1))
             if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
                 group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
                 self._retry_topic(group)
@@ -368,11 +370,13 @@ class BrokerNode:
     ) -> Stored:
         """Append a message to the log and its queue's index, and wake the pulls that wait for it."""
         target = MessageQueue(topic, self.name, queue_id)
-        level = self._levels.clamp(names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL))
+        wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
+        level = self._levels.clamp(wanted)
         self.queue(topic, queue_id)
         now = self.clock.now()
         if level > 0:
-            properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
+            if level != wanted:
+                properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
@@ -466,6 +470,7 @@ class BrokerNode:
         code, following, found = index.pull(
             request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
         )
+        self._pulled[request.consumer_group, topic, queue_id] = following
         if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
             self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
         if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
@@ -475,7 +480,6 @@ class BrokerNode:
             )  # fmt: skip
             self._look_at_held()
             return None
-        self._pulled[request.consumer_group, topic, queue_id] = following
         messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
         return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, overload
 
-from pyengine._engine.consumer_parameters import check_message
+from pyengine._engine.consumer_parameters import attached, check_message
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
@@ -84,8 +84,9 @@ class Producer:
         none). queue: where to; selector: function(queues, message, arg) -> queue, for messages that belong together
         in order; without both the queues take turns. The message gets a unique id, if it has none.
 
-        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent, InvalidMessageError for
-        fields of a wrong type, ConfigurationError for a selector that cannot be called.
+        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent and for a queue of another
+        topic, MQBrokerError for what the brokers refuse, InvalidMessageError for fields of a wrong type,
+        ConfigurationError for a selector that cannot be called.
         """
         if isinstance(message, str):
             message = Message(message, body, tags=tags, keys=keys, properties=properties)
@@ -103,6 +104,8 @@ class Producer:
         with self._lock:
             unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
         message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
+        if isinstance(queue, MessageQueue) and queue.topic != message.topic:
+            raise MQClientError(attached("message's topic not equal mq's topic"))
         if selector is not None:
             if queue is not None:
                 raise MQClientError("give a queue or a selector, not both")

@@ -348,6 +348,33 @@ def test_the_brokers_take_bodies_up_to_their_own_limit(cluster: Cluster) -> None
         rocketmq.Producer(narrow).send("T", b"abc")
 
 
+def test_a_message_goes_to_no_queue_of_another_topic(cluster: Cluster) -> None:
+    cluster.broker.create_topic("Other", 1)
+    with pytest.raises(MQClientError, match="message's topic not equal mq's topic"):
+        cluster.producer.send("T", b"x", queue=MessageQueue("Other", "broker-a", 0))
+    assert cluster.bodies("T") == cluster.bodies("Other") == []
+
+
+def test_a_queue_id_below_0_leaves_the_choice_to_the_broker(cluster: Cluster) -> None:
+    cluster.broker.create_topic("Wide", 4)
+    sent = [cluster.producer.send("Wide", b"x", queue=MessageQueue("Wide", "broker-a", -1)) for _ in range(40)]
+    assert {result.queue.queue_id for result in sent} == {0, 1, 2, 3}
+
+
+def test_a_delay_level_stays_as_it_was_written_unless_there_is_no_such_level(cluster: Cluster) -> None:
+    for text in ("+1", "007", "+99", "-0"):
+        cluster.send(b"x", properties={"DELAY": text})
+    waiting = [cluster.broker.message(MessageQueue("SCHEDULE_TOPIC_XXXX", "broker-a", i), 0) for i in (0, 6, 17)]
+    assert [message and message.properties["DELAY"] for message in waiting] == ["+1", "007", "18"]
+    assert cluster.broker.messages("T")[0].properties["DELAY"] == "-0"
+
+
+def test_a_pull_that_waits_counts_as_pulled(cluster: Cluster) -> None:
+    cluster.send(b"x", b"y")
+    assert cluster.ask(replace(ALL, queue_offset=2, sys_flag=FLAG_SUSPEND)) == []
+    assert cluster.broker.pull_offsets("G", "T") == {Q0: 2}
+
+
 def test_ordered_groups_send_retries_straight_to_the_dead_letters(cluster: Cluster) -> None:
     message = rocketmq.Message("%RETRY%G", b"x", properties={"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "5"})
     message.delay_time_level = 1

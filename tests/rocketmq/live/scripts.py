@@ -47,8 +47,10 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
         for name in ("a", "b"):
             if random.random() < 0.5:
                 made[name] = random.choice(("1", "2", "x", " 1", "é", "+1", "1e0", "true", "2147483648"))
+        if random.random() < 0.1:
+            made[random.choice(("TIMER_DELAY_MS", "TIMER_OUT_MS", "INNER_NUM", "TRAN_MSG"))] = "5"
         if random.random() < 0.15:
-            made["DELAY"] = str(random.choice((1, 2, 18, 19, 100, 0, -1)))
+            made["DELAY"] = str(random.choice((1, 2, 18, 19, 100, 0, -1, "+1", "007", "+99")))
         return made
 
     def send() -> list[Any]:
