@@ -3,6 +3,8 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from pyengine.errors import ConfigurationError
+
 
 cdef uint32_t fold(str text) except? 0:
     """h = 31 * h + unit over the UTF-16 units, wrapping at 32 bits."""
@@ -18,13 +20,18 @@ cdef uint32_t fold(str text) except? 0:
     return hashed
 
 
-def hash_code(str text not None):
-    """String.hashCode: a signed 32-bit number."""
+def hash_code(text):
+    """String.hashCode: a signed 32-bit number. Raises ConfigurationError for what is no text."""
+    if not isinstance(text, str):
+        raise ConfigurationError("text", repr(text), "must be a text")
     return <int32_t>fold(text)
 
 
-def tags_code(str tags):
-    """What the broker stores of a message's tag: 0 without one, else its hash code."""
+def tags_code(tags):
+    """What the broker stores of a message's tag: 0 without one, else its hash code. Raises ConfigurationError for what
+    is no text."""
+    if tags is not None and not isinstance(tags, str):
+        raise ConfigurationError("tags", repr(tags), "must be a text")
     return 0 if not tags else <int32_t>fold(tags)
 
 

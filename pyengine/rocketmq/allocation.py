@@ -83,7 +83,9 @@ def in_a_list(name: str, values: Iterable[T]) -> list[T]:
 
 _KINDS = {
     "queues": ("message queues", "[MessageQueue('topic', 'broker-a', 0)]"),
+    "message_queues": ("message queues", "[MessageQueue('topic', 'broker-a', 0)]"),
     "client_ids": ("client ids", "['c1', 'c2']"),
+    "consumer_idcs": ("machine rooms", "{'hz', 'sh'}"),
     "strategies": ("strategies", "['AVG', 'CONSISTENT_HASH']"),
 }
 
@@ -101,7 +103,12 @@ def _check_lists(queues: object, client_ids: object) -> None:
 
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
     """Queues in the order of RebalanceImpl: topic, broker name (as UTF-16), queue id. Raises AllocationError."""
-    return sorted(in_a_list("queues", queues), key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
+    found = in_a_list("queues", queues)
+    try:
+        return sorted(found, key=lambda queue: (_utf16(queue[0]), _utf16(queue[1]), queue[2]))
+    except (TypeError, AttributeError, LookupError):
+        check_given(found, ())
+        raise
 
 
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
@@ -121,6 +128,10 @@ def _is_member(
     client_ids: Sequence[str] | None,
 ) -> bool:
     """The checks that all strategies but CONFIG share; False: the client is not in the list and owns nothing."""
+    if client_id is not None and not isinstance(client_id, str):
+        raise AllocationError(
+            "client_id", client_id, f"client_id = {client_id!r} is no client id; give a text, as 'c1'"
+        )
     if not client_id:
         raise AllocationError("client_id", client_id, "currentCID is empty")
     if not queues:
@@ -181,11 +192,18 @@ class AllocateMessageQueueAveragelyByCircle:
 class AllocateMessageQueueByMachineRoom:
     """Only queues of brokers named ``room@broker`` in the given rooms; the remainder from the tail (spec rocketmq 3.4).
 
-    consumer_idcs: the rooms; None (never set) fails as in the real class, on the first broker with a room.
+    consumer_idcs: the rooms; None (never set) fails as in the real class, on the first broker with a room. Raises
+    AllocationError for what are no rooms.
     """
 
     consumer_idcs: frozenset[str] | None = None
     name: str = field(default="MACHINE_ROOM", init=False)
+
+    def __post_init__(self) -> None:
+        if self.consumer_idcs is not None:
+            for room in in_a_list("consumer_idcs", self.consumer_idcs):
+                if not isinstance(room, str):
+                    raise _strange("consumer_idcs", self.consumer_idcs, room, "machine room")
 
     def allocate(
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -218,11 +236,15 @@ class AllocateMessageQueueByMachineRoom:
 class AllocateMessageQueueByConfig:
     """The configured list, whatever the topic has and whoever asks (spec rocketmq 3.3).
 
-    message_queues: the list; None (never set) owns nothing.
+    message_queues: the list; None (never set) owns nothing. Raises AllocationError for what is none.
     """
 
     message_queues: tuple[MessageQueue, ...] | None = None
     name: str = field(default="CONFIG", init=False)
+
+    def __post_init__(self) -> None:
+        if self.message_queues is not None:
+            _check_queues("message_queues", in_a_list("message_queues", self.message_queues))
 
     def allocate(
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -280,6 +302,14 @@ class AllocateMachineRoomNearby:
             raise AllocationError("inner", None, "allocateMessageQueueStrategy is null", _NULL)
         if self.machine_room_resolver is None:
             raise AllocationError("machine_room_resolver", None, "machineRoomResolver is null", _NULL)
+        if isinstance(self.inner, str):
+            hint = "give an object, as AllocateMessageQueueAveragely()"
+            raise AllocationError("inner", self.inner, f"inner = {self.inner!r} is a strategy's name; {hint}")
+        named_strategy(self.inner)
+        for asked in ("broker_deploy_in", "consumer_deploy_in"):
+            if not callable(getattr(self.machine_room_resolver, asked, None)):
+                problem = f"machine_room_resolver = {self.machine_room_resolver!r} has no method {asked}"
+                raise AllocationError("machine_room_resolver", self.machine_room_resolver, problem)
 
     @property
     def name(self) -> str:
@@ -411,11 +441,15 @@ def check_given(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> No
     for client_id in client_ids:
         if not isinstance(client_id, str):
             raise _strange("client_ids", client_ids, client_id, "client id")
+    _check_queues("queues", queues)
+
+
+def _check_queues(name: str, queues: Sequence[MessageQueue]) -> None:
     for queue in queues:
         match queue:
             case (str(), str(), int()):
                 continue
-        raise _strange("queues", queues, queue, "message queue")
+        raise _strange(name, queues, queue, "message queue")
 
 
 def _strange(name: str, values: object, one: object, kind: str) -> AllocationError:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyengine._engine.consume_lag import LastConsume, delay, last_consume
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt
 
@@ -73,8 +74,11 @@ class ConsumeStats:
 def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeStats:
     """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0.
 
-    Without topics: all that it has committed offsets of and still wants, the retry topic too.
+    Without topics: all that it has committed offsets of and still wants, the retry topic too. Raises ConfigurationError
+    for what is no cluster.
     """
+    if not callable(getattr(cluster, "consumer_offsets", None)):
+        raise ConfigurationError("cluster", repr(cluster), "no RocketMQ cluster", "give a rocketmq.Broker")
     table = {}
     for topic in topics or cluster.topics_of(group):
         pulled = cluster.pull_offsets(group, topic)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pyengine._engine.digits import parsed_long
 from pyengine.errors import InvalidMessageError
+from pyengine.topology.checked import check
 
 PROPERTY_KEYS = "KEYS"
 PROPERTY_TAGS = "TAGS"
@@ -28,12 +29,14 @@ DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
 
 
 def retry_topic(group: str) -> str:
-    """The topic that a group's failed messages come back through."""
+    """The topic that a group's failed messages come back through. Raises ConfigurationError for what is no text."""
+    check("group", group, str)
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """The topic of a group's dead letters."""
+    """The topic of a group's dead letters. Raises ConfigurationError for what is no text."""
+    check("group", group, str)
     return DLQ_GROUP_TOPIC_PREFIX + group
 
 

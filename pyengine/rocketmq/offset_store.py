@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Protocol
 
 from pyengine._engine.offset_table import OffsetTable
-from pyengine.errors import NullArgumentError, OffsetNotFoundError
+from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.remoting import MQClientAPI, whole_number
+from pyengine.rocketmq.remoting import MQClientAPI, plain_text, whole_number
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -85,11 +85,15 @@ class RememberedOffsets:
 class RemoteBrokerOffsetStore(RememberedOffsets):
     """Offsets of clustering: the broker's, with a copy in memory (RemoteBrokerOffsetStore, spec rocketmq 5.2).
 
-    api: the brokers. group: the consumer group. Commits are one way: a lost one is repaired by the next.
+    api: the brokers. group: the consumer group. Commits are one way: a lost one is repaired by the next. Raises
+    ConfigurationError for a cluster or a group that is none.
     """
 
     def __init__(self, api: MQClientAPI, group: str) -> None:
         super().__init__()
+        if not callable(getattr(api, "query_consumer_offset", None)):
+            raise ConfigurationError("api", repr(api), "no RocketMQ cluster", "give a rocketmq.Broker")
+        plain_text("group", group)
         self._api = api
         self._group = group
 

@@ -142,7 +142,7 @@ def allocate_topics(
     try:
         listed = sort_queues([MessageQueue(*queue) for queue in queues])
         ids = sort_client_ids(client_ids)
-    except (TypeError, AttributeError, LookupError):
+    except (TypeError, AttributeError, LookupError, AllocationError):
         check_given(queues, client_ids)
         raise
     if not listed:

@@ -35,6 +35,11 @@ def _named(queue: Hashable) -> Hashable:
     return queue
 
 
+def _check_listed(name: str, given: object, example: str) -> None:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
+
+
 class RecordWorker:
     """Hands out polled records to any number of threads or tasks and keeps the offset that is safe to commit.
 
@@ -68,7 +73,10 @@ class RecordWorker:
         self._waiting = 0
 
     def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
-        """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has."""
+        """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
+        ConfigurationError for what is no list of queues.
+        """
+        _check_listed("queues", queues, "[TopicPartition('topic', 0)]")
         with self._lock:
             return {queue: self._table.assign(queue) for queue in map(_named, queues)}
 
@@ -77,6 +85,7 @@ class RecordWorker:
 
         What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`).
         """
+        _check_listed("queues", queues, "[TopicPartition('topic', 0)]")
         with self._lock:
             safe = {queue: self._table.revoke(queue) for queue in queues}
         return {queue: offset for queue, offset in safe.items() if offset >= 0}
@@ -84,8 +93,10 @@ class RecordWorker:
     def put(self, records: Iterable[Any]) -> int:
         """Take in polled records. Returns how many were new; an offset that is there already is not taken twice.
 
-        Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned.
+        Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned,
+        ConfigurationError for what is no list of records.
         """
+        _check_listed("records", records, "what the client's poll returned")
         works = polled(records)
         with self._lock:
             new = self._table.put_polled(works)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyengine import rocketmq
 from pyengine._engine import allocation as core
+from pyengine.errors import ConfigurationError
 from tests.conformance.__main__ import replay_file
 
 DATA = Path(__file__).parents[1] / "conformance" / "data" / "rocketmq"
@@ -167,3 +168,42 @@ def test_what_is_no_strategy_no_queue_and_no_client_is_named(
 def test_virtual_nodes_are_counted(count: Any) -> None:
     with pytest.raises(rocketmq.AllocationError, match=f"^illegal virtualNodeCnt :{count}$"):
         rocketmq.AllocateMessageQueueConsistentHash(count)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: rocketmq.sort_queues([1]), "queues has 1, which is no message queue"),
+        (lambda: rocketmq.sort_queues([("T", "a", 0), ("T", 5, 0)]), r"queues has \('T', 5, 0\), which is no message"),
+        (lambda: rocketmq.AllocateMessageQueueByConfig(5), "message_queues = 5 is no list of message queues"),
+        (lambda: rocketmq.AllocateMessageQueueByConfig([("T", 0)]), "message_queues has .*, which is no message queue"),
+        (lambda: rocketmq.AllocateMessageQueueByMachineRoom("hz"), "consumer_idcs = 'hz' is no list of machine rooms"),
+        (lambda: rocketmq.AllocateMessageQueueByMachineRoom({1}), "consumer_idcs has 1, which is no machine room"),
+        (lambda: rocketmq.AllocateMachineRoomNearby("AVG", _Rooms()), "inner = 'AVG' is a strategy's name"),
+        (lambda: rocketmq.AllocateMachineRoomNearby(5, _Rooms()), "strategy = 5 is no allocation strategy"),
+        (
+            lambda: rocketmq.AllocateMachineRoomNearby(rocketmq.AllocateMessageQueueAveragely(), 5),
+            "machine_room_resolver = 5 has no method broker_de",
+        ),
+        (lambda: rocketmq.allocate("AVG", "g", 5, [("T", "a", 0)], ["c"]), "client_id = 5 is no client id"),
+    ],
+)
+def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, problem: str) -> None:
+    with pytest.raises(rocketmq.AllocationError, match=problem):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: rocketmq.hash_code(5), "text=5: must be a text"),
+        (lambda: rocketmq.tags_code(b"A"), "tags=b'A': must be a text"),
+        (lambda: rocketmq.retry_topic(5), "group=5: must be a text"),
+        (lambda: rocketmq.dlq_topic(None), "group=None: must be a text"),
+        (lambda: rocketmq.consume_stats(5, "g"), "cluster=5: no RocketMQ cluster"),
+        (lambda: rocketmq.RemoteBrokerOffsetStore(5, "g"), "api=5: no RocketMQ cluster"),
+    ],
+)
+def test_what_is_no_text_and_no_cluster_is_named(make: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        make()

@@ -174,6 +174,13 @@ def test_a_queue_is_full_when_it_exceeds_its_budget() -> None:
     assert other.full() == {P0: FlowControl.SIZE}
 
 
+@pytest.mark.parametrize("call", ["assign", "revoke", "put"])
+@pytest.mark.parametrize("given", [5, "T"])
+def test_what_is_no_list_is_named(call: str, given: object) -> None:
+    with pytest.raises(ConfigurationError, match=f"(queues|records)={given!r}: no list; give one, as "):
+        getattr(RecordWorker(), call)(given)
+
+
 def test_misuse_is_refused() -> None:
     worker = RecordWorker()
     worker.assign([P0])
