@@ -21,6 +21,9 @@ from pyengine.errors import IllegalStateError
 
 Action = Callable[[], Any]
 
+# ms by which the system's time must have been set back for timers to move with it; less is how time is kept right.
+SET_BACK = 500
+
 
 class Timer:
     """An action that a clock will run once, at ``when`` (ms), unless it is cancelled first."""
@@ -100,7 +103,8 @@ class SystemClock(Clock):
     """The system's time and real threads. One daemon thread runs all timers of this clock; it starts with the first.
 
     name: the name of that thread. An action that raises is reported through :func:`threading.excepthook`; the timers
-    behind it still run.
+    behind it still run. Where the system's time is set back, timers move back with it: what was to come in a second
+    does, though :meth:`now` is then before ``when``.
     """
 
     settles = False
@@ -112,15 +116,30 @@ class SystemClock(Clock):
         self._number = count()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._ahead = self._of_monotonic()
 
     def now(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def _of_monotonic(self) -> int:
+        """How far the system's time is ahead of the one that nobody can set, ms."""
+        return self.now() - time.monotonic_ns() // 1_000_000
+
+    def _move_with_time(self) -> None:
+        """Let timers keep their distance to a time that was set back. Their order stays. The lock is held."""
+        ahead = self._of_monotonic()
+        back = self._ahead - ahead
+        if abs(back) >= SET_BACK:
+            self._ahead = ahead
+        if back >= SET_BACK:
+            self._timers = [(when - back, number, timer) for when, number, timer in self._timers]
 
     def call_at(self, when: int, action: Action) -> Timer:
         timer = Timer(when, action)
         with self._changed:
             if self._closed:
                 raise IllegalStateError("the clock is closed")
+            self._move_with_time()
             heapq.heappush(self._timers, (when, next(self._number), timer))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -149,9 +168,11 @@ class SystemClock(Clock):
     def _run(self) -> None:
         while True:
             with self._changed:
+                self._move_with_time()
                 while not self._closed and (not self._timers or self._timers[0][0] > self.now()):
                     ahead = self._timers[0][0] - self.now() if self._timers else None
                     self._changed.wait(None if ahead is None else min(ahead / 1000, threading.TIMEOUT_MAX))
+                    self._move_with_time()
                 if self._closed:
                     return
                 timer = heapq.heappop(self._timers)[2]

@@ -75,7 +75,9 @@ class Periodic:
         if self._stopped:
             return
         if hand_over(self._worker, self._run):
-            self._timer = self._clock.call_at(self._timer.when + self._period, self._fire)
+            # Earlier than ``when`` it is where the system's time was set back.
+            began = min(self._timer.when, self._clock.now())
+            self._timer = self._clock.call_at(began + self._period, self._fire)
 
     def _run(self) -> None:
         try:

@@ -93,3 +93,26 @@ def test_a_manual_clock_moves_in_whole_milliseconds_only() -> None:
     with pytest.raises(ValueError, match="time does not go back"):
         clock.advance(-1)
     assert clock.now() == ManualClock().now()
+
+
+class SetBack(SystemClock):
+    """A system clock whose time can be set back, ``back`` ms."""
+
+    back = 0
+
+    def now(self) -> int:
+        return super().now() - self.back
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_timers_come_after_the_systems_time_was_set_back(another: bool) -> None:
+    clock, came = SetBack(), threading.Event()
+    order: list[str] = []
+    clock.call_at(clock.now() + 300, lambda: order.append("first"))
+    clock.call_at(clock.now() + 400, lambda: (order.append("second"), came.set()))
+    clock.back = 3_600_000
+    if another:
+        clock.call_at(clock.now() + 3_600_000, lambda: order.append("never"))
+    assert came.wait(60)
+    assert order == ["first", "second"]
+    clock.close()
