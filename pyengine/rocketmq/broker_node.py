@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -150,7 +151,8 @@ class BrokerNode:
         self._max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
         self._queues: dict[tuple[str, int], _Queue] = {}
-        self._delivered = [0] * (len(levels) + 1)
+        # Also of levels that the log has and this broker has not; their messages wait for one that has them.
+        self._delivered: defaultdict[int, int] = defaultdict(int)
         self._delay_timers: list[Timer | None] = [None] * (len(levels) + 1)
         self._hold_timer: Timer | None = None
         self._started = clock.now()
@@ -167,7 +169,7 @@ class BrokerNode:
             self._load(files, commit_log)
         self._worker = clock.worker(f"PullMessageThread_{name}")
         self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
-        for level in range(1, len(self._delivered)):
+        for level in range(1, len(levels) + 1):
             self._schedule(level)
         if files is not None:
             self._offset_timer = clock.call_at(clock.now() + FIRST_OFFSET_FLUSH, self._flush_offsets)
@@ -437,7 +439,9 @@ class BrokerNode:
     def delivered(self) -> dict[int, int]:
         """Delay level -> offset of the first message that was not delivered yet."""
         with self.lock:
-            return {level: self._delivered[level] for level in range(1, len(self._delivered))}
+            return {
+                level: self._delivered[level] for level in sorted({*range(1, len(self._levels) + 1), *self._delivered})
+            }
 
     # Pulls
 

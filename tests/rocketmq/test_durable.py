@@ -322,3 +322,20 @@ def test_a_killed_broker_has_every_message_that_it_confirmed(tmp_path: Path, flu
     assert confirmed <= set(found)
     assert len(found) == len(set(found)), "no delayed message came twice"
     assert len(confirmed) > 20
+
+
+def test_messages_of_a_delay_level_that_is_gone_wait_until_it_is_there_again(tmp_path: Path) -> None:
+    clock = ManualClock(now=1_700_000_000_000)
+    with rocketmq.Broker(tmp_path, clock=clock) as broker:
+        producer = rocketmq.Producer(broker)
+        for level, body in ((2, b"5s"), (5, b"1m"), (18, b"2h")):
+            producer.send("T", body, delay_time_level=level)
+        clock.advance(60_000)
+    clock.advance(3 * 3_600_000)
+    with rocketmq.Broker(tmp_path, clock=clock, message_delay_level="1s 5s") as broker:
+        clock.advance(60_000)
+        assert broker.delete_expired(hours=0) == 4  # two that were delivered, and where they waited
+        assert broker.messages("T") == []
+    with rocketmq.Broker(tmp_path, clock=clock) as broker:
+        clock.advance(0)
+        assert [message.body for message in broker.messages("T")] == [b"2h"]
