@@ -243,6 +243,45 @@ def stuck(found: list[Finding]) -> dict[str, str]:
     return {finding.where: f"{finding.evidence[0]}; {finding.evidence[1]}" for finding in found}
 
 
+def test_an_idle_client_has_no_stuck_thread() -> None:
+    (dump,) = read_files([DATA / "rocketmq-client-jstack.txt"]).dumps  # of RocketMQ's client 5.3.3
+    names = {thread.name for thread in dump.threads}
+    assert {
+        "NettyClientWorkerThread_1",
+        "AsyncAppender-Worker-DefaultAppender",
+        "ConsumeMessageThread_orders_3",
+    } <= names
+    assert diagnose(Evidence(dumps=[replace(dump, time=T + n * 5000) for n in range(3)])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "frames"),
+    [
+        (
+            "kafka-coordinator-heartbeat-thread | consumers",
+            (
+                "java.lang.Object.wait(Native Method)",
+                "org.apache.kafka.clients.consumer.internals.AbstractCoordinator$HeartbeatThread.run(A.java:1448)",
+            ),
+        ),
+        (
+            "grpc-nio-worker-ELG-1-1",
+            ("sun.nio.ch.EPoll.wait(Native Method)", "io.netty.channel.nio.NioEventLoop.select(NioEventLoop.java:883)"),
+        ),
+        (
+            "grpc-default-worker-ELG-1-1",
+            (
+                "io.netty.channel.epoll.Native.epollWait(N.java)",
+                "io.netty.channel.epoll.EpollEventLoop.epollWait(E.java)",
+            ),
+        ),
+    ],
+)
+def test_a_librarys_own_thread_is_no_stuck_listener(name: str, frames: tuple[str, ...]) -> None:
+    threads = (ThreadState(name, "RUNNABLE", frames),)
+    assert diagnose(Evidence(dumps=[ThreadDump("f", T + n * 5000, "jstack", "one", threads) for n in range(3)])) == []
+
+
 def test_stuck_threads_are_named_with_their_line_runnable_ones_too() -> None:
     found = stuck(diagnose(read_files(sorted(DATA.glob("jstack-*.txt")))))
     assert set(found) == {"thread ConsumeMessageThread_orders_group_2", "thread ConsumeMessageThread_orders_group_4"}
