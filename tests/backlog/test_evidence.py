@@ -107,6 +107,19 @@ def test_tables_are_read_by_their_header() -> None:
     assert never.lag is None
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-11-23 00:18:14.953 INFO  [12795] [main] [o.a.r.c.i.f.MQClientInstance#?:?] - the client factory start OK",
+        "2026-11-23 00:18:15.692 INFO  [12795] [main] [RocketmqRemoting#?:?] - createChannel: begin to connect",
+        "2019-11-25 10:20:30,123 WARN RocketmqClient - get Topic [T] RouteInfoFromNameServer is not exist value",
+    ],
+)
+def test_a_clients_log_without_flow_control_is_one_all_the_same(line: str) -> None:
+    read = read_text(f"{line}\n\tat org.apache.rocketmq.client.Some.where(Some.java:1)\n", "rocketmq_client.log")
+    assert (read.flow_controls, read.remarks) == ([], [])
+
+
 def test_a_line_that_does_not_fit_is_told_not_dropped() -> None:
     evidence = read_text(DSTAT + "half a line 12\n" + DSTAT.splitlines()[1].replace("1200", "many") + "\n", "d.txt")
     assert [(remark.line, remark.why) for remark in evidence.remarks] == [

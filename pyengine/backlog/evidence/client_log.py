@@ -26,9 +26,17 @@ _CAUSES: tuple[tuple[str, Literal["count", "size", "span"]], ...] = (
 )
 
 
+# A line of the client, by the loggers of its releases.
+_CLIENT = re.compile(
+    r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S* +(?:DEBUG|INFO|WARN|ERROR) .*?"
+    r"(?:Rocketmq(?:Client|Remoting|Common)|\bo\.a\.r\.c\.|org\.apache\.rocketmq\.client\.)",
+    re.MULTILINE,
+)
+
+
 def recognises(text: str) -> bool:
-    """True if a flow-control line is there."""
-    return MARK in text
+    """True if a flow-control line is there, or a line of the client."""
+    return MARK in text or _CLIENT.search(text) is not None
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
