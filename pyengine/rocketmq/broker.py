@@ -126,7 +126,8 @@ class Broker:
         self.close()
 
     def close(self) -> None:
-        """Stop the brokers; waiting pulls are answered with an error. Harmless the second time."""
+        """Stop the brokers; waiting pulls are answered with an error, and so is what is sent or committed from now on
+        (MQClientError). Harmless the second time."""
         with self._lock:
             if self._closed:
                 return

@@ -234,9 +234,15 @@ class BrokerNode:
 
     # Topics and queues
 
+    def _check_open(self) -> None:
+        """Raise MQClientError once the broker is closed: nothing would be kept or delivered. The lock is held."""
+        if self._closed:
+            raise MQClientError(f"the broker[{self.name}] is closed")
+
     def create_topic(self, topic: str, queues: int) -> bool:
         """Make a topic, or give it more queues; fewer are refused. Returns True if something changed."""
         with self.lock:
+            self._check_open()
             before = self.topics.get(topic, 0)
             if queues < before:
                 raise ConfigurationError(
@@ -298,6 +304,7 @@ class BrokerNode:
         check_sent_topic(topic)
         reconsume_times = 0
         with self.lock:
+            self._check_open()
             now = self.clock.now()
             if queue_id < 0:
                 queue_id = self._random.randrange(self.topics.get(topic, 1))
@@ -318,6 +325,7 @@ class BrokerNode:
     def send_back(self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int) -> Stored:
         """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
         with self.lock:
+            self._check_open()
             try:
                 stored = self._decode(self.log.read(message.commit_log_offset))
             except PyengineError as error:
@@ -446,7 +454,8 @@ class BrokerNode:
     # Pulls
 
     def pull(self, request: PullMessageRequest, callback: PullCallback) -> None:
-        """Answer a pull through ``callback``, on the node's worker."""
+        """Answer a pull through ``callback``, on the node's worker. Raises MQClientError once the broker is closed."""
+        self._check_open()
         self._worker.submit(lambda: self._pull(request, callback, may_wait=True))
 
     def _pull(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> None:
@@ -461,8 +470,7 @@ class BrokerNode:
 
     def _find(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> PullResult | None:
         """The answer, None if the pull waits (PullMessageProcessor)."""
-        if self._closed:
-            raise MQClientError(f"the broker[{self.name}] is closed")
+        self._check_open()
         topic, _, queue_id = request.queue
         queue = self.queue(topic, queue_id)
         wanted = self._subscription(request)
@@ -553,6 +561,7 @@ class BrokerNode:
                 wanted = error
             subscriptions.append((subscription.topic, subscription.sub_version, wanted))
         with self.lock:
+            self._check_open()
             self._retry_topic(heartbeat.group)
             return self.groups.heartbeat(
                 heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now(),
@@ -572,6 +581,7 @@ class BrokerNode:
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store a group's offset. Raises MQBrokerError for an unknown topic."""
         with self.lock:
+            self._check_open()
             if topic not in self.topics:
                 raise MQBrokerError(TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
             if not self.offsets.commit(group, topic, queue_id, offset):
@@ -608,6 +618,7 @@ class BrokerNode:
 
     def lock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         with self.lock:
+            self._check_open()
             return self.locks.lock(group, client_id, queues, self.clock.now())
 
     def unlock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -619,6 +630,7 @@ class BrokerNode:
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
         """Forget a queue's messages below an offset, for good. Returns how many."""
         with self.lock:
+            self._check_open()
             queue = self.queue(topic, queue_id)
             gone = queue.index.delete_below(offset)
             if gone:
@@ -631,6 +643,7 @@ class BrokerNode:
     def delete_expired(self, before: int) -> int:
         """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages."""
         with self.lock:
+            self._check_open()
             gone, needed = 0, self.log.end
             for (topic, queue_id), queue in self._queues.items():
                 index = queue.index
@@ -666,6 +679,7 @@ class BrokerNode:
         if self._files_worker is not self._worker:
             self._files_worker.close()
         self.persist_offsets()
-        self.log.close()
+        with self.lock:
+            self.log.close()
         if self._files is not None:
             self._files.close()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pyengine._engine.pull import PullRequest
 from pyengine._engine.rebalance import RebalanceTimer
-from pyengine.clock import Clock, ManualClock, Timer, Worker
+from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData
 
@@ -31,6 +31,14 @@ def settle(clock: Clock) -> None:
     """Under a manual clock, do what was asked of threads."""
     if isinstance(clock, ManualClock):
         clock.settle()
+
+
+def call_later(clock: Clock, when: int, action: Action) -> Timer:
+    """Have the clock run it at ``when``; never if the clock is closed, as that of a broker that is."""
+    try:
+        return clock.call_at(when, action)
+    except IllegalStateError:
+        return Timer(when, action)
 
 
 def hand_over(worker: Worker, action: Callable[[], None]) -> bool:
@@ -77,7 +85,7 @@ class Periodic:
         if hand_over(self._worker, self._run):
             # Earlier than ``when`` it is where the system's time was set back.
             began = min(self._timer.when, self._clock.now())
-            self._timer = self._clock.call_at(began + self._period, self._fire)
+            self._timer = call_later(self._clock, began + self._period, self._fire)
 
     def _run(self) -> None:
         try:
@@ -102,7 +110,7 @@ class PullMessageService:
     def execute_pull_request_later(self, request: PullRequest, delay: int) -> None:
         """Put it at the end of the line after ``delay`` ms."""
         if not self._stopped:
-            self._clock.call_at(self._clock.now() + delay, lambda: self.execute_pull_request_immediately(request))
+            call_later(self._clock, self._clock.now() + delay, lambda: self.execute_pull_request_immediately(request))
 
     def execute_task(self, task: Callable[[], None]) -> None:
         """Run something on the service's thread; nothing once it has stopped."""
@@ -151,7 +159,7 @@ class RebalanceService:
 
     def wakeup_later(self, delay: int) -> None:
         """Rebalance in ``delay`` ms."""
-        self._clock.call_at(self._clock.now() + delay, self.wakeup)
+        call_later(self._clock, self._clock.now() + delay, self.wakeup)
 
     def close(self) -> None:
         """Stop after the run at hand."""
@@ -166,7 +174,7 @@ class RebalanceService:
         if self._rules.due() <= self._clock.now():
             self._begin()
         else:
-            self._timer = self._clock.call_at(self._rules.due(), self._fire)
+            self._timer = call_later(self._clock, self._rules.due(), self._fire)
 
     def _fire(self) -> None:
         with self._lock:

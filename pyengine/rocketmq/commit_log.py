@@ -185,6 +185,9 @@ class FileLog:
         self.end += len(frame)
 
     def read(self, position: int, size: int = 512) -> bytes:
+        if self._closed:
+            # Its descriptors may be those of other files by now.
+            raise IllegalStateError(f"the log in {self.folder} is closed")
         number = bisect_right(self._segments, position, key=lambda segment: segment.start) - 1
         if number < 0 or not self.start <= position < self.end:
             raise IllegalStateError(f"no frame at position {position} of the log")

@@ -19,7 +19,7 @@ from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Periodic, hand_over
+from pyengine.rocketmq.client import Periodic, call_later, hand_over
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
@@ -115,7 +115,7 @@ class ConsumeMessageConcurrentlyService:
 
         clock = self._member.clock
         self._timers = [timer for timer in self._timers if timer.pending]
-        self._timers.append(clock.call_at(clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
+        self._timers.append(call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
 
     def run(self, request: ConsumeRequest) -> None:
         """One batch through the listener, and what follows from its answer."""

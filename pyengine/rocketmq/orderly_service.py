@@ -20,7 +20,7 @@ from pyengine._engine.consume_orderly import (
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.clock import Timer
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Periodic, hand_over, write_log
+from pyengine.rocketmq.client import Periodic, call_later, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
 from pyengine.rocketmq.listener_call import ListenerCall, describe, listed
@@ -138,7 +138,7 @@ class ConsumeMessageOrderlyService:
             return
         clock = self._member.clock
         self._timers = [timer for timer in self._timers if timer.pending]
-        self._timers.append(clock.call_at(clock.now() + delay, lambda: hand_over(self._scheduled, action)))
+        self._timers.append(call_later(clock, clock.now() + delay, lambda: hand_over(self._scheduled, action)))
 
     def _lock_all(self) -> None:
         if not self._stopped:

@@ -296,3 +296,28 @@ def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing() -> No
         assert (len(seen), told) == (2, ["T", "%RETRY%G", "T"])
         consumer.shutdown()
         assert consumer.default_mq_push_consumer_impl.service_state == "SHUTDOWN_ALREADY"
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_broker_may_be_closed_before_its_consumer(orderly: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    heard, goes_on = threading.Event(), threading.Event()
+
+    def listen(messages: Sequence[MessageExt], context: Any) -> Any:
+        heard.set()
+        goes_on.wait(60)
+        return rocketmq.ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT if orderly else DONE
+
+    broker = broker_with(50)
+    consumer = consumer_of(
+        broker, rocketmq.MessageListenerOrderly(listen) if orderly else listen, pull_batch_size=1, pull_interval=1
+    )
+    consumer.start()
+    assert heard.wait(60)
+    broker.close()
+    consumer.default_mq_push_consumer_impl.running.rebalance_service.wakeup()
+    goes_on.set()
+    consumer.shutdown()
+    assert failed == []
+    assert consume_threads() == []

@@ -339,3 +339,31 @@ def test_messages_of_a_delay_level_that_is_gone_wait_until_it_is_there_again(tmp
     with rocketmq.Broker(tmp_path, clock=clock) as broker:
         clock.advance(0)
         assert [message.body for message in broker.messages("T")] == [b"2h"]
+
+
+def test_a_closed_broker_takes_nothing_and_writes_into_nobody_elses_file(tmp_path: Path) -> None:
+    broker = rocketmq.Broker(tmp_path / "data", clock=ManualClock())
+    producer = rocketmq.Producer(broker)
+    queue = producer.send("T", b"kept").queue
+    message = broker.message(queue, 0)
+    assert message is not None
+    broker.close()
+    others = [(tmp_path / f"{i}").open("w+b") for i in range(8)]  # they get the descriptors that the log had
+    for ask in (
+        lambda: producer.send("T", b"lost"),
+        lambda: broker.consumer_send_message_back("G", message, 0, 16),
+        lambda: broker.update_consumer_offset("G", queue, 1),
+        lambda: broker.create_topic("New"),
+        lambda: broker.lock_batch_mq("G", "c", [queue]),
+        lambda: broker.delete_below(queue, 1),
+        lambda: broker.delete_expired(0),
+    ):
+        with pytest.raises(MQClientError, match=r"the broker\[broker-a\] is closed"):
+            ask()
+    with pytest.raises(IllegalStateError, match=r"the log in .* is closed"):
+        broker.message(queue, 0)
+    for file in others:
+        file.close()
+        assert Path(file.name).read_bytes() == b""
+    with rocketmq.Broker(tmp_path / "data", clock=ManualClock()) as again:
+        assert [each.body for each in again.messages("T")] == [b"kept"]
