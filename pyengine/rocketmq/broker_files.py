@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class BrokerFiles:
         if name in (".", "..") or any(mark in name for mark in '/\\:*?"<>|\0'):
             raise ConfigurationError("names", name, "this name cannot be a folder's", "a durable broker needs one")
         self.folder = directory / name
+        self._process = os.getpid()
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
@@ -53,6 +55,11 @@ class BrokerFiles:
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             problem = f"cannot be opened: {getattr(error, 'strerror', error)}"
             raise InvalidSourceError(str(self.folder), problem, "name a folder to write to") from error
+
+    @property
+    def are_ours(self) -> bool:
+        """False in a process that was forked from the one that opened the folder."""
+        return os.getpid() == self._process
 
     def read_topics(self) -> dict[str, int]:
         """Topic -> number of queues."""

@@ -214,7 +214,7 @@ class BrokerNode:
 
     def persist_offsets(self) -> None:
         """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
-        if self._files is None:
+        if self._files is None or not self._files.are_ours:
             return
         with self._file_lock:
             with self.lock:
@@ -235,9 +235,15 @@ class BrokerNode:
     # Topics and queues
 
     def _check_open(self) -> None:
-        """Raise MQClientError once the broker is closed: nothing would be kept or delivered. The lock is held."""
+        """Raise MQClientError once the broker is closed, and in a forked process for the copy of one that keeps files:
+        nothing would be kept or delivered.
+        """
         if self._closed:
             raise MQClientError(f"the broker[{self.name}] is closed")
+        if self._files is not None and not self._files.are_ours:
+            raise MQClientError(
+                f"the broker[{self.name}] lives in the process that opened {self._files.folder}: send there"
+            )
 
     def create_topic(self, topic: str, queues: int) -> bool:
         """Make a topic, or give it more queues; fewer are refused. Returns True if something changed."""
@@ -670,6 +676,8 @@ class BrokerNode:
             if self._closed:
                 return
             self._closed = True
+            if self._files is not None and not self._files.are_ours:
+                return  # the threads, the files and their lock are the other process's
             for timer in [self._hold_timer, self._flush_timer, self._offset_timer, *self._delay_timers]:
                 if timer is not None:
                     timer.cancel()

@@ -367,3 +367,38 @@ def test_a_closed_broker_takes_nothing_and_writes_into_nobody_elses_file(tmp_pat
         assert Path(file.name).read_bytes() == b""
     with rocketmq.Broker(tmp_path / "data", clock=ManualClock()) as again:
         assert [each.body for each in again.messages("T")] == [b"kept"]
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_a_forked_copy_of_a_broker_takes_nothing_and_leaves_its_files_alone(tmp_path: Path) -> None:
+    broker = rocketmq.Broker(tmp_path, clock=ManualClock())
+    producer = rocketmq.Producer(broker)
+    queue = producer.send("T", b"before").queue
+    broker.update_consumer_offset("G", queue, 1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            for ask in (lambda: producer.send("T", bytes(1000)), lambda: broker.update_consumer_offset("G", queue, 0)):
+                try:
+                    ask()
+                    os.write(writing, b"taken ")
+                except MQClientError as error:
+                    os.write(writing, f"{error}; ".encode())
+            broker.close()
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        assert (
+            pipe.read()
+            == f"the broker[broker-a] lives in the process that opened {tmp_path / 'broker-a'}: send there; " * 2
+        )
+    with pytest.raises(IllegalStateError, match="another broker has this folder"):
+        rocketmq.Broker(tmp_path, clock=ManualClock())
+    producer.send("T", b"behind")
+    broker.close()
+    with rocketmq.Broker(tmp_path, clock=ManualClock()) as again:
+        assert [message.body for message in again.messages("T")] == [b"before", b"behind"]
+        assert again.consumer_offsets("G", "T") == {queue: 1}
