@@ -168,14 +168,16 @@ class GroupMember:
             raise MQClientError(
                 suggested(f"The consumer group[{self.group}] has been created before, specify another name please.")
             )
+        # Raises for a clock that is closed, before a thread is made.
+        self.clock.call_at(self.clock.now(), bool).cancel()
         self.client = client
         if consumer.offset_store is None:
             consumer.offset_store = self._make_offset_store(client)
         self.offset_store = consumer.offset_store
         self.offset_store.load()
         self.service = (ConsumeMessageOrderlyService if self.orderly else ConsumeMessageConcurrentlyService)(self)
-        self.service.start()
         try:
+            self.service.start()
             client.start(
                 consumer.poll_name_server_interval,
                 consumer.heartbeat_broker_interval,

@@ -12,7 +12,7 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, IllegalStateError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, MessageQueue, MQClientError
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -321,3 +321,15 @@ def test_a_broker_may_be_closed_before_its_consumer(orderly: bool, monkeypatch: 
     consumer.shutdown()
     assert failed == []
     assert consume_threads() == []
+
+
+def test_a_start_that_fails_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    broker = broker_with(0)
+    with pytest.raises(IllegalStateError, match="consume_timeout = 0"):
+        consumer_of(broker, lambda messages, context: DONE, consume_timeout=0).start()
+    broker.close()
+    for listener in (lambda messages, context: DONE, rocketmq.MessageListenerOrderly(lambda messages, context: DONE)):
+        with pytest.raises(IllegalStateError, match="the clock is closed"):
+            consumer_of(broker, listener, message_model=rocketmq.MessageModel.BROADCASTING).start()
+    assert set(threading.enumerate()) <= before
