@@ -58,7 +58,9 @@ from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 log = logging.getLogger("pyengine.rocketmq.broker")
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+SERVICE_NOT_AVAILABLE = 14
 INVALID_PARAMETER = 29
+DELIVER_AGAIN = 10_000  # ms after a delayed message could not be stored (ScheduleMessageService.DELAY_FOR_A_PERIOD)
 FIRST_OFFSET_FLUSH = 10_000  # ms after the start
 OFFSET_FLUSH_INTERVAL = 5_000  # ms
 LOG_FLUSH_INTERVAL = 500  # ms
@@ -404,7 +406,12 @@ class BrokerNode:
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
         code = self._levels.deliver_time(level, now) if level > 0 else tags_code(properties.get(names.PROPERTY_TAGS))
-        self.log.append(frame)
+        try:
+            self.log.append(frame)
+        except OSError as error:
+            raise MQBrokerError(
+                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
+            ) from error
         self._sync_later()
         queue.index.append(position, record.stored_size(frame), code, now)
         if level > 0:
@@ -439,12 +446,17 @@ class BrokerNode:
                 stored = self._decode(self.log.read(index.position(following)))
                 properties = stored.properties
                 properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
-                self._put(
-                    properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]), stored.body,
-                    properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
-                    reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
-                    delivers=(level, following),
-                )  # fmt: skip
+                try:
+                    self._put(
+                        properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]),
+                        stored.body, properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
+                        reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
+                        delivers=(level, following),
+                    )  # fmt: skip
+                except MQBrokerError as error:
+                    log.error("delay level %s is tried again in %s ms: %s", level, DELIVER_AGAIN, error)
+                    self._delay_timers[level] = self.clock.call_at(now + DELIVER_AGAIN, lambda: self._deliver(level))
+                    return
                 following += 1
                 self._delivered[level] = following
             self._schedule(level)

@@ -14,7 +14,13 @@ import pytest
 from pyengine import rocketmq
 from pyengine._engine import record
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError, MQClientError
+from pyengine.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidSourceError,
+    MQBrokerError,
+    MQClientError,
+)
 from pyengine.rocketmq import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles, read_topics
 from pyengine.rocketmq.log_reader import LogReader
@@ -402,3 +408,30 @@ def test_a_forked_copy_of_a_broker_takes_nothing_and_leaves_its_files_alone(tmp_
     with rocketmq.Broker(tmp_path, clock=ManualClock()) as again:
         assert [message.body for message in again.messages("T")] == [b"before", b"behind"]
         assert again.consumer_offsets("G", "T") == {queue: 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size there")
+def test_a_full_disk_refuses_messages_and_delays_those_that_are_due(tmp_path: Path) -> None:
+    import resource
+
+    clock = ManualClock(now=1_700_000_000_000)
+    broker = rocketmq.Broker(tmp_path, clock=clock)
+    producer = rocketmq.Producer(broker)
+    producer.send("T", b"late", delay_time_level=1)
+    size = broker.nodes["broker-a"].log.end
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, unlimited[1]))
+    try:
+        with pytest.raises(MQBrokerError, match=r"CODE: 14  DESC: service not available now: .* cannot be written"):
+            producer.send("T", b"refused")
+        clock.advance(1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert broker.messages("T") == []
+    clock.advance(9_999)
+    assert broker.messages("T") == []
+    clock.advance(1)
+    producer.send("T", b"taken")
+    broker.close()
+    with rocketmq.Broker(tmp_path, clock=clock) as again:
+        assert sorted(message.body or b"" for message in again.messages("T")) == [b"late", b"taken"]
