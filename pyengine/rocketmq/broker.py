@@ -231,11 +231,15 @@ class Broker:
 
     def unregister_client(self, client_id: str, group: str) -> None:
         """The client leaves the group: its orderly locks stay until they expire, the others of the group are told."""
+        plain_text("client_id", client_id)
+        plain_text("group", group)
         told = [node.leave(client_id, group) for node in self.nodes.values()]
         self._tell(group, told)
 
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         """The client is alive; a new member or a topic that came or went is made known to the group's members."""
+        if not isinstance(heartbeat, HeartbeatData):
+            raise ConfigurationError("heartbeat", repr(heartbeat), "a HeartbeatData is needed")
         told = [node.heartbeat(heartbeat) for node in self.nodes.values()]
         with self._lock:
             if not self._closed and (self._scan is None or not self._scan.pending):
@@ -279,6 +283,8 @@ class Broker:
 
         Raises MQClientError for an unknown broker, ConfigurationError for a request whose numbers are none.
         """
+        if not isinstance(request, PullMessageRequest):
+            raise ConfigurationError("request", repr(request), "a PullMessageRequest is needed")
         for name in ("queue_offset", "max_nums", "commit_offset"):
             whole_number(name, getattr(request, name))
         whole_number("suspend_timeout", request.suspend_timeout, INT32)
@@ -375,6 +381,8 @@ class Broker:
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         own: dict[str, list[MessageQueue]] = {}
+        if not isinstance(queues, Iterable):
+            raise ConfigurationError("queues", repr(queues), "a list of message queues is needed")
         for queue in queues:
             own.setdefault(self._node_of(queue).name, []).append(queue)
         return own

@@ -75,7 +75,8 @@ class DefaultMQPushConsumer(ConsumerParameters):
         self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic's messages no more."""
+        """Want a topic's messages no more. Raises ConfigurationError for what is no text."""
+        plain_text("topic", topic)
         self._member.unsubscribe(topic)
 
     def register_message_listener(self, listener: MessageListener | Listener) -> MessageListener | Listener:

@@ -546,6 +546,12 @@ def test_groups_clients_and_topics_are_texts(cluster: Cluster, given: Any) -> No
         ("message", lambda: broker.consumer_send_message_back("G", given, 0, 16)),
         ("message", lambda: cluster.producer.send(given)),
         ("selector", lambda: cluster.producer.send("T", b"x", selector=given or "x")),
+        ("request", lambda: broker.pull_message(given, print)),
+        ("heartbeat", lambda: broker.send_heartbeat(given)),
+        ("client_id", lambda: broker.unregister_client(given, "G")),
+        ("group", lambda: broker.unregister_client("c", given)),
+        ("queues", lambda: broker.lock_batch_mq("G", "c", 5)),  # type: ignore[arg-type]
+        ("topic", lambda: rocketmq.DefaultMQPushConsumer("G", broker=broker).unsubscribe(given)),
     ]
     for name, ask in asked:
         with pytest.raises(ConfigurationError, match=f"^{name}="):
