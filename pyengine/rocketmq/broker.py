@@ -179,7 +179,12 @@ class Broker:
         return sum(node.delete_expired(before) for node in self.nodes.values())
 
     def persist_offsets(self) -> None:
-        """Write every broker's consumerOffset.json now; by itself it is written 10 s after the start, then every 5."""
+        """Write every broker's consumerOffset.json now; by itself it is written 10 s after the start, then every 5.
+
+        Nothing after ``close``, when the folder may be another broker's.
+        """
+        if self._closed:
+            return
         for node in self.nodes.values():
             node.persist_offsets()
 
