@@ -38,6 +38,7 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         path = folder / LOCK
+        self._process = os.getpid()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _take(self._descriptor)
@@ -46,6 +47,11 @@ class FolderLock:
         except BaseException:
             os.close(self._descriptor)
             raise
+
+    @property
+    def is_ours(self) -> bool:
+        """False in a process that was forked from the one that took the folder."""
+        return os.getpid() == self._process
 
     def release(self) -> None:
         """Let go of the folder, also where a process that was just forked has not closed its copy yet."""

@@ -315,6 +315,7 @@ class SqliteStore:
 
     def _bring_in(self) -> None:
         """Make everything so far visible to reading; the present unit is written for good once it is sealed."""
+        self._refuse()
         if not self._open:
             self.wait(self._sealed)
         if self._current:
@@ -339,11 +340,15 @@ class SqliteStore:
             self._db.execute("ROLLBACK")
 
     def _refuse(self) -> None:
+        if not self._lock.is_ours:
+            raise StoreError(str(self.path), "belongs to the process that opened it; send there")
         if self._broken is not None:
             raise StoreError(str(self.path), f"cannot be written: {self._broken}") from self._broken
 
     def close(self) -> None:
-        """Write what is left and let go of the directory."""
+        """Write what is left and let go of the directory. A forked process leaves both to the one that opened it."""
+        if not self._lock.is_ours:
+            return
         if self._taken > self._sequence:
             self.set_mark("sequence", self._sequence)
         self.seal()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,7 +42,6 @@ class BrokerFiles:
         if name in (".", "..") or any(mark in name for mark in '/\\:*?"<>|\0'):
             raise ConfigurationError("names", name, "this name cannot be a folder's", "a durable broker needs one")
         self.folder = directory / name
-        self._process = os.getpid()
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
@@ -59,7 +57,7 @@ class BrokerFiles:
     @property
     def are_ours(self) -> bool:
         """False in a process that was forked from the one that opened the folder."""
-        return os.getpid() == self._process
+        return self._lock.is_ours
 
     def read_topics(self) -> dict[str, int]:
         """Topic -> number of queues."""

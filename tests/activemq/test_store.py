@@ -321,3 +321,30 @@ def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_store(tmp_path
     store.close()
     SqliteStore(tmp_path).close()
     os.close(copy)
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_a_forked_copy_of_a_broker_stores_nothing_and_leaves_the_store_to_its_process(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker, ConnectionFactory(broker=broker).create_connection() as connection:
+        producer = connection.create_session().create_producer("orders")
+        producer.send("before")
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                producer.send("lost")
+            except StoreError as error:
+                os.write(writing, str(error).encode())
+            finally:
+                broker.close()
+                os._exit(0)
+        os.close(writing)
+        os.waitpid(child, 0)
+        with os.fdopen(reading) as pipe:
+            assert pipe.read() == f"{tmp_path / 'broker.db'}: belongs to the process that opened it; send there"
+        with pytest.raises(IllegalStateError, match="in use by another broker"):
+            Broker(tmp_path, name="other")
+        producer.send("after")
+    with Broker(tmp_path) as broker, ConnectionFactory(broker=broker).create_connection() as connection:
+        consumer = connection.create_session().create_consumer("orders")
+        assert [str(message.body) for message in consumer.receive_batch(3, timeout=5)] == ["before", "after"]
