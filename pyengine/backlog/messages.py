@@ -59,9 +59,9 @@ def stored_type(name: str, type: pa.DataType) -> pa.DataType:
         return widened[type]
     if pa.types.is_timestamp(type) or pa.types.is_date(type):
         return pa.int64()
-    raise UnsupportedColumnError(
-        name, str(type), 'leave it out of the source\'s properties, or give it a type: types = { ... = "double" }'
-    )
+    declared = "double" if pa.types.is_decimal(type) else "string" if pa.types.is_time(type) else None
+    hint = "" if declared is None else f', or give it a type: types = {{ {name} = "{declared}" }}'
+    raise UnsupportedColumnError(name, str(type), f"leave it out of the source's properties{hint}")
 
 
 def refuse_own_name(name: str) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.output import written
 from pyengine.errors import (
+    ConfigurationError,
     InvalidTopologyError,
     MissingColumnError,
     OutputError,
@@ -82,6 +83,9 @@ def dispatch_stream(
     check("sink", sink, str | os.PathLike | Callable[..., None])
     check("event", event, str | None)
     check("late", late, Collection[str])
+    for name, folder in (("state", state), ("sink", sink)):
+        if folder == "":
+            raise ConfigurationError(name, "''", "names no folder", "'.' is here")
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
     unknown = set(late) - {consumer.name for consumer in topology.consumers}

@@ -56,6 +56,7 @@ def _source(table: Table, file: str) -> Source:
     name = table.text("table")
     if bool(name) != bool(package):
         table.refuse("table", "goes together with package", "give both or neither")
+    path = path.removeprefix("file://")  # as Spark reads it; the rest is not decoded
     if path and file and not re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path):
         path = str(Path(file).resolve().parent / path)
     source = Source(

@@ -36,6 +36,7 @@ def stream(out: Path, **given: Any) -> object:
         ),
         (lambda out: stream(out, row=5), "row=5: must be a text"),
         (lambda out: stream(out, state=None), "state=None: must be a text or a PathLike"),
+        (lambda out: stream(out, state=""), "state='': names no folder"),
         (lambda out: stream(out, sink=5), "sink=5: must be a text or a PathLike or a function"),
         (lambda out: stream(out, event=5), "event=5: must be a text or None"),
         (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a text"),
