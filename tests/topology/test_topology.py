@@ -91,6 +91,8 @@ def test_a_relative_path_belongs_to_the_file(tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(HEAD)
     assert Topology.load(file).source.path == str(tmp_path / "orders.csv")
+    file.write_text(HEAD.replace("orders.csv", "file:///data/a%20b.csv"))
+    assert Topology.load(file).source.path == "/data/a%20b.csv"
 
 
 CONSUMER = '[[consumer]]\nname = "eu"\ndestination = "orders.eu"\n'
