@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,18 +30,14 @@ from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles
 from pyengine.rocketmq.commit_log import CommitLog, FileLog, MemoryLog
-from pyengine.rocketmq.filter import Filter, filter_of
+from pyengine.rocketmq.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
 from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
-    FILTER_DATA_NOT_EXIST,
     FLAG_COMMIT_OFFSET,
     FLAG_SUSPEND,
     QUERY_NOT_FOUND,
-    SUBSCRIPTION_NOT_EXIST,
-    SUBSCRIPTION_NOT_LATEST,
-    SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     HeartbeatData,
@@ -52,15 +47,13 @@ from pyengine.rocketmq.remoting import (
     PullResult,
     PullStatus,
 )
+from pyengine.rocketmq.schedule import SCHEDULE_TOPIC, ScheduleMessageService
 from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_id
-from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 SERVICE_NOT_AVAILABLE = 14
 INVALID_PARAMETER = 29
-DELIVER_AGAIN = 10_000  # ms after a delayed message could not be stored (ScheduleMessageService.DELAY_FOR_A_PERIOD)
 FIRST_OFFSET_FLUSH = 10_000  # ms after the start
 OFFSET_FLUSH_INTERVAL = 5_000  # ms
 LOG_FLUSH_INTERVAL = 500  # ms
@@ -149,13 +142,14 @@ class BrokerNode:
         self.offsets = ConsumerOffsets()
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
-        self._levels = levels = options.levels
+        self._levels = options.levels
         self._max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
         self._queues: dict[tuple[str, int], _Queue] = {}
-        # Also of levels that the log has and this broker has not; their messages wait for one that has them.
-        self._delivered: defaultdict[int, int] = defaultdict(int)
-        self._delay_timers: list[Timer | None] = [None] * (len(levels) + 1)
+        self._delayed = ScheduleMessageService(
+            clock, options.levels, self.lock,
+            lambda level: self.queue(SCHEDULE_TOPIC, level - 1).index, self._send_on,
+        )  # fmt: skip
         self._hold_timer: Timer | None = None
         self._started = clock.now()
         self._file_lock = threading.Lock()
@@ -171,8 +165,7 @@ class BrokerNode:
             self._load(files, commit_log)
         self._worker = clock.worker(f"PullMessageThread_{name}")
         self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
-        for level in range(1, len(levels) + 1):
-            self._schedule(level)
+        self._delayed.start()
         if files is not None:
             self._offset_timer = clock.call_at(clock.now() + FIRST_OFFSET_FLUSH, self._flush_offsets)
 
@@ -204,8 +197,7 @@ class BrokerNode:
             if topic != SCHEDULE_TOPIC and self.topics.get(topic, 0) <= queue_id:
                 self.topics[topic] = queue_id + 1
             if delivers is not None:
-                level, left = delivers
-                self._delivered[level] = max(self._delivered[level], left + 1)
+                self._delayed.take_up(*delivers)
 
     def _flush_offsets(self) -> None:
         """Write consumerOffset.json, ten seconds after the start and then every five (flushConsumerOffsetInterval)."""
@@ -415,59 +407,22 @@ class BrokerNode:
         self._sync_later()
         queue.index.append(position, record.stored_size(frame), code, now)
         if level > 0:
-            self._schedule(level)
+            self._delayed.schedule(level)
         else:
             self._run_again(queue.hold.arrived(queue.index.max_offset, code, properties, now))
         return Stored(target, offset, self.offset_msg_id(position), self.log.end)
 
-    # Delayed messages
-
-    def _schedule(self, level: int) -> None:
-        """Have the first delayed message of a level delivered when it is due."""
-        index = self.queue(SCHEDULE_TOPIC, level - 1).index
-        following = max(self._delivered[level], index.min_offset)
-        timer = self._delay_timers[level]
-        if self._closed or following >= index.max_offset or (timer is not None and timer.pending):
-            return
-        due = self._levels.due_time(level, index.tags_code(following), self.clock.now())
-        self._delay_timers[level] = self.clock.call_at(due, lambda: self._deliver(level))
-
-    def _deliver(self, level: int) -> None:
-        """Move what is due from a level's queue to where it was sent (ScheduleMessageService)."""
-        with self.lock:
-            if self._closed:
-                return
-            index = self.queue(SCHEDULE_TOPIC, level - 1).index
-            following = max(self._delivered[level], index.min_offset)
-            while following < index.max_offset:
-                now = self.clock.now()
-                if self._levels.due_time(level, index.tags_code(following), now) > now:
-                    break
-                stored = self._decode(self.log.read(index.position(following)))
-                properties = stored.properties
-                properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
-                try:
-                    self._put(
-                        properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]),
-                        stored.body, properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
-                        reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
-                        delivers=(level, following),
-                    )  # fmt: skip
-                except MQBrokerError as error:
-                    log.error("delay level %s is tried again in %s ms: %s", level, DELIVER_AGAIN, error)
-                    self._delay_timers[level] = self.clock.call_at(now + DELIVER_AGAIN, lambda: self._deliver(level))
-                    return
-                following += 1
-                self._delivered[level] = following
-            self._schedule(level)
-
-    @property
-    def delivered(self) -> dict[int, int]:
-        """Delay level -> offset of the first message that was not delivered yet."""
-        with self.lock:
-            return {
-                level: self._delivered[level] for level in sorted({*range(1, len(self._levels) + 1), *self._delivered})
-            }
+    def _send_on(self, position: int, level: int, offset: int) -> None:
+        """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
+        stored = self._decode(self.log.read(position))
+        properties = stored.properties
+        properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
+        self._put(
+            properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]), stored.body,
+            properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
+            reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
+            delivers=(level, offset),
+        )  # fmt: skip
 
     # Pulls
 
@@ -491,7 +446,7 @@ class BrokerNode:
         self._check_open()
         topic, _, queue_id = request.queue
         queue = self.queue(topic, queue_id)
-        wanted = self._subscription(request)
+        wanted = pull_filter(request, self.groups)
         index, position_of = queue.index, queue.index.position
 
         def matches(offset: int) -> bool:
@@ -512,35 +467,6 @@ class BrokerNode:
             return None
         messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
         return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
-
-    def _subscription(self, request: PullMessageRequest) -> Filter:
-        topic = request.queue.topic
-        if request.sub_expression is not None:
-            selector = MessageSelector(request.sub_expression, request.expression_type or "TAG")
-            try:
-                subscription = build_subscription(topic, selector)
-            except PyengineError as error:
-                raise MQBrokerError(SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed") from error
-            try:
-                return filter_of(subscription)
-            except PyengineError as error:
-                # An expression that comes with the pull and makes no sense filters nothing (PullMessageProcessor).
-                log.error("parse error: expr=%s, topic=%s, error=%s", subscription.sub_string, topic, error)
-                return Filter()
-        if request.consumer_group not in self.groups:
-            raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
-        known = self.groups.subscription(request.consumer_group, topic)
-        if known is None:
-            raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
-        if known[0] < request.sub_version:
-            raise MQBrokerError(SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
-        wanted = known[1]
-        if isinstance(wanted, PyengineError):
-            raise MQBrokerError(
-                FILTER_DATA_NOT_EXIST, "The broker's consumer filter data is not exist!Your expression may be wrong!"
-            ) from wanted
-        assert isinstance(wanted, Filter)
-        return wanted
 
     def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
         for request, callback in pulls:
@@ -666,7 +592,7 @@ class BrokerNode:
             for (topic, queue_id), queue in self._queues.items():
                 index = queue.index
                 if topic == SCHEDULE_TOPIC:
-                    gone += index.delete_below(min(self._delivered[queue_id + 1], index.search(before)))
+                    gone += index.delete_below(min(self._delayed.delivered(queue_id + 1), index.search(before)))
                 else:
                     gone += index.delete_below(index.search(before))
                 if len(index):
@@ -675,7 +601,7 @@ class BrokerNode:
                 # The places of empty queues are only known from frames, so they are said anew behind what may go.
                 for (topic, queue_id), queue in self._queues.items():
                     self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
-                for level, offset in self.delivered.items():
+                for level, offset in self._delayed.all_delivered.items():
                     if offset:
                         self.log.append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
                 self.log.sync()
@@ -690,7 +616,8 @@ class BrokerNode:
             self._closed = True
             if self._files is not None and not self._files.are_ours:
                 return  # the threads, the files and their lock are the other process's
-            for timer in [self._hold_timer, self._flush_timer, self._offset_timer, *self._delay_timers]:
+            self._delayed.close()
+            for timer in (self._hold_timer, self._flush_timer, self._offset_timer):
                 if timer is not None:
                     timer.cancel()
             for queue in self._queues.values():

@@ -26,7 +26,6 @@ from pyengine._engine.consumer_parameters import check_message
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
-from pyengine.rocketmq.broker_node import SCHEDULE_TOPIC
 from pyengine.rocketmq.log_reader import LogReader, brokers_of
 from pyengine.rocketmq.message import (
     MAX_MESSAGE_SIZE,
@@ -36,6 +35,7 @@ from pyengine.rocketmq.message import (
 )
 from pyengine.rocketmq.message_check import check_sent_message
 from pyengine.rocketmq.producer import Producer
+from pyengine.rocketmq.schedule import SCHEDULE_TOPIC
 from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
 from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 from pyengine.spark.state_files import write_whole
