@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine.backlog.declared_types import MILLISECONDS, arrow_type, one_column, scaled, shown, typed
-from pyengine.backlog.sources import Reject
+from pyengine.backlog.rows import Reject
 from pyengine.errors import UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 

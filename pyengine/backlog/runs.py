@@ -29,7 +29,7 @@ from pyengine import Columns
 from pyengine.activemq.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.output import replace_file
-from pyengine.backlog.sources import Reject, Rows
+from pyengine.backlog.rows import Reject, Rows
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC

@@ -20,8 +20,9 @@ from pyengine.activemq.assignments import encoded, gathered
 from pyengine.activemq.dispatch import QUEUE, TRUTH, columns_read
 from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.output import replace_file
+from pyengine.backlog.rows import Reject
 from pyengine.backlog.runs import ENCODED, ordered
-from pyengine.backlog.sources import Piece, Reject
+from pyengine.backlog.sources import Piece
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 

@@ -5,26 +5,24 @@ A row that cannot be read is not dropped: it becomes a Reject with its number an
 
 from __future__ import annotations
 
-import codecs
 import glob
 import gzip
 import importlib.util
 import io
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pyengine.backlog.csv_rows import read_csv
 from pyengine.backlog.declared_types import arrow_type, one_column, shown, typed
+from pyengine.backlog.rows import Reject, Rows, required_pyarrow, row_numbers
 from pyengine.errors import (
     InvalidSourceError,
-    MissingExtraError,
     PyengineError,
     UnsupportedColumnError,
 )
@@ -33,26 +31,6 @@ from pyengine.topology import Source
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 PACKED = (".zip", ".gz")
-_BLOCK = 1 << 20  # bytes of a CSV file that are looked at together; a row is no longer
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """A row that did not become a message. row: from 0 over the whole source. column: "" for the whole row."""
-
-    row: int
-    column: str
-    value: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What was read. table: an Arrow table. numbers: int64 array, each row's number, rejected rows counted."""
-
-    table: Any
-    numbers: Any
-    rejects: tuple[Reject, ...] = field(default=())
 
 
 def read_source(source: Source) -> Rows:
@@ -91,7 +69,7 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
 
 def _together(parts: Sequence[Rows], names: str) -> Rows:
     """Rows of several files one after another, as one table with running numbers."""
-    arrow = _arrow()
+    arrow = required_pyarrow()
     if len(parts) == 1:
         return parts[0]
     try:
@@ -109,7 +87,7 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
 def _plain(table: Any) -> Any:
     """A table without dictionaries, which Arrow puts together with nothing else: another file may have the values."""
     for place, given in enumerate(table.schema):
-        if _arrow().types.is_dictionary(given.type):
+        if required_pyarrow().types.is_dictionary(given.type):
             table = table.set_column(place, given.name, table.column(place).cast(given.type.value_type))
     return table
 
@@ -171,12 +149,12 @@ def read_schema(piece: Piece, source: Source) -> Any:
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         table = file.schema_arrow.empty_table()
-    return _apply_types(piece.path, table, _numbers(0), [], dict(source.types)).table.schema
+    return _apply_types(piece.path, table, row_numbers(0), [], dict(source.types)).table.schema
 
 
 def read_piece(piece: Piece, source: Source) -> Rows:
     """The rows of a piece, with the declared types applied. Raises as read_source."""
-    arrow = _arrow()
+    arrow = required_pyarrow()
     import pyarrow.parquet
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
@@ -187,22 +165,13 @@ def read_piece(piece: Piece, source: Source) -> Rows:
             for name in wanted:
                 one_column(name, file.schema_arrow.names, piece.path)
         table = file.read_row_groups(list(piece.row_groups), columns=wanted, use_threads=False)
-    numbers = arrow.compute.add(_numbers(table.num_rows), piece.first)
+    numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
     return _apply_types(piece.path, table, numbers, [], dict(source.types))
 
 
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
     """The rows of an open binary stream, read to its end. name: for errors. Raises as read_source."""
     return _read(name, io.BytesIO(stream.read()), format, {})
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.compute
-    except ImportError as error:
-        raise MissingExtraError("spark", "pyarrow") from error
-    return pyarrow
 
 
 def _suffix(path: str | Path) -> str:
@@ -283,7 +252,7 @@ def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows
 @contextmanager
 def _told(name: str, kind: str) -> Iterator[None]:
     """Around reading a file: what makes it unreadable is raised as InvalidSourceError."""
-    arrow = _arrow()
+    arrow = required_pyarrow()
     try:
         yield
     except PyengineError:
@@ -299,7 +268,7 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
     readers: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Any, Any, list[Reject]]]] = {
         "parquet": _read_parquet,
         "jsonl": _read_jsonl,
-        "csv": _read_csv,
+        "csv": read_csv,
     }
     with _told(name, kind):
         if name.lower().endswith(PACKED):
@@ -308,189 +277,16 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
     return _apply_types(name, table, numbers, rejects, types)
 
 
-def _numbers(count: int, skipped: set[int] = frozenset()) -> Any:  # type: ignore[assignment]
-    arrow = _arrow()
-    if not skipped:
-        return arrow.array(range(count), arrow.int64())
-    return arrow.array((row for row in range(count + len(skipped)) if row not in skipped), arrow.int64())
-
-
 def _read_parquet(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
     import pyarrow.parquet
 
     table = pyarrow.parquet.ParquetFile(file).read()
-    return table, _numbers(table.num_rows), []
-
-
-@contextmanager
-def _opened(file: Any) -> Iterator[BinaryIO]:
-    """A path opened, or a stream from its beginning."""
-    if isinstance(file, (str, Path)):
-        with Path(file).open("rb") as opened:
-            yield opened
-    else:
-        file.seek(0)
-        yield file
-
-
-class _Followed(io.RawIOBase):
-    """Blocks of a file, and behind them bytes of our own."""
-
-    def __init__(self, blocks: Iterable[bytes], ending: bytes) -> None:
-        self.blocks = chain(blocks, (ending,))
-        self.left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        while size < 0 or len(self.left) < size:
-            block = next(self.blocks, None)
-            if block is None:
-                break
-            self.left += block
-        size = len(self.left) if size < 0 else size
-        found, self.left = self.left[:size], self.left[size:]
-        return found
-
-
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: file.read(_BLOCK), b"")
-
-
-# Bytes that are no UTF-8, as Python keeps them in a text. Without them a line of nothing else would be none, and a
-# quote behind them could begin a value: there a missing value takes their place.
-_NOT_UTF8 = re.compile(r"(?P<kept>(?<![^\r\n])[\udc80-\udcff]+(?![^\r\n])|[\udc80-\udcff]+(?=\"))|[\udc80-\udcff]+")
-
-
-def _in_utf8(file: BinaryIO, mark: str | None) -> Iterator[bytes]:
-    """The lines of a file with a mark in the place of bytes that are no UTF-8, or, with None, without them."""
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    left = ""
-    for block in chain(_blocks(file), (b"",)):
-        text = left + decoder.decode(block, final=not block)
-        end = max(text.rfind("\n"), text.rfind("\r")) + 1 if block else len(text)
-        text, left = text[:end], text[end:]
-        yield _NOT_UTF8.sub(lambda found: ("NA" if found["kept"] else "") if mark is None else mark, text).encode()
-
-
-def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
-    """Of a CSV file: the commas in its first block, whether it has quotes, whether it is UTF-8."""
-    commas, quoted, valid = -1, False, True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for block in chain(_blocks(file), (b"",)):
-        commas = block.count(b",") if commas < 0 else commas
-        quoted = quoted or b'"' in block
-        try:
-            if valid:
-                decoder.decode(block, final=not block)
-        except UnicodeDecodeError:
-            valid = False
-    return commas, quoted, valid
-
-
-def _read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
-    """Declared columns are read as text and converted afterwards, so that a bad value costs its row, not the file.
-
-    A file with quotes gets a last line that has too many fields for a row: a quote that is open swallows it. Its texts
-    are read once more, because what is in quotes may be null in a column of numbers, and is a text elsewhere. A file
-    with bytes that are no UTF-8 is read without them, and once more to tell the rows that have them.
-    """
-    from pyarrow import csv
-
-    arrow = _arrow()
-    rejects: list[Reject] = []
-    with _opened(file) as opened:
-        commas, quoted, valid = _looked_at(opened)
-    closed = False
-    last = "," * (commas + 2)
-    ending = f"\n{last}\n".encode() if quoted else b"\n"
-
-    def refuse(row: Any) -> str:
-        nonlocal closed
-        if quoted and row.text == last:
-            closed = True
-            return "skip"
-        # pyarrow numbers lines from 1 with the header first, and only without threads.
-        reason = f"has {row.actual_columns} fields, the header has {row.expected_columns}"
-        rejects.append(Reject(row.number - 2, "", row.text[:200], reason))
-        return "skip"
-
-    def read(refuse: Any, mark: str | None = None, **convert: Any) -> Any:
-        with _opened(file) as opened:
-            return csv.read_csv(
-                _Followed(_blocks(opened) if valid else _in_utf8(opened, mark), ending),
-                read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-                parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
-                convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
-            )
-
-    try:
-        if not valid:
-            mark = _unused_character(file)
-            marked = read(lambda row: "skip", mark)
-            if any(mark in column for column in marked.column_names):
-                raise InvalidSourceError(name, "the header is not UTF-8", "write the file in UTF-8")
-        table = read(refuse, column_types={column: arrow.string() for column in types})
-    except arrow.ArrowInvalid as error:
-        problems = {
-            "straddling": f"a row is longer than {_BLOCK:,} bytes, as one is where a quote opens and never closes",
-            "Empty CSV": "a quote opens in the header and never closes",
-        }
-        for found, problem in problems.items():
-            if quoted and found in str(error):
-                raise InvalidSourceError(name, problem, "double a quote that is part of a value") from error
-        raise
-    if quoted and not closed:
-        row = table.num_rows + len(rejects) - 1
-        raise InvalidSourceError(
-            name, f"a quote opens in row {row} (from 0) and never closes", "double a quote that is part of a value"
-        )
-    numbers = _numbers(table.num_rows, {each.row for each in rejects})
-    texts = [
-        column
-        for column, kind in zip(table.column_names, table.schema.types, strict=True)
-        if kind == arrow.string() and types.get(column, "string") == "string"
-    ]
-    if quoted and len(set(table.column_names)) == table.num_columns and texts:
-        again = read(
-            lambda row: "skip",
-            column_types={column: arrow.string() for column in texts},
-            include_columns=texts,
-            quoted_strings_can_be_null=False,
-        )
-        for column in texts:
-            table = table.set_column(table.column_names.index(column), column, again.column(column))
-    if not valid:
-        return _without_marked(table, numbers, rejects, marked, mark)
-    return table, numbers, rejects
-
-
-def _unused_character(file: Any) -> str:
-    """A character that a file does not hold."""
-    with _opened(file) as opened:
-        used = set().union(*(block.decode() for block in _in_utf8(opened, None)))
-    return next(chr(code) for code in range(0xFDD0, 0x110000) if chr(code) not in used)
-
-
-def _without_marked(
-    table: Any, numbers: Any, rejects: list[Reject], marked: Any, mark: str
-) -> tuple[Any, Any, list[Reject]]:
-    """What was read without the rows in which a text of ``marked`` has the mark of bytes that are no UTF-8."""
-    arrow = _arrow()
-    found: dict[int, Reject] = {}
-    for column, texts in zip(marked.column_names, marked.columns, strict=True):
-        if texts.type == arrow.string():
-            for index in arrow.compute.indices_nonzero(arrow.compute.match_substring(texts, mark)).to_pylist():
-                value = texts[index].as_py().replace(mark, "\ufffd")[:200]
-                found.setdefault(index, Reject(numbers[index].as_py(), column, value, "is not UTF-8"))
-    keep = arrow.array([index not in found for index in range(table.num_rows)], arrow.bool_())
-    return table.filter(keep), numbers.filter(keep), [*rejects, *found.values()]
+    return table, row_numbers(table.num_rows), []
 
 
 def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
     """One JSON object a line; a line that is none, or holds what no message can, is a reject, an empty line nothing."""
-    arrow = _arrow()
+    arrow = required_pyarrow()
     raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
     objects: list[dict[str, Any]] = []
     rows: list[int] = []
@@ -562,7 +358,7 @@ def _printable(value: Any) -> str:
 
 
 def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any]) -> Rows:
-    arrow = _arrow()
+    arrow = required_pyarrow()
     bad: dict[int, Reject] = {}
     # Arrow filters and sorts no views.
     plain = {arrow.string_view(): arrow.string(), arrow.binary_view(): arrow.binary()}
@@ -587,7 +383,7 @@ def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], typ
 
 def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: Any, bad: dict[int, Reject]) -> Any:
     """Value by value, once for each different one; rows whose value does not fit go to ``bad`` and are null."""
-    arrow = _arrow()
+    arrow = required_pyarrow()
     plain = values.combine_chunks() if hasattr(values, "combine_chunks") else values
     encoded = plain.dictionary_encode()
     fits: list[Any] = []

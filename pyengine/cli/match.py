@@ -14,7 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pyengine import Selector, Subscriptions
-from pyengine.backlog.sources import FORMATS, Rows, read_files, read_stream
+from pyengine.backlog.rows import Rows
+from pyengine.backlog.sources import FORMATS, read_files, read_stream
 from pyengine.errors import (
     InvalidSelectorError,
     InvalidSourceError,

@@ -342,9 +342,10 @@ def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
     """Messages, rejects and runs of a source that is not Parquet, read in this process."""
     from pyengine.activemq.dispatch import columns_read
     from pyengine.backlog.messages import message_schema
+    from pyengine.backlog.rows import Rows
     from pyengine.backlog.runs import write_run
     from pyengine.backlog.shards import write_rejects
-    from pyengine.backlog.sources import Rows, read_source
+    from pyengine.backlog.sources import read_source
 
     rows = read_source(topology.source)
     columns_read(topology, message_schema(rows.table.schema, topology.source).names)

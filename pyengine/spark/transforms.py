@@ -19,7 +19,7 @@ from pyengine.topology.model import TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyengine.backlog.sources import Reject
+    from pyengine.backlog.rows import Reject
     from pyengine.rocketmq.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from pyengine.backlog.sources import Reject, _read, parquet_pieces, read_files, read_piece, read_source
+from pyengine.backlog.rows import Reject
+from pyengine.backlog.sources import _read, parquet_pieces, read_files, read_piece, read_source
 from pyengine.errors import InvalidSourceError, MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Topology
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
 from pyengine.backlog import runs
 from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import Rows, parquet_pieces, read_piece, read_source
+from pyengine.backlog.rows import Rows
+from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark import assign_shards, dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology

@@ -1,0 +1,45 @@
+"""What reading a source gives: rows with their numbers, and those that could not be read, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyengine.errors import MissingExtraError
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A row that did not become a message. row: from 0 over the whole source. column: "" for the whole row."""
+
+    row: int
+    column: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What was read. table: an Arrow table. numbers: int64 array, each row's number, rejected rows counted."""
+
+    table: Any
+    numbers: Any
+    rejects: tuple[Reject, ...] = field(default=())
+
+
+def required_pyarrow() -> Any:
+    """pyarrow, with its functions. Raises MissingExtraError."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ImportError as error:
+        raise MissingExtraError("spark", "pyarrow") from error
+    return pyarrow
+
+
+def row_numbers(count: int, skipped: set[int] = frozenset()) -> Any:  # type: ignore[assignment]
+    """Numbers of ``count`` rows in order, without those that were skipped."""
+    arrow = required_pyarrow()
+    if not skipped:
+        return arrow.array(range(count), arrow.int64())
+    return arrow.array((row for row in range(count + len(skipped)) if row not in skipped), arrow.int64())
