@@ -34,6 +34,7 @@ from pyengine.rocketmq.remoting import (
     SendResult,
     SendStatus,
     SubscriptionData,
+    check_listed,
     plain_text,
     whole_number,
 )
@@ -386,8 +387,7 @@ class Broker:
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
         own: dict[str, list[MessageQueue]] = {}
-        if not isinstance(queues, Iterable):
-            raise ConfigurationError("queues", repr(queues), "a list of message queues is needed")
+        check_listed("queues", queues, "[MessageQueue('topic', 'broker-a', 0)]")
         for queue in queues:
             own.setdefault(self._node_of(queue).name, []).append(queue)
         return own

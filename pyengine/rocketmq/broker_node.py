@@ -37,7 +37,9 @@ from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
     FLAG_COMMIT_OFFSET,
     FLAG_SUSPEND,
+    INVALID_PARAMETER,
     QUERY_NOT_FOUND,
+    SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     HeartbeatData,
@@ -52,8 +54,6 @@ from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
-SERVICE_NOT_AVAILABLE = 14
-INVALID_PARAMETER = 29
 FIRST_OFFSET_FLUSH = 10_000  # ms after the start
 OFFSET_FLUSH_INTERVAL = 5_000  # ms
 LOG_FLUSH_INTERVAL = 500  # ms

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
 from pyengine.errors import MQBrokerError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.remoting import SYSTEM_ERROR
+from pyengine.rocketmq.remoting import MESSAGE_ILLEGAL, NO_PERMISSION, SYSTEM_ERROR
 
-MESSAGE_ILLEGAL = 13
-NO_PERMISSION = 16
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
 PROPERTY_TIMER_OUT_MS = "TIMER_OUT_MS"  # of a message whose timer has run
 PROPERTY_INNER_NUM = "INNER_NUM"

@@ -14,7 +14,7 @@ from pyengine._engine.process_queue import FlowControl
 from pyengine._engine.work import Work, WorkOrder, WorkTable, polled
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.remoting import whole_number
+from pyengine.rocketmq.remoting import check_listed, whole_number
 
 _ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
 
@@ -33,11 +33,6 @@ def _named(queue: Hashable) -> Hashable:
     if type(queue) is tuple and len(queue) == 3:
         return MessageQueue(*queue)
     return queue
-
-
-def _check_listed(name: str, given: object, example: str) -> None:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
 
 
 class RecordWorker:
@@ -76,7 +71,7 @@ class RecordWorker:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
         ConfigurationError for what is no list of queues.
         """
-        _check_listed("queues", queues, "[TopicPartition('topic', 0)]")
+        check_listed("queues", queues, "[TopicPartition('topic', 0)]")
         with self._lock:
             return {queue: self._table.assign(queue) for queue in map(_named, queues)}
 
@@ -85,7 +80,7 @@ class RecordWorker:
 
         What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`).
         """
-        _check_listed("queues", queues, "[TopicPartition('topic', 0)]")
+        check_listed("queues", queues, "[TopicPartition('topic', 0)]")
         with self._lock:
             safe = {queue: self._table.revoke(queue) for queue in queues}
         return {queue: offset for queue, offset in safe.items() if offset >= 0}
@@ -96,7 +91,7 @@ class RecordWorker:
         Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned,
         ConfigurationError for what is no list of records.
         """
-        _check_listed("records", records, "what the client's poll returned")
+        check_listed("records", records, "what the client's poll returned")
         works = polled(records)
         with self._lock:
             new = self._table.put_polled(works)

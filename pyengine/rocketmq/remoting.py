@@ -20,12 +20,16 @@ from pyengine.topology.checked import check
 
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
+MESSAGE_ILLEGAL = 13
+SERVICE_NOT_AVAILABLE = 14
+NO_PERMISSION = 16
 TOPIC_NOT_EXIST = 17
 QUERY_NOT_FOUND = 22
 SUBSCRIPTION_PARSE_FAILED = 23
 SUBSCRIPTION_NOT_EXIST = 24
 SUBSCRIPTION_NOT_LATEST = 25
 FILTER_DATA_NOT_EXIST = 27
+INVALID_PARAMETER = 29
 
 # Bits of a pull's sys_flag (PullSysFlag).
 FLAG_COMMIT_OFFSET = 1
@@ -48,6 +52,12 @@ def plain_text(name: str, value: object) -> str:
     """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
     check(name, value, str)
     return cast(str, value)
+
+
+def check_listed(name: str, given: object, example: str) -> None:
+    """That something can be walked and is no text. Raises ConfigurationError, which says what to give: ``example``."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
 
 
 class MessageModel(Enum):

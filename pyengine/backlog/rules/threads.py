@@ -42,13 +42,14 @@ IDLE_PYTHON = re.compile(
 TAKES = re.compile(r"(?:Queue|Deque)\.(?:take|poll)\w*\(")
 NETWORK = re.compile(
     r"SocketInputStream|socketRead|SocketDispatcher\.read|NioSocketImpl|Net\.poll|SSLSocket|HttpURLConnection|"
-    r"java\.net\.http|jdk\.internal\.net\.http|okhttp|apache\.(?:http|hc\.)|EPoll|DatagramChannel|DatagramSocket|AddressImpl\.lookup|"
+    r"java\.net\.http|jdk\.internal\.net\.http|okhttp|apache\.(?:http|hc\.)|EPoll|DatagramChannel|DatagramSocket|"
+    r"AddressImpl\.lookup|"
     r"recv(?:_into)? \(|readinto \(.*socket\.py|ssl\.py|urllib3|requests/|httpx|httpcore|http/client\.py|"
     r"create_connection \(socket|getaddrinfo \(socket"
 )
 DATABASE = re.compile(
-    r"\bjdbc\b|java\.sql|com\.mysql|org\.postgresql|\boracle\.|sqlserver|hikari|mongodb|psycopg|\bpg8000|pymysql|sqlite3|"
-    r"sqlalchemy|lettuce|\bjedis\b|\bredis\b|\bredisson\b",
+    r"\bjdbc\b|java\.sql|com\.mysql|org\.postgresql|\boracle\.|sqlserver|hikari|mongodb|psycopg|\bpg8000|pymysql|"
+    r"sqlite3|sqlalchemy|lettuce|\bjedis\b|\bredis\b|\bredisson\b",
     re.IGNORECASE,
 )
 SLEEP = re.compile(r"Thread\.sleep|TimeUnit\.sleep|^sleep \(|\bsleep \(")
