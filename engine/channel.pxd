@@ -18,7 +18,7 @@ cdef class MessageDispatch:
     cdef int counter                          # redeliveries as the client counts; this and the next two for a copy
     cdef bint group_first
     cdef int64_t out_time
-    cdef object consumer                      # the Consumption that has it, once it arrived
+    cdef object consumer                      # whose listener has it, or None: the collector looks at no dispatch
     cdef object cause                         # text of what the listener raised, or None
 
     cdef Message take(self)                   # the consumer's copy

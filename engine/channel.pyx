@@ -6,6 +6,7 @@ cimport cython
 
 
 @cython.freelist(256)
+@cython.no_gc
 cdef class MessageDispatch:
     """One message for one consumer.
 
@@ -97,6 +98,8 @@ cdef class Channel:
         if not self.running or not self.size:
             return None
         self.count(-1)
+        if len(self.lists) == 1:
+            return self.lists[0].popleft()
         for waiting in reversed(self.lists):
             if waiting:
                 return waiting.popleft()

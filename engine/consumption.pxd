@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 
 from pyengine._engine.channel cimport Channel, MessageDispatch
 from pyengine._engine.exchange cimport Exchange, MessageAck
+from pyengine._engine.message cimport Message
 from pyengine._engine.redelivery cimport RedeliveryPolicy
 
 
@@ -22,6 +23,8 @@ cdef class Consumption:
     cdef readonly object consumer_id
     cdef readonly object destination
     cdef public object owner
+    cdef public object listener               # what its user gave, or None
+    cdef public object available              # called when a message came that nobody listens to, or None
     cdef public int prefetch
     cdef readonly bint topic
     cdef readonly bint browser
@@ -74,4 +77,5 @@ cdef class Consumption:
     cdef int dispose(self) except -1
     cdef int remove(self, object last_delivered) except -1
     cpdef Offer offer(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1
+    cdef Message handed(self, MessageDispatch dispatch, object acknowledge)
     cpdef rollback(self, int64_t now, double chance=*)

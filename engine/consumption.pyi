@@ -20,6 +20,8 @@ class Consumption:
     consumer_id: str
     destination: Any
     owner: Any
+    listener: Callable[[Message], object] | None
+    available: Callable[[], object] | None
     prefetch: int
     topic: bool
     browser: bool

@@ -285,6 +285,9 @@ cdef class Consumption:
     def give(self, MessageDispatch dispatch not None, object acknowledge):
         """The message as its user gets it; what the user changes is not seen by a redelivery. acknowledge: what
         Message.acknowledge calls, or None."""
+        return self.handed(dispatch, acknowledge)
+
+    cdef Message handed(self, MessageDispatch dispatch, object acknowledge):
         cdef Message message
         if acknowledge is None and dispatch.source is not dispatch.own:
             return dispatch.take()            # what comes again is made anew
@@ -308,6 +311,7 @@ cdef class Consumption:
     def failed(self, MessageDispatch dispatch not None, int64_t now, object cause, double chance=0.5):
         """The listener has raised; cause: what, as text."""
         dispatch.cause = cause
+        dispatch.consumer = None
         if (self.acknowledges_each or self.acknowledges_batch
                 or self.session.mode == AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE):
             self.rollback(now, chance)

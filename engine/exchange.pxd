@@ -59,4 +59,4 @@ cdef class Exchange:
     cdef int listeners                        # consumers with a listener
 
     cdef int begin(self) except -1
-    cpdef take_commands(self)
+    cpdef list take_commands(self)

@@ -89,7 +89,7 @@ cdef class Exchange:
             self.commands.append(Begin(self.transaction))
         return 0
 
-    cpdef take_commands(self):
+    cpdef list take_commands(self):
         """What is to be carried out now, in order, or None for nothing; it is not given again."""
         cdef list commands = self.commands
         if not commands:

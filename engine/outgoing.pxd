@@ -21,6 +21,7 @@ cdef class Outgoing:
     cdef object destination
     cdef int hidden
 
+    cdef Message compose(self, object given, str destination, int64_t now, int64_t life, bint persistent, int urgency)
     cdef int address(self, Message message, str destination) except -1
     cdef int check_priority(self, object priority) except -1
     cdef int64_t milliseconds(self, object seconds) except -1

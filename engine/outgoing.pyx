@@ -66,10 +66,13 @@ cdef class Outgoing:
 
         The user's message gets the headers too. None: the producer's setting. Raises InvalidMessageError.
         """
+        return self.compose(
+            given, destination, now, self.time_to_live if time_to_live is None else self.milliseconds(time_to_live),
+            self.persistent if delivery_mode is None else self.is_persistent(delivery_mode),
+            self.priority if priority is None else self.check_priority(priority))
+
+    cdef Message compose(self, object given, str destination, int64_t now, int64_t life, bint persistent, int urgency):
         cdef Message message, sent
-        cdef int64_t life = self.time_to_live if time_to_live is None else self.milliseconds(time_to_live)
-        cdef bint persistent = self.persistent if delivery_mode is None else self.is_persistent(delivery_mode)
-        cdef int urgency = self.priority if priority is None else self.check_priority(priority)
         if isinstance(given, Message):
             message = given
         else:
@@ -94,7 +97,7 @@ cdef class Outgoing:
     def prepare_all(self, given, str destination, int64_t now, list prepared not None):
         """``prepare`` for many, appended to ``prepared``: what comes before one that raises is there."""
         for one in given:
-            prepared.append(self.prepare(one, destination, now))
+            prepared.append(self.compose(one, destination, now, self.time_to_live, self.persistent, self.priority))
 
     def __reduce__(self):
         raise TypeError("the settings of a producer belong to its session and cannot be pickled")

@@ -1,10 +1,10 @@
 """prefetch_subscription: one consumer as the broker keeps it (broker.region.PrefetchSubscription): what it was handed
 and has not acknowledged, by message id, and where its dispatches go.
 
-Invariants: ``held`` is in the order of handing out, and each value is (what handed it out, the handle there). The parts
-of a composite get copies of one message, with one id: the first that is held stands under the id, every later one under
-(id, what handed it out, the handle there), and ``copies`` has those keys by id, in order. With the route None nothing
-reaches the consumer any more.
+Invariants: ``held`` is in the order of handing out, and each value says what handed it out and the handle there. The
+parts of a composite get copies of one message, with one id: the first that is held stands under the id, every later one
+under (id, what handed it out, the handle there), and ``copies`` has those keys by id, in order. With the route None
+nothing reaches the consumer any more.
 """
 
 from libc.stdint cimport int64_t
@@ -12,6 +12,12 @@ from libc.stdint cimport int64_t
 from pyengine._engine.channel cimport MessageDispatch
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
+
+
+# The collector does not look at it: a consumer that leaves forgets what it holds, and all do when the broker closes.
+cdef class Held:
+    cdef object owner
+    cdef int64_t handle
 
 
 cdef class PrefetchSubscription:
@@ -26,6 +32,6 @@ cdef class PrefetchSubscription:
     cdef dict copies
 
     cdef int keep(self, object message_id, object owner, int64_t handle) except -1
-    cdef tuple first(self, object message_id, object owner)
-    cdef tuple drop(self, object message_id, object owner)
+    cdef Held first(self, object message_id, object owner)
+    cdef Held drop(self, object message_id, object owner)
     cdef MessageDispatch give(self, list posted, object destination, Message source, int redeliveries)

@@ -1,3 +1,5 @@
+cimport cython
+
 from libc.stdint cimport int64_t
 
 from pyengine._engine.channel cimport MessageDispatch
@@ -8,13 +10,20 @@ from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, REDELIVERED, STANDARD
 from pyengine.errors import JMSError
 
 
+@cython.final
+@cython.freelist(256)
+@cython.no_gc
+cdef class Held:
+    """A message that a consumer was handed: the owner it comes from and its handle there."""
+
+
 cdef class PrefetchSubscription:
     """One consumer at the broker.
 
     consumer_id: see ConsumerInfo. route: what its dispatches are posted to, or None over a lost connection. browser:
     it holds nothing. queue, number: its only queue and its id there, None if it has several or browses. slow: it was
     aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
-    ``{message id: (where it comes from, handle there)}`` of what it was handed and has not acknowledged, in order; a
+    ``{message id: Held}`` of what it was handed and has not acknowledged, in order; a
     copy of a message that is there has the key (message id, where it comes from, handle there).
     """
 
@@ -27,16 +36,20 @@ cdef class PrefetchSubscription:
         raise TypeError("a subscription belongs to its broker and cannot be pickled")
 
     cdef int keep(self, object message_id, object owner, int64_t handle) except -1:
-        cdef object key = message_id
-        if message_id in self.held or message_id in self.copies:
-            key = (message_id, owner, handle)
-            self.copies.setdefault(message_id, []).append(key)
-        self.held[key] = (owner, handle)
+        cdef Held held = Held.__new__(Held)
+        cdef tuple key
+        held.owner = owner
+        held.handle = handle
+        if (not self.copies or message_id not in self.copies) and self.held.setdefault(message_id, held) is held:
+            return 0
+        key = (message_id, owner, handle)
+        self.copies.setdefault(message_id, []).append(key)
+        self.held[key] = held
         return 0
 
-    cdef tuple first(self, object message_id, object owner):
-        cdef object found = self.held.get(message_id)
-        if found is not None and (<tuple> found)[0] is owner:
+    cdef Held first(self, object message_id, object owner):
+        cdef Held found = self.held.get(message_id)
+        if found is not None and found.owner is owner:
             return found
         if not self.copies:
             return None
@@ -45,9 +58,10 @@ cdef class PrefetchSubscription:
                 return self.held[key]
         return None
 
-    cdef tuple drop(self, object message_id, object owner):
+    cdef Held drop(self, object message_id, object owner):
         cdef list keys
-        cdef object found
+        cdef tuple key
+        cdef Held found
         if not self.copies:
             return self.held.pop(message_id, None)
         found = self.first(message_id, owner)
@@ -57,10 +71,11 @@ cdef class PrefetchSubscription:
             del self.held[message_id]
             return found
         keys = self.copies[message_id]
-        keys.remove((message_id, *found))
+        key = (message_id, found.owner, found.handle)
+        keys.remove(key)
         if not keys:
             del self.copies[message_id]
-        return self.held.pop((message_id, *found))
+        return self.held.pop(key)
 
     def hold(self, object message_id, object owner, int64_t handle):
         """It was handed a message."""
@@ -68,16 +83,19 @@ cdef class PrefetchSubscription:
 
     def find(self, object message_id, object owner):
         """The first message of this id that it holds from ``owner``: (owner, handle), or None."""
-        return self.first(message_id, owner)
+        cdef Held found = self.first(message_id, owner)
+        return None if found is None else (found.owner, found.handle)
 
     def latest(self, object message_id):
         """The last message of this id that it was handed and holds: (owner, handle), or None."""
         cdef object keys = self.copies.get(message_id)
-        return self.held.get(message_id) if keys is None else self.held[(<list> keys)[len(<list> keys) - 1]]
+        cdef Held found = self.held.get(message_id if keys is None else (<list> keys)[len(<list> keys) - 1])
+        return None if found is None else (found.owner, found.handle)
 
     def release(self, object message_id, object owner):
         """It holds the first message of this id from ``owner`` no more; return what ``find`` returned."""
-        return self.drop(message_id, owner)
+        cdef Held found = self.drop(message_id, owner)
+        return None if found is None else (found.owner, found.handle)
 
     def forget(self):
         """It holds nothing any more."""
@@ -97,8 +115,9 @@ cdef class PrefetchSubscription:
         cdef bint ended = False
         cdef int count = 0
         cdef list run = None, runs = []
-        cdef object message_id, owner
-        for key, (owner, _) in self.held.items():
+        cdef object message_id, owner, held
+        for key, held in self.held.items():
+            owner = (<Held> held).owner
             message_id = (<tuple> key)[0] if isinstance(key, tuple) else key
             if not inside and not one and message_id == ack.first_message_id:
                 inside = True

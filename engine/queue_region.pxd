@@ -7,6 +7,8 @@ its destination, which it keeps alive.
 
 from libc.stdint cimport int64_t
 
+from pyengine._engine.exchange cimport MessageAck
+from pyengine._engine.message cimport Message
 from pyengine._engine.region_queue cimport RegionQueue
 
 
@@ -16,4 +18,6 @@ cdef class QueueRegion:
     cdef readonly dict ways                   # id of a destination -> (destination, its name, where to, RegionQueue)
     cdef public int64_t sent                  # messages so far: the broker's number of the last one
 
+    cdef object put(self, object destination, Message message, object connection_id, int64_t now)
+    cdef object settle(self, MessageAck ack, int64_t now)
     cdef object over(self, RegionQueue queue, list dispatches)

@@ -37,6 +37,9 @@ cdef class QueueRegion:
     def send(self, destination, Message message not None, connection_id, int64_t now):
         """Put a message on its queue and make the rounds this asks for. NotImplemented: its way is not known, its queue
         is not ``direct`` or has no consumers, or it has a time to live."""
+        return self.put(destination, message, connection_id, now)
+
+    cdef object put(self, object destination, Message message, object connection_id, int64_t now):
         cdef object way = self.ways.get(<uintptr_t> <void*> destination)
         cdef RegionQueue queue
         if way is None:
@@ -53,6 +56,9 @@ cdef class QueueRegion:
         """What a consumer says of the messages of its queue, and the rounds this asks for. NotImplemented: it has
         several queues, or one that is not ``direct``, there is a transaction, or the messages leave unconsumed or are
         not held. Raises JMSError as RegionQueue.answer."""
+        return self.settle(ack, now)
+
+    cdef object settle(self, MessageAck ack, int64_t now):
         cdef PrefetchSubscription subscription = self.subscriptions.get(ack.consumer_id)
         cdef RegionQueue queue
         cdef int kind = ack.kind

@@ -64,8 +64,8 @@ cdef class QueueState:
     cdef bint raises(self, int32_t message) except -1
     cdef list doubtful(self)                                     # flagged messages of the window, in order
     # Messages
-    cdef int32_t find(self, object handle) except -2             # -1 if it is gone
-    cdef int32_t message_of(self, object handle) except -1
+    cdef int32_t find(self, int64_t handle) except -2            # -1 if it is gone
+    cdef int32_t message_of(self, int64_t handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
     cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup

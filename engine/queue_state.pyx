@@ -204,18 +204,17 @@ cdef class QueueState:
 
     # Messages
 
-    cdef int32_t find(self, object handle) except -2:
-        cdef int64_t number = handle
-        cdef int32_t message = <int32_t> (number & 0xFFFFFFFF)
-        if (number < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
-                or self.pending.at[message].generation != number >> 32):
+    cdef int32_t find(self, int64_t handle) except -2:
+        cdef int64_t message = handle & <int64_t> 0xFFFFFFFF        # the bare literal would be a Python integer
+        if (handle < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
+                or self.pending.at[message].generation != handle >> 32):
             return -1
-        return message
+        return <int32_t> message
 
-    cdef int32_t message_of(self, object handle) except -1:
+    cdef int32_t message_of(self, int64_t handle) except -1:
         cdef int32_t message = self.find(handle)
         if message < 0:
-            raise IllegalStateError(f"message {handle!r} is not here; it was acknowledged, removed or never sent")
+            raise IllegalStateError(f"message {handle} is not here; it was acknowledged, removed or never sent")
         return message
 
     cdef object handle_of(self, int32_t message):

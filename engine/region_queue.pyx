@@ -6,7 +6,7 @@ from pyengine._engine.channel cimport MessageDispatch
 from pyengine._engine.envelope cimport SMALLEST_SIZE
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
-from pyengine._engine.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.prefetch_subscription cimport Held, PrefetchSubscription
 from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
 from pyengine._engine.message_slots cimport IN_FLIGHT
 from pyengine._engine.rounds cimport Handout
@@ -92,8 +92,8 @@ cdef class RegionQueue(Queue):
         """Remove a consumer (see close); return the dispatches made at once, to the others."""
         cdef PrefetchSubscription subscription = self.subscriptions.pop(consumer)
         if self.purged:
-            self.purged.difference_update([handle for where, handle in subscription.held.values()
-                                           if where is self.owner])
+            self.purged.difference_update([(<Held> held).handle for held in subscription.held.values()
+                                           if (<Held> held).owner is self.owner])
         return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
 
     def put(self, Message message not None, bint wake=True):
@@ -190,8 +190,9 @@ cdef class RegionQueue(Queue):
     cdef list answered(self, PrefetchSubscription subscription, object consumer, MessageAck ack, int64_t now,
                        object transaction):
         cdef int kind = ack.kind
-        cdef object last = subscription.first(ack.last_message_id, self.owner)
-        cdef object first = None
+        cdef Held last = subscription.first(ack.last_message_id, self.owner)
+        cdef Held first = None
+        cdef int32_t last_number, first_number = -1
         cdef list messages, gone = []
         # Where the last message alone counts, the first may be acknowledged already.
         cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
@@ -204,9 +205,11 @@ cdef class RegionQueue(Queue):
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
                            f"(kind {ack.kind})")
         try:
-            messages = self.settle(self.slot_of(consumer), self.message_of((<tuple> last)[1]),
-                                   -1 if first is None else self.message_of((<tuple> first)[1]), kind,
-                                   ack.message_count, transaction)
+            last_number = self.message_of(last.handle)
+            if first is not None:
+                first_number = last_number if first is last else self.message_of(first.handle)
+            messages = self.settle(self.slot_of(consumer), last_number, first_number, kind, ack.message_count,
+                                   transaction)
         except IllegalStateError as error:
             raise JMSError(f"unmatched acknowledge: {error}") from error
         subscription.slow = False
@@ -227,9 +230,9 @@ cdef class RegionQueue(Queue):
         return gone
 
     cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1:
-        cdef object held = subscription.drop(message._message_id or "", self.owner)
-        if self.purged and held is not None and (<tuple> held)[1] in self.purged:
-            self.purged.discard((<tuple> held)[1])
+        cdef Held held = subscription.drop(message._message_id or "", self.owner)
+        if self.purged and held is not None and held.handle in self.purged:
+            self.purged.discard(held.handle)
         else:
             self.bytes -= message.size_in_bytes(self.minimum_message_size)
             gone.append(message)

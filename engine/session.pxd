@@ -6,7 +6,7 @@ Invariants: ``consumers`` are in the order of creation; each is there under its 
 from libc.stdint cimport int64_t
 
 from pyengine._engine.channel cimport MessageDispatch
-from pyengine._engine.consumption cimport Consumption
+from pyengine._engine.consumption cimport Consumption, Offer
 from pyengine._engine.exchange cimport Exchange
 
 
@@ -16,5 +16,10 @@ cdef class SessionState(Exchange):
     cdef readonly bint started
     cdef readonly bint closed
 
+    cdef Offer offered(self, MessageDispatch dispatch, int64_t now, bint later) except? <Offer>-1
+    cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1
+    cpdef MessageDispatch step(self, int64_t now)
+    cdef bint waits(self)
+    cdef list heard(self, MessageDispatch dispatch, int64_t now)
     cdef int end(self, Consumption consumer, object last_delivered) except -1
     cdef int settle(self, bint committed, int64_t now, double chance) except -1

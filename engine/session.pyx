@@ -31,14 +31,22 @@ cdef class SessionState(Exchange):
     def arrive(self, MessageDispatch dispatch not None, int64_t now, bint later=False):
         """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer. later: a listener of
         the session is at work, so that no other one is offered anything."""
+        return OFFERS[<int> self.offered(dispatch, now, later)]
+
+    cdef Offer offered(self, MessageDispatch dispatch, int64_t now, bint later) except? <Offer>-1:
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
-            return OFFERS[0]
-        dispatch.consumer = consumer
+            return Offer.KEPT
         if (later or self.asynchronous) and (consumer.listening or self.queue.size):
             self.queue.enqueue(dispatch)
-            return OFFERS[2]
-        return OFFERS[<int> consumer.offer(dispatch, now)]
+            return Offer.QUEUED
+        return self.offer(consumer, dispatch, now)
+
+    cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
+        cdef Offer offer = consumer.offer(dispatch, now)
+        if offer == Offer.LISTEN:
+            dispatch.consumer = consumer
+        return offer
 
     def arrive_for_listeners(self, list dispatches not None):
         """Many came: take from the front those that wait for the session's task; return how many these are."""
@@ -50,12 +58,11 @@ cdef class SessionState(Exchange):
                 consumer = self.consumers.get(dispatch.consumer_id)
                 if consumer is None or not (consumer.listening or self.queue.size):
                     return count
-                dispatch.consumer = consumer
                 self.queue.enqueue(dispatch)
             count = len(dispatches)
         return count
 
-    def step(self, int64_t now):
+    cpdef MessageDispatch step(self, int64_t now):
         """The next message for a listener, or None when none is left (ActiveMQSessionExecutor.iterate)."""
         cdef Consumption consumer
         cdef MessageDispatch dispatch
@@ -72,13 +79,16 @@ cdef class SessionState(Exchange):
                 dispatch = self.queue.dequeue()
                 if dispatch is None:
                     return None
-            consumer = dispatch.consumer
-            if consumer.offer(dispatch, now) == Offer.LISTEN:
+                consumer = self.consumers.get(dispatch.consumer_id)
+            if consumer is not None and self.offer(consumer, dispatch, now) == Offer.LISTEN:
                 return dispatch
 
     @property
     def has_work(self):
         """Whether ``step`` may find something."""
+        return self.waits()
+
+    cdef bint waits(self):
         cdef Consumption consumer
         if self.queue.running and self.queue.size:
             return True
@@ -91,12 +101,17 @@ cdef class SessionState(Exchange):
         return False
 
     def owner_of(self, MessageDispatch dispatch not None):
-        """Whoever drives the Consumption that a message from ``step`` or ``arrive`` belongs to."""
+        """Whoever drives the Consumption whose listener is to get this message, or has it."""
         return (<Consumption> dispatch.consumer).owner
 
     def listened(self, MessageDispatch dispatch not None, int64_t now):
         """The listener has returned; what is to be carried out now, as ``take_commands``."""
-        (<Consumption> dispatch.consumer).after(dispatch, False, now)
+        return self.heard(dispatch, now)
+
+    cdef list heard(self, MessageDispatch dispatch, int64_t now):
+        cdef Consumption consumer = dispatch.consumer
+        dispatch.consumer = None
+        consumer.after(dispatch, False, now)
         return self.take_commands()
 
     def check_open(self):

@@ -169,6 +169,9 @@ class Broker(Administration):
         for connection in left:
             connection.sink.failed(f"broker {self.name!r} has stopped")
             connection.task.close()
+        with self.outbox:
+            for subscription in self._subscriptions.values():
+                subscription.forget()
         if self.store is not None:
             self.store.close()
         if self._owns_clock:

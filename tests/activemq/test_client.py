@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 import warnings
+import weakref
 
 import pytest
 
@@ -789,6 +790,29 @@ def test_a_forgotten_connection_warns(broker):
         forget()
         gc.collect()
     assert any("unclosed connection" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("mode", [activemq.AUTO_ACKNOWLEDGE, activemq.CLIENT_ACKNOWLEDGE])
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_connection_that_its_user_forgot_is_collected_with_all_that_waits_in_it(broker, mode, listens):
+    def work() -> weakref.ref:
+        connection = ConnectionFactory("vm://localhost?jms.alwaysSessionAsync=false", broker=broker).create_connection()
+        session = connection.create_session(mode)
+        consumer = session.create_consumer("q")
+        connection.start()
+        session.create_producer("q").send_batch(["heard", "kept", "waits"])
+        consumer.receive(1)
+        connection.stop()
+        if listens:
+            consumer.message_listener = print
+            session.create_producer("q").send("arrives")
+        return weakref.ref(connection)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        forgotten = work()
+        gc.collect()
+    assert forgotten() is None
 
 
 def test_threads_have_the_real_clients_names():
