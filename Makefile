@@ -97,4 +97,4 @@ $(VENV)/bench.stamp: $(VENV)/installed.stamp
 	@touch $@
 
 clean:
-	rm -rf build dist out pyengine/_engine/*.so *.egg-info
+	rm -rf build dist out pyengine/_engine/*.so pyengine/_runtime/*.so *.egg-info

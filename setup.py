@@ -8,16 +8,16 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-ROOMS = sorted(path.stem for path in Path("engine").glob("*.pyx"))
+FOLDERS = ("engine", "runtime")
 
 
-def mirror(pattern: str, target: Path) -> None:
-    """Make ``target`` hold the engine/ files of one pattern, touching only what changed."""
+def mirror(folder: str, pattern: str, target: Path) -> None:
+    """Make ``target`` hold a folder's files of one pattern, touching only what changed."""
     target.mkdir(parents=True, exist_ok=True)
     for stale in target.glob(pattern):
-        if stale.stem != "__init__" and not (Path("engine") / stale.name).exists():
+        if stale.stem != "__init__" and not (Path(folder) / stale.name).exists():
             stale.unlink()
-    for source in Path("engine").glob(pattern):
+    for source in Path(folder).glob(pattern):
         copy = target / source.name
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             shutil.copy2(source, copy)
@@ -25,9 +25,10 @@ def mirror(pattern: str, target: Path) -> None:
 
 # Cython finds a .pxd by its qualified name, pyengine/_engine/queue.pxd, type checkers a .pyi; both lie in engine/.
 CIMPORT = Path("build/cimport")
-mirror("*.pxd", CIMPORT / "pyengine" / "_engine")
-mirror("*.pyi", Path("pyengine/_engine"))
-for package in ("pyengine", "pyengine/_engine"):
+for folder in FOLDERS:
+    mirror(folder, "*.pxd", CIMPORT / "pyengine" / f"_{folder}")
+    mirror(folder, "*.pyi", Path(f"pyengine/_{folder}"))
+for package in ("pyengine", *(f"pyengine/_{folder}" for folder in FOLDERS)):
     if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
         (CIMPORT / package / "__init__.pxd").touch()
 
@@ -48,13 +49,14 @@ setup(
     ext_modules=cythonize(
         [
             Extension(
-                f"pyengine._engine.{room}",
-                [f"engine/{room}.pyx"],
+                f"pyengine._{room.parent.name}.{room.stem}",
+                [str(room)],
                 include_dirs=["engine"],
                 extra_compile_args=flags,
                 extra_link_args=links,
             )
-            for room in ROOMS
+            for folder in FOLDERS
+            for room in sorted(Path(folder).glob("*.pyx"))
         ],
         include_path=[str(CIMPORT)],
         build_dir="build/c",

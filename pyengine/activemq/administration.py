@@ -8,7 +8,7 @@ from typing import Literal
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.reasons import HoldReason, Verdict
-from pyengine.activemq.outbox import Outbox
+from pyengine._runtime.outbox import Outbox
 from pyengine.activemq.queues import NO_POLICY, QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.session import destination_of

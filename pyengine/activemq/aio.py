@@ -102,7 +102,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
             loop.call_soon_threadsafe(arrived.set)
 
         deadline = None if timeout is None else loop.time() + timeout
-        consumer._available = available
+        consumer._state.available = available
         try:
             consumer._ask(wait)
             while True:
@@ -119,10 +119,10 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
                 except TimeoutError:
                     continue
         finally:
-            consumer._available = None
+            consumer._state.available = None
 
     def _check_alone(self) -> None:
-        if self.blocking._available is not None:
+        if self.blocking._state.available is not None:
             raise IllegalStateError(f"another task is receiving from {self.consumer_id}")
 
     async def receive_no_wait(self) -> Message | None:

@@ -15,13 +15,15 @@ from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
 from pyengine._engine.queue_region import QueueRegion
+from pyengine._runtime.dispatch_task import DispatchTask
+from pyengine._runtime.outbox import Outbox
+from pyengine._runtime.region_broker import RegionBroker
 from pyengine.activemq.administration import Administration
 from pyengine.activemq.advisories import Advisories
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.dead_letters import DeadLetters
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
 from pyengine.activemq.inactive import InactiveDestinations
-from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.slow_consumers import SlowConsumers
@@ -49,7 +51,7 @@ def running_broker(name: str, wait: int = 0) -> Broker | None:
     return _RUNNING.get(name)
 
 
-class Broker(Administration):
+class Broker(RegionBroker, Administration):
     """An ActiveMQ broker inside this process.
 
     directory: where its store is (made if it is not there); None: everything is in memory. name: what ``vm://name``
@@ -71,8 +73,6 @@ class Broker(Administration):
     another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
     for settings that cannot be used.
     """
-
-    _closed = True  # until it is running
 
     def __init__(
         self,
@@ -383,34 +383,6 @@ class Broker(Administration):
 
     # Messages
 
-    def send(
-        self,
-        connection_id: str,
-        destination: Destination,
-        message: Message,
-        transaction_id: str | None = None,
-        now: int | None = None,
-    ) -> None:
-        """See Transport."""
-        outbox = self.outbox
-        outbox.begin()
-        try:
-            if self._closed:
-                self._open()
-            if transaction_id is not None:
-                self._send_within(self._transaction(transaction_id), destination, message)
-                return
-            if now is None:
-                now = self.clock.now()
-            outcome = self.region.send(destination, message, connection_id, now)
-            if outcome is NotImplemented:
-                message.connection_id = connection_id
-                self.router.route(destination, message, now)
-            elif outcome is not None:
-                outcome.heard()
-        finally:
-            outbox.leave()
-
     def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None:
         message.connection_id = transaction.connection_id
         message.producer_transaction_id = transaction.transaction_id
@@ -431,32 +403,6 @@ class Broker(Administration):
         message.original_destination = message.destination
         message.redelivery_counter = 0
         self.router.route(destination, message, self.clock.now())
-
-    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
-        """See Transport."""
-        outbox = self.outbox
-        if failed is None:
-            with outbox:
-                self._acknowledge(ack, None)
-        elif outbox.begin(False):
-            try:
-                self._acknowledge(ack, failed)
-            finally:
-                outbox.leave(False)
-        else:
-            outbox.hand_over(ack, failed)
-
-    def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None:
-        try:
-            outcome = self.region.acknowledge(ack, self.clock.now())
-            if outcome is NotImplemented:
-                self._acknowledge_elsewhere(ack)
-            elif outcome is not None:
-                outcome.heard()
-        except Exception as error:
-            if failed is None:
-                raise
-            self.outbox.post(failed, error)
 
     def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
         """What is said of messages in whose acknowledgement not only one queue's core has a say."""

@@ -8,19 +8,18 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
-from itertools import count, groupby
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyengine._engine.exchange import AcknowledgeMode
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.session import SessionState
+from pyengine._runtime.arrivals import Arrivals
 from pyengine.activemq.commands import (
-    Answer,
     ConnectionInfo,
     ConnectionSink,
     ConsumerControl,
-    MessageDispatch,
     Transport,
 )
 from pyengine.activemq.consumer import Closing
@@ -69,7 +68,7 @@ class Connection:
         self._on_close = closed
         self._lock = threading.RLock()
         self._sessions: dict[str, Session] = {}
-        self._routes: dict[str, Session] = {}
+        self._arrivals = Arrivals()
         self._session_numbers = count(1)
         self._temporary_numbers = count(1)
         self._executor: Worker | None = None
@@ -77,22 +76,6 @@ class Connection:
         self._failed: str | None = None
         # The broker must not keep a connection alive that its user forgot.
         reference = weakref.ref(self)
-
-        def dispatch(command: MessageDispatch) -> Answer | None:
-            connection = reference()
-            if connection is not None:
-                session = connection._routes.get(command.consumer_id)
-                if session is not None:
-                    return session.arrive(command)
-            return None
-
-        def dispatch_all(commands: list[MessageDispatch]) -> None:
-            connection = reference()
-            if connection is not None:
-                routes = connection._routes
-                for session, those in groupby(commands, lambda command: routes.get(command.consumer_id)):
-                    if session is not None:
-                        session.arrive_all(list(those))
 
         def control(command: ConsumerControl) -> None:
             connection = reference()
@@ -106,7 +89,7 @@ class Connection:
 
         transport.add_connection(
             ConnectionInfo(self.connection_id, options.client_id),
-            ConnectionSink(dispatch, control, failed, dispatch_all),
+            ConnectionSink(self._arrivals, control, failed, self._arrivals.take_all),
         )
         self._closed = False
 
@@ -228,7 +211,7 @@ class Connection:
         for session in self.sessions:
             session.lose()
         self._sessions.clear()
-        self._routes.clear()
+        self._arrivals.clear()
 
     def _end(self) -> None:
         self._closed = True
@@ -246,10 +229,7 @@ class Connection:
 
     def route(self, consumer_id: str, session: Session | None) -> None:
         """Messages for a consumer go to this session; None: to nobody any more."""
-        if session is None:
-            self._routes.pop(consumer_id, None)
-        else:
-            self._routes[consumer_id] = session
+        self._arrivals.lead(consumer_id, session)
 
     def discard(self, session: Session) -> None:
         """A session was closed."""
@@ -295,7 +275,7 @@ class Connection:
             return True
 
     def _control(self, command: ConsumerControl) -> None:
-        session = self._routes.get(command.consumer_id)
+        session = self._arrivals.session_of(command.consumer_id)
         if command.close and session is not None:
             for consumer in session.consumers:
                 if consumer.consumer_id == command.consumer_id:

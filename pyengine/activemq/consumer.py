@@ -71,12 +71,8 @@ class MessageConsumer:
         self._session = session
         self._state = state
         self._selector = selector
-        self._listener: MessageListener | None = None
-        self._available: Callable[[], object] | None = None
         self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
-        self._plain = not (self._individual or self._client)
-        self._optimizes = state.optimize_acknowledge
 
     def __enter__(self) -> Self:
         return self
@@ -236,7 +232,8 @@ class MessageConsumer:
     def message_listener(self) -> MessageListener | None:
         """What is called with every message, one at a time; None: messages are received. Setting it raises JMSError for
         a consumer with prefetch 0, TypeError for what cannot be called."""
-        return self._listener
+        found: MessageListener | None = self._state.listener
+        return found
 
     @message_listener.setter
     def message_listener(self, listener: MessageListener | None) -> None:
@@ -245,7 +242,7 @@ class MessageConsumer:
         with session.lock:
             self._state.check_open()
             self._state.listen(listener is not None)
-            self._listener = listener
+            self._state.listener = listener
         session.wake_up()
         session.clock.settle()
 
@@ -253,7 +250,7 @@ class MessageConsumer:
         """Set the first listener, before the broker knows the consumer."""
         _check_listener(listener)
         self._state.listen(True)
-        self._listener = listener
+        self._state.listener = listener
 
     # Closing
 

@@ -8,40 +8,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyengine._engine.message import Message
-from pyengine._engine.outgoing import Outgoing
+from pyengine._runtime.sender import Sender
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, InvalidMessageError, JMSError
 
 if TYPE_CHECKING:
-    from pyengine.activemq.session import Session
+    pass
 
 BATCH = 1000
 PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
 
 
-class MessageProducer:
+class MessageProducer(Sender):
     """Sends messages; made by Session.create_producer. Use it as a context manager, or close it.
 
     destination: where to, or None: ``send`` says it.
     """
-
-    def __init__(self, session: Session, producer_id: str, destination: Destination | None) -> None:
-        options = session.connection.options
-        self._session = session
-        self._connection_id = session.connection.connection_id
-        self._closed = False  # also once its session is closed, by whichever end
-        self._outgoing = Outgoing(
-            producer_id,
-            timestamps=not options.disable_time_stamps_by_default,
-            copies=options.copy_message_on_send,
-        )
-        self._flat = not options.nested_map_and_list_enabled
-        self._reports = not options.always_sync_send
-        self._reports_all = options.use_async_send
-        self._temporary = destination is not None and destination.is_temporary
-        self._text = "" if destination is None else str(destination)
-        self.producer_id = producer_id
-        self.destination = destination
 
     def __enter__(self) -> Self:
         return self
@@ -87,52 +69,6 @@ class MessageProducer:
     def disable_message_timestamp(self, disable: bool) -> None:
         self._outgoing.timestamps = not disable
 
-    def send(
-        self,
-        message: Message | str | bytes,
-        destination: Destination | str | None = None,
-        *,
-        delivery_mode: str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-    ) -> None:
-        """Send a message, or a text or bytes as the body of one; its headers are set as JMS says.
-
-        destination: only for a producer without one. delivery_mode, priority, time_to_live (seconds): instead of the
-        producer's. Raises IllegalStateError if the producer is closed, InvalidDestinationError for a wrong destination,
-        InvalidMessageError for a value that no message has; what the broker says about a persistent message outside a
-        transaction is raised too, anything else goes to the connection's exception listener (see ConnectionOptions).
-        """
-        session = self._session
-        if self._flat:
-            _refuse_nested(message)
-        if destination is None and self.destination is not None and not self._closed and not self._temporary:
-            where, text = self.destination, self._text
-        else:
-            where = self._where(destination)
-            text = str(where)
-        transaction = session.start_transaction() if session.transacted else None
-        now = session.clock.now()
-        if delivery_mode is None and priority is None and time_to_live is None:
-            sent = self._outgoing.prepare(message, text, now)
-        else:
-            sent = self._outgoing.prepare(
-                message,
-                text,
-                now,
-                delivery_mode=delivery_mode,
-                priority=priority,
-                time_to_live=time_to_live,
-            )
-        try:
-            session.transport.send(self._connection_id, where, sent, transaction, now)
-        except JMSError as error:
-            if not (self._reports and (not sent.persistent or transaction is not None or self._reports_all)):
-                raise
-            session.connection.report(error)
-        if session.settles:
-            session.clock.settle()
-
     def send_batch(
         self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
     ) -> int:
@@ -152,7 +88,7 @@ class MessageProducer:
             return self._outgoing.sent - before
         text, left = str(where), iter(messages)
         if self._flat:
-            left = map(_refuse_nested, left)
+            left = map(self._refuse_nested, left)
         while True:
             prepared: list[Message] = []
             try:
@@ -188,16 +124,15 @@ class MessageProducer:
             raise InvalidDestinationError(f"Cannot publish to a deleted Destination: {destination}")
         return destination
 
+    def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes:
+        """nestedMapAndListEnabled=false: a map or list as a property raises InvalidMessageError."""
+        if isinstance(message, Message):
+            for name, value in message.properties().items():
+                if isinstance(value, (dict, list)):
+                    raise InvalidMessageError(name, value, "no map or list, with nestedMapAndListEnabled=false")
+        return message
+
     def close(self) -> None:
         """Send nothing more. Closing twice is harmless."""
         self._closed = True
         self._session.producer_closed(self)
-
-
-def _refuse_nested(message: Message | str | bytes) -> Message | str | bytes:
-    """nestedMapAndListEnabled=false: a map or list as a property raises InvalidMessageError."""
-    if isinstance(message, Message):
-        for name, value in message.properties().items():
-            if isinstance(value, (dict, list)):
-                raise InvalidMessageError(name, value, "no map or list, with nestedMapAndListEnabled=false")
-    return message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
 from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.consumption import Consumption, Offer
+from pyengine._engine.consumption import Consumption
 from pyengine._engine.exchange import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
 from pyengine._engine.session import SessionState
+from pyengine._runtime.session_executor import SessionExecutor
 from pyengine.activemq.browser import QueueBrowser
-from pyengine.activemq.commands import Answer, ConsumerInfo, MessagePull
+from pyengine.activemq.commands import ConsumerInfo, MessagePull
 from pyengine.activemq.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
 from pyengine.activemq.options import consumer_options
 from pyengine.activemq.producer import MessageProducer
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.connection import Connection
 
 Kind = TypeVar("Kind", bound=MessageConsumer)
-Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
-LISTEN, QUEUED = Offer.LISTEN, Offer.QUEUED
+Command: TypeAlias = Begin | Pull | Remove | Later
 LOG = logging.getLogger("pyengine.activemq")
 
 
@@ -62,44 +61,20 @@ def selector_of(text: str | None) -> str | None:
     return text
 
 
-class Session:
+class Session(SessionExecutor):
     """A session of a connection; made by Connection.create_session. For one thread at a time, as in JMS.
 
     Use it as a context manager, or close it; closing the connection closes it.
     """
 
     def __init__(self, connection: Connection, session_id: str, mode: AcknowledgeMode) -> None:
-        options = connection.options
-        self.connection = connection
-        self.session_id = session_id
         self.acknowledge_mode = mode
-        self.transacted = mode is AcknowledgeMode.SESSION_TRANSACTED
-        # Who hears of an acknowledgement that failed; None: whoever acknowledges, who waits for the broker then.
-        self._failed_ack = connection.report if options.send_acks_async or self.transacted else None
-        # In a transaction what was said before must be there: those go out in order, through ``_send``.
-        self._answers = self._failed_ack is not None and not self.transacted
-        self.transport = connection.transport
-        self.clock = connection.clock
-        self.settles = connection.clock.settles
-        self.lock = threading.RLock()
-        self.changed = threading.Condition(self.lock)
-        self.waiting = 0
-        self.state = SessionState(
-            mode,
-            f"TX:{session_id}",
-            asynchronous=options.always_session_async,
-            prioritized=options.message_priority_supported,
-        )
-        self._sending = threading.RLock()
-        self._outgoing: deque[Command] = deque()
         self._consumers: dict[str, MessageConsumer] = {}
         self._producers: dict[str, MessageProducer] = {}
         self._consumer_numbers = count(1)
         self._producer_numbers = count(1)
         self._temporary_numbers = count(1)
         self._timers: set[Timer] = set()
-        self._deliverer: int | None = None  # the thread that is delivering to a listener
-        self._task: SessionTask | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -121,11 +96,6 @@ class Session:
     def consumers(self) -> tuple[MessageConsumer, ...]:
         """Its open consumers, in the order of creation."""
         return tuple(self._consumers.values())
-
-    @property
-    def listening_thread(self) -> int | None:
-        """The ident of the thread that is in one of its listeners now; None: none is."""
-        return self._deliverer
 
     # Destinations
 
@@ -394,34 +364,9 @@ class Session:
 
     # What the state asks for
 
-    def flush(self, pull_timeout: int | None = None) -> None:
-        """Carry out the commands that wait, in order. pull_timeout: ms that a receiver still waits, None for ever."""
-        commands = self.state.take_commands()
-        if commands is not None or self._outgoing:
-            self._send(commands, pull_timeout)
-
-    def _send(self, commands: list[Command] | None, pull_timeout: int | None) -> None:
-        self._sending.acquire()  # without ``with``, which looks its two methods up for every message
-        try:
-            outgoing = self._outgoing
-            if commands is not None:
-                if not outgoing and len(commands) == 1:
-                    command = commands[0]
-                    if isinstance(command, MessageAck):
-                        self.transport.acknowledge(command, self._failed_ack)
-                    else:
-                        self._carry_out(command, pull_timeout)
-                    return
-                outgoing.extend(commands)
-            while outgoing:
-                self._carry_out(outgoing.popleft(), pull_timeout)
-        finally:
-            self._sending.release()
-
     def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
-        if isinstance(command, MessageAck):
-            self.transport.acknowledge(command, self._failed_ack)
-        elif isinstance(command, Begin):
+        """Tell the broker what is no acknowledgement."""
+        if isinstance(command, Begin):
             self.transport.begin(self.connection.connection_id, command.transaction_id)
         elif isinstance(command, Pull):
             timeout = 0 if pull_timeout is None else pull_timeout if pull_timeout > 0 else -1
@@ -459,121 +404,23 @@ class Session:
 
     # Messages that come
 
-    def arrive(self, dispatch: MessageDispatch) -> Answer | None:
-        """The broker dispatched a message to a consumer of this session. Returns what is to be acknowledged at once and
-        was not yet."""
-        now = self.clock.now() if dispatch.expires else 0
-        self.lock.acquire()
-        try:
-            offer = self.state.arrive(dispatch, now, self._deliverer is not None)
-            if offer is LISTEN:
-                self._deliverer = threading.get_ident()
-            if self.waiting:
-                self.changed.notify_all()
-        finally:
-            self.lock.release()
-        if offer is LISTEN:
-            commands = self._deliver(dispatch)
-            if commands is not None and len(commands) == 1 and self._answers and not self._outgoing:
-                command = commands[0]
-                if isinstance(command, MessageAck) and not self.state.has_work:
-                    return command, self.connection.report
-            if commands is not None or self._outgoing:
-                self._send(commands, None)
-            self.wake_up()
-        elif offer is QUEUED:
-            self.wake_up()
-        else:
-            self.flush()
-            consumer = self._consumers.get(dispatch.consumer_id)
-            if consumer is not None and consumer._available is not None:
-                consumer._available()
-        return None
+    def _new_task(self) -> SessionTask:
+        return self.connection.tasks.task(f"ActiveMQ Session: {self.session_id}", self._run)
 
-    def arrive_all(self, dispatches: list[MessageDispatch]) -> None:
-        """The broker dispatched several messages to consumers of this session."""
-        with self.lock:
-            queued = self.state.arrive_for_listeners(dispatches)
-            if self.waiting:
-                self.changed.notify_all()
-        if queued:
-            self.wake_up()
-        for dispatch in dispatches[queued:]:
-            try:
-                answer = self.arrive(dispatch)
-                if answer is not None:
-                    self.transport.acknowledge(*answer)
-            except PyengineError as error:  # those behind it come all the same
-                self.connection.report(error)
-
-    def wake_up(self) -> None:
-        """Deliver what waits for listeners."""
-        if not self.state.has_work:
-            return
-        if not self.state.asynchronous:
-            while self._run():
-                pass
-            return
-        with self.lock:
-            if self._task is None:
-                self._task = self.connection.tasks.task(f"ActiveMQ Session: {self.session_id}", self._run)
-        self._task.wake_up()
-
-    def _run(self) -> bool:
-        """Deliver up to 1000 messages to listeners; True if more may wait."""
-        state, lock = self.state, self.lock
-        for _ in range(1000):
-            with lock:
-                # Whoever is in a listener, this thread or another one, goes on with what waits.
-                dispatch = state.step(self.clock.now()) if self._deliverer is None else None
-                if dispatch is not None:
-                    self._deliverer = threading.get_ident()
-            if dispatch is None:
-                self.flush()
-                return False
-            commands = self._deliver(dispatch)
-            if commands is not None or self._outgoing:
-                self._send(commands, None)
-        return True
-
-    def _deliver(self, dispatch: MessageDispatch) -> list[Command] | None:
-        """Give a message to its listener; what is to be carried out then, None for nothing."""
-        consumer: MessageConsumer = self.state.owner_of(dispatch)
-        listener = consumer._listener
-        try:
-            if listener is not None:
-                listener(consumer._state.give(dispatch, None) if consumer._plain else consumer._given(dispatch))
-        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of our thread
-            commands = self._listener_failed(consumer, dispatch, error)
-            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                self._send(commands, None)
-                raise  # the user's own
-            return commands
-        else:
-            now = self.clock.now() if consumer._optimizes else 0
-            self.lock.acquire()
-            try:
-                self._deliverer = None
-                if self.waiting:
-                    self.changed.notify_all()
-                return self.state.listened(dispatch, now)
-            finally:
-                self.lock.release()
-
-    def _listener_failed(
-        self, consumer: MessageConsumer, dispatch: MessageDispatch, error: BaseException
-    ) -> list[Command] | None:
+    def _listener_failed(self, dispatch: MessageDispatch, error: BaseException) -> list[MessageAck | Command] | None:
+        """What is to be carried out once a listener has raised."""
         message = dispatch.message
         LOG.exception("%s: the listener failed on message %s", dispatch.consumer_id, message and message.message_id)
         with self.lock:
-            self._deliverer = None
-            consumer._state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random())
+            self._deliverer = 0
+            state: Consumption = self.state.owner_of(dispatch)._state
+            state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random())
             self.changed.notify_all()
             return self.state.take_commands()
 
     def _wait_for_listener(self) -> None:
         """Wait until no listener is at work on another thread. The lock is held."""
-        self._wait(lambda: self._deliverer in (None, threading.get_ident()))
+        self._wait(lambda: self._deliverer in (0, threading.get_ident()))
 
     def _wait(self, ready: Callable[[], bool]) -> None:
         self.waiting += 1
@@ -613,7 +460,7 @@ class Session:
         """Let listeners have what has arrived."""
         self.clock.settle()
         with self.lock:
-            self._wait(lambda: not self.state.has_work and self._deliverer is None)
+            self._wait(lambda: not self.state.has_work and not self._deliverer)
 
     def forget_all(self) -> None:
         """No message comes for its consumers any more."""
@@ -624,8 +471,8 @@ class Session:
     def _forget(self, state: Consumption) -> None:
         consumer = self._consumers.pop(state.consumer_id, None)
         self.connection.route(state.consumer_id, None)
-        if consumer is not None and consumer._available is not None:
-            consumer._available()
+        if consumer is not None and state.available is not None:
+            state.available()
 
     def close(self, how: Closing = Closing.NOW) -> None:
         """Close its consumers and producers; an open transaction is rolled back. Closing twice is harmless."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.prefetch_subscription import PrefetchSubscription
+from pyengine._runtime.dispatch_task import DispatchTask
+from pyengine._runtime.outbox import Outbox
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
-from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.destinations import Destination, overlap
 from pyengine.topology.policy import Policy
 
@@ -57,7 +58,7 @@ class Subscription(PrefetchSubscription):
         self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
         self.consumer_id = self.info.consumer_id
         self.browser = self.info.browser
-        self.route = self.connection.task.add if self.info.dispatch_async else self.connection.sink.dispatch
+        self.route = self.connection.task if self.info.dispatch_async else self.connection.sink.dispatch
 
     def covers(self, destination: Destination) -> bool:
         """True if it consumes ``destination``."""

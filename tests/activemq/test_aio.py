@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pyengine._runtime.session_executor import SessionExecutor
 from pyengine.activemq import (
     CLIENT_ACKNOWLEDGE,
     SESSION_TRANSACTED,
@@ -29,10 +30,11 @@ WAIT = 30  # seconds, as good as for ever
 INSIDE = {
     connection.Connection: {"check_temporary", "discard", "redelivery_policy_of", "report", "route", "sessions"}
     | {"temporary"},
-    session.Session: {"arrive", "arrive_all", "close_consumer", "consumers", "dispose", "drain", "flush", "forget_all"}
-    | {"listening_thread", "lose", "producer_closed", "start", "start_transaction", "stop", "wake_up"},
+    session.Session: (set(dir(SessionExecutor)) - {"session_id", "transacted"})
+    | {"close_consumer", "consumers", "dispose", "drain", "forget_all"}
+    | {"lose", "producer_closed", "start", "start_transaction", "stop"},
     consumer.MessageConsumer: {"listening_thread", "message_listener"},
-    producer.MessageProducer: set(),
+    producer.MessageProducer: {"producer_id"},
     connection_factory.ConnectionFactory: set(),
 }
 

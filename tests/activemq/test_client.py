@@ -11,7 +11,7 @@ import weakref
 import pytest
 
 from pyengine import Message, activemq
-from pyengine.activemq import Closing, ConnectionFactory
+from pyengine.activemq import Broker, Closing, ConnectionFactory
 from pyengine.destinations import parse_destination
 from pyengine.errors import (
     ConfigurationError,
@@ -30,7 +30,7 @@ def connect(broker):
     made = []
 
     def connection(options="", client_id=None, **settings):
-        factory = ConnectionFactory(f"vm://localhost?{options}", broker=broker, **settings)
+        factory = ConnectionFactory(f"vm://localhost?{options}", **{"broker": broker, **settings})
         made.append(factory.create_connection(client_id))
         made[-1].start()
         return made[-1]
@@ -38,6 +38,36 @@ def connect(broker):
     yield connection
     for each in made:
         each.close()
+
+
+class Overheard(Broker):
+    """Notes how many messages each acknowledgement counts."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.acknowledged = []
+
+    def acknowledge(self, ack, failed=None):
+        self.acknowledged.append(ack.message_count)
+        super().acknowledge(ack, failed)
+
+
+@pytest.fixture
+def overheard(clock):
+    with Overheard(name="overheard", clock=clock) as broker:
+        yield broker
+
+
+def test_a_broker_that_sends_in_a_way_of_its_own_is_asked(clock):
+    class Upper(Broker):
+        def send(self, connection_id, destination, message, transaction_id=None, now=None):
+            message.body = message.body.upper()
+            super().send(connection_id, destination, message, transaction_id, now)
+
+    with Upper(clock=clock) as broker, ConnectionFactory("vm://localhost", broker=broker).create_connection() as mine:
+        session = mine.create_session()
+        session.create_producer("q").send("said")
+        assert session.create_consumer("q").receive(1).body == "SAID"
 
 
 def test_the_snippet_of_the_front_page(broker):
@@ -353,13 +383,11 @@ def test_prefetch_zero_pulls_and_takes_no_listener(connect, clock):
         consumer.message_listener = print
 
 
-def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_clock(connect, broker, clock):
+def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_clock(connect, overheard, clock):
     url = "jms.optimizeAcknowledge=true&jms.prefetchPolicy.queuePrefetch=10"
-    sender = connect().create_session().create_producer("q")
-    acknowledged = []
-    plain = broker.acknowledge
-    broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
-    consumer = connect(url).create_session().create_consumer("q")
+    sender = connect(broker=overheard).create_session().create_producer("q")
+    acknowledged = overheard.acknowledged
+    consumer = connect(url, broker=overheard).create_session().create_consumer("q")
     sender.send_batch(list("abcdefghij"))
     for _ in range(7):
         consumer.receive(1)
@@ -370,7 +398,8 @@ def test_optimized_acknowledgements_are_flushed_by_share_by_time_and_by_the_cloc
     consumer.receive(1)
     consumer.close()
     assert acknowledged == [7, 1, 1]
-    periodic = connect(url + "&jms.optimizedAckScheduledAckInterval=50").create_session().create_consumer("q")
+    url += "&jms.optimizedAckScheduledAckInterval=50"
+    periodic = connect(url, broker=overheard).create_session().create_consumer("q")
     periodic.receive(1)
     clock.advance(49)
     assert acknowledged == [7, 1, 1]
@@ -500,11 +529,9 @@ def test_what_is_no_destination_of_the_right_kind_is_refused(connect):
         session.create_browser(session.create_topic("t"))
 
 
-def test_a_batch_is_acknowledged_at_once(connect, broker):
-    acknowledged = []
-    plain = broker.acknowledge
-    broker.acknowledge = lambda ack, failed: (acknowledged.append(ack.message_count), plain(ack, failed=failed))
-    session = connect().create_session()
+def test_a_batch_is_acknowledged_at_once(connect, overheard):
+    acknowledged = overheard.acknowledged
+    session = connect(broker=overheard).create_session()
     session.create_producer("q").send_batch(list("abcde"))
     consumer = session.create_consumer("q")
     assert [message.body for message in consumer.receive_batch(3)] == ["a", "b", "c"]
@@ -813,6 +840,23 @@ def test_a_connection_that_its_user_forgot_is_collected_with_all_that_waits_in_i
         forgotten = work()
         gc.collect()
     assert forgotten() is None
+
+
+@pytest.mark.parametrize("queues", ["a", "a,b"])
+def test_a_closed_broker_is_collected_with_what_consumers_held(clock, queues):
+    def work() -> weakref.ref:
+        with Broker(name="gone", clock=clock) as broker:
+            connection = ConnectionFactory("vm://gone", broker=broker).create_connection()
+            connection.start()
+            session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+            consumer = session.create_consumer(queues)
+            session.create_producer("a").send_batch(["heard", "held"])
+            assert consumer.receive(1).body == "heard"
+            return weakref.ref(broker)
+
+    gone = work()
+    gc.collect()
+    assert gone() is None
 
 
 def test_threads_have_the_real_clients_names():

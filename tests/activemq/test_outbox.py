@@ -9,10 +9,11 @@ from threading import Event, Thread
 
 import pytest
 
+from pyengine._runtime.dispatch_task import DispatchTask
+from pyengine._runtime.outbox import Outbox
 from pyengine.activemq import AcknowledgeMode, Broker, ConnectionFactory
 from pyengine.activemq.commands import ConnectionSink, MessageDispatch
 from pyengine.activemq.events import ConsumerStarted
-from pyengine.activemq.outbox import DispatchTask, Outbox
 from pyengine.clock import ManualClock, SystemClock
 from tests.activemq.wire import until
 
@@ -151,9 +152,9 @@ def test_a_connection_that_ends_in_the_middle_of_a_dispatch_does_not_fail_its_se
 
     got = []
     task = DispatchTask(Late(), "ends", ConnectionSink(got.append), lambda ack, failed: None)
-    task.add(MessageDispatch("c", None, None, 0))
+    task(MessageDispatch("c", None, None, 0))
     task.close()
-    task.add(MessageDispatch("c", None, None, 0))
+    task(MessageDispatch("c", None, None, 0))
     assert len(got) <= 1
 
 

@@ -1,4 +1,5 @@
-"""Imports point one way: engine <- activemq, rocketmq, spark, backlog <- cli; the root pulls in no extra."""
+"""Imports point one way: engine <- activemq, rocketmq, spark, backlog <- cli; runtime stands between engine and
+activemq; the root pulls in no extra."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "engine").glob("*.p[yx][xdi]")) + sorted((ROOT / "engine").glob("*.pxd"))
+RUNTIME = sorted((ROOT / "runtime").glob("*.p[yx][xd]"))  # stubs name the types of activemq
 FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py"))
 
 # What a room of the core may import besides rooms. numpy is its C interface; errors is the floor under everything.
@@ -37,16 +39,20 @@ CORE_ALSO = {
     "translation": {"re"},
 }
 
+# The live runtime has locks, reads the clock and calls listeners.
+RUNTIME_MAY = CORE_MAY | {"pyengine._runtime", "pyengine.clock", "threading", "time", "weakref"}
+
 # Package of pyengine -> packages of pyengine that it may import.
 FACADE_MAY = {
     "errors": set(),
     "_engine": set(),
+    "_runtime": {"errors", "_engine", "clock"},
     "clock": {"errors"},
     "folder_lock": set(),
     "destinations": {"errors", "_engine"},
     "topology": {"errors", "_engine", "destinations"},
     "metrics": {"errors", "_engine"},
-    "activemq": {"errors", "_engine", "clock", "folder_lock", "topology", "destinations"},
+    "activemq": {"errors", "_engine", "_runtime", "clock", "folder_lock", "topology", "destinations"},
     "rocketmq": {"errors", "_engine", "clock", "folder_lock", "topology", "destinations", "metrics"},
     "spark": {"errors", "_engine", "folder_lock", "topology", "destinations", "activemq", "rocketmq", "backlog"},
     "backlog": {"errors", "_engine", "clock", "topology", "destinations", "activemq", "rocketmq"},
@@ -83,7 +89,15 @@ def module_imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.name)
 def test_the_core_imports_only_the_core(path: Path) -> None:
-    allowed = CORE_MAY | CORE_ALSO.get(path.stem, set())
+    assert_imports_only(path, CORE_MAY | CORE_ALSO.get(path.stem, set()))
+
+
+@pytest.mark.parametrize("path", RUNTIME, ids=lambda path: path.name)
+def test_the_compiled_runtime_imports_only_itself_and_the_core(path: Path) -> None:
+    assert_imports_only(path, RUNTIME_MAY)
+
+
+def assert_imports_only(path: Path, allowed: set[str]) -> None:
     wrong = [
         name for name in room_imports(path) if not any(name == may or name.startswith(may + ".") for may in allowed)
     ]

@@ -14,7 +14,8 @@ from subprocess import CompletedProcess
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = sorted(path.stem for path in (ROOT / "engine").glob("*.pyx"))
+ROOMS = sorted(path for folder in ("engine", "runtime") for path in (ROOT / folder).glob("*.pyx"))
+MODULES = [f"pyengine._{room.parent.name}.{room.stem}" for room in ROOMS]
 
 
 def tool(name: str, *arguments: str) -> Callable[[], CompletedProcess[str]]:
@@ -34,9 +35,9 @@ def tool(name: str, *arguments: str) -> Callable[[], CompletedProcess[str]]:
         for name, command in {
             "ruff": "ruff check .",
             "format": "ruff format --check .",
-            "cython-lint": "cython-lint --max-line-length 120 engine",
+            "cython-lint": "cython-lint --max-line-length 120 engine runtime",
             "mypy": "mypy",
-            "stubtest": "stubtest --ignore-missing-stub " + " ".join(f"pyengine._engine.{room}" for room in ROOMS),
+            "stubtest": "stubtest --ignore-missing-stub " + " ".join(MODULES),
         }.items()
     ],
 )
@@ -44,9 +45,9 @@ def test_no_complaint(name: str, beside: CompletedProcess[str]) -> None:
     assert beside.returncode == 0, f"{name}: {beside.args}\n{beside.stdout}\n{beside.stderr}"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_room_has_a_stub(room: str) -> None:
-    assert (ROOT / "engine" / f"{room}.pyi").exists()
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.stem)
+def test_every_room_has_a_stub(room: Path) -> None:
+    assert room.with_suffix(".pyi").exists()
 
 
 def test_no_test_lies_in_another() -> None:

@@ -1,0 +1,157 @@
+"""The lock of the live runtime beside threading.RLock."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition, Event, RLock, Thread
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyengine._runtime.reentrant_lock import ReentrantLock
+
+ROUNDS = 3000
+
+
+@contextmanager
+def held(lock: ReentrantLock | RLock) -> Iterator[None]:
+    """Another thread has the lock meanwhile."""
+    taken, over = Event(), Event()
+
+    def hold() -> None:
+        with lock:
+            taken.set()
+            assert over.wait(30)
+
+    other = Thread(target=hold)
+    other.start()
+    assert taken.wait(30)
+    try:
+        yield
+    finally:
+        over.set()
+        other.join()
+
+
+@given(st.lists(st.sampled_from(["take", "try", "give", "save", "restore"])), st.booleans())
+def test_it_answers_as_the_standard_one(steps: list[str], away: bool) -> None:
+    def play(lock: ReentrantLock | RLock) -> Iterator[object]:
+        saved = None
+        for step in steps:
+            if step == "take":
+                yield away or lock.acquire()
+            elif step == "try":
+                yield lock.acquire(blocking=False)
+            elif step == "save" and lock._is_owned():
+                saved = lock._release_save()
+            elif step == "restore" and saved is not None and not lock._is_owned():
+                lock._acquire_restore(saved)
+                saved = None
+            elif step == "give":
+                try:
+                    lock.release()
+                except RuntimeError as error:
+                    yield str(error)
+            yield lock._is_owned()
+
+    ours, standard = ReentrantLock(), RLock()
+    if away:
+        with held(ours), held(standard):
+            assert list(play(ours)) == list(play(standard))
+    else:
+        assert list(play(ours)) == list(play(standard))
+
+
+def test_one_thread_at_a_time_has_it() -> None:
+    lock, inside, seen, tries = ReentrantLock(), [0], [0], [0]
+
+    def work(tries_only: bool) -> None:
+        for _ in range(ROUNDS):
+            if tries_only:
+                if not lock.acquire(blocking=False):
+                    tries[0] += 1
+                    continue
+                lock.release()
+            with lock, lock:
+                inside[0] += 1
+                assert inside[0] == 1
+                sum(range(20))
+                inside[0] -= 1
+                seen[0] += 1
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        workers = [Thread(target=work, args=(number == 0,)) for number in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert seen[0] >= 3 * ROUNDS
+    assert lock.depth == 0
+    assert lock.acquire(blocking=False)
+
+
+def test_a_condition_waits_without_it_however_often_it_was_taken() -> None:
+    lock = ReentrantLock()
+    changed, ready = Condition(lock), [False]
+
+    def change() -> None:
+        with lock:
+            ready[0] = True
+            changed.notify_all()
+
+    with lock, lock:
+        other = Thread(target=change)
+        other.start()
+        assert changed.wait_for(lambda: ready[0], 30)
+        assert lock.depth == 2
+    other.join()
+    assert lock.depth == 0
+
+
+def test_another_thread_cannot_release_it() -> None:
+    lock = ReentrantLock()
+    with held(lock):
+        with pytest.raises(RuntimeError, match="un-acquired"):
+            lock.release()
+        assert not lock.acquire(blocking=False)
+    with pytest.raises(RuntimeError, match="un-acquired"):
+        lock.release()
+
+
+def test_ctrl_c_ends_the_wait_for_it() -> None:
+    code = """if True:
+        import threading
+        from pyengine._runtime.reentrant_lock import ReentrantLock
+        lock, taken, over = ReentrantLock(), threading.Event(), threading.Event()
+        def hold():
+            with lock:
+                taken.set()
+                over.wait(30)
+        other = threading.Thread(target=hold)
+        other.start()
+        taken.wait(30)
+        try:
+            print("waits", flush=True)
+            lock.acquire()
+        except KeyboardInterrupt:
+            over.set()
+            other.join()
+            print(lock.acquire(blocking=False), lock.depth)
+    """
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
+        time.sleep(0.2)  # it is at the gate by then
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stdout.read() == "True 1\n"
