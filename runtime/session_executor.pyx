@@ -175,9 +175,10 @@ cdef class SessionExecutor:
             while self._run():
                 pass
             return 0
-        with self.lock:
-            if self.task is None:
-                self.task = self._new_task()
+        if self.task is None:
+            with self.lock:
+                if self.task is None:
+                    self.task = self._new_task()
         self.task.wake_up()
         return 0
 

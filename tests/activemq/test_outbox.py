@@ -33,9 +33,11 @@ def at_work(outbox: Outbox) -> Iterator[None]:
     assert begun.wait(10)
     try:
         yield
+        outbox._check()
     finally:
         over.set()
         other.join()
+    outbox._check()
 
 
 def test_a_change_handed_over_is_made_by_the_thread_at_work_before_any_later_one():
