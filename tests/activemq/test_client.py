@@ -842,15 +842,15 @@ def test_a_connection_that_its_user_forgot_is_collected_with_all_that_waits_in_i
     assert forgotten() is None
 
 
-@pytest.mark.parametrize("queues", ["a", "a,b"])
-def test_a_closed_broker_is_collected_with_what_consumers_held(clock, queues):
+@pytest.mark.parametrize("destination", ["a", "a,b", "topic://a", "topic://a,topic://b"])
+def test_a_closed_broker_is_collected_with_what_consumers_held(clock, destination):
     def work() -> weakref.ref:
         with Broker(name="gone", clock=clock) as broker:
             connection = ConnectionFactory("vm://gone", broker=broker).create_connection()
             connection.start()
             session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
-            consumer = session.create_consumer(queues)
-            session.create_producer("a").send_batch(["heard", "held"])
+            consumer = session.create_consumer(destination)
+            session.create_producer(destination).send_batch(["heard", "held"])
             assert consumer.receive(1).body == "heard"
             return weakref.ref(broker)
 
