@@ -85,10 +85,14 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, origin) and not isinstance(value, _TEXTS)
     if origin is Callable:
         return callable(value)
+    if getattr(hint, "_is_protocol", False):
+        # isinstance() asks no __getattr__ since Python 3.12, with which one transport stands in front of another.
+        members = [name for name in dir(hint) if not name.startswith("_")]
+        return not getattr(hint, "_is_runtime_protocol", False) or all(hasattr(value, name) for name in members)
     if hint in (int, float):
         kinds = (int,) if hint is int else (int, float)
         return isinstance(value, kinds) and not isinstance(value, bool) and value == value
-    if hint is Any or (getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)):
+    if hint is Any:
         return True
     return not isinstance(hint, type) or isinstance(value, hint)
 
