@@ -340,7 +340,8 @@ class Broker:
         if not isinstance(message, MessageExt):
             raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was pulled")
         node = self._node(message.broker_name)
-        node.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush)
+        if not node.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush):
+            raise MQBrokerError(SYSTEM_ERROR, SendStatus.FLUSH_DISK_TIMEOUT.name)
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
         """Store a message; without a queue in the next one of the topic, in turn. Makes the topic where it may.
@@ -354,9 +355,9 @@ class Broker:
             queue = self._next_queue(message.topic)
         node = self._node_of(queue)
         stored: Stored = node.send(message, queue.queue_id)
-        node.log.flush(stored.flush)
+        status = SendStatus.SEND_OK if node.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
-        return SendResult(SendStatus.SEND_OK, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
+        return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
 
     def settle(self) -> None:
         """Under a ManualClock run what the brokers have been asked to do; otherwise nothing."""

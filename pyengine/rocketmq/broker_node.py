@@ -29,7 +29,7 @@ from pyengine.errors import (
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles
-from pyengine.rocketmq.commit_log import CommitLog, FileLog, MemoryLog
+from pyengine.rocketmq.commit_log import CommitLog, FileLog, Frame, MemoryLog
 from pyengine.rocketmq.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
@@ -115,9 +115,20 @@ def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | N
         except BaseException:
             commit_log.close()
             raise
+    except OSError as error:
+        files.close()
+        problem = f"cannot be opened: {error.strerror or error}"
+        raise InvalidSourceError(
+            str(error.filename or files.log_folder), problem, "name a folder to write to"
+        ) from error
     except BaseException:
         files.close()
         raise
+
+
+def _unconfirmed() -> MQBrokerError:
+    """What a deletion ends with that the disk did not confirm."""
+    return MQBrokerError(SERVICE_NOT_AVAILABLE, "the deletion is written, but the disk did not confirm it; see the log")
 
 
 class BrokerNode:
@@ -176,28 +187,41 @@ class BrokerNode:
         self.topics.update(files.read_topics())
         table, self._version = files.read_offsets()
         self.offsets.load(table)
-        for kind, position, size, topic, queue_id, offset, store_time, code, delivers in commit_log.frames():
-            queue = self._queues.setdefault((topic, queue_id), _Queue())
-            if kind == record.RecordKind.DELETED:
-                if offset >= queue.index.max_offset:
-                    queue.index = ConsumeQueue(min_offset=offset)
-                else:
-                    queue.index.delete_below(offset)
-                continue
-            if offset != queue.index.max_offset:
-                if len(queue.index) or offset < queue.index.max_offset:
-                    raise InvalidSourceError(
-                        str(files.folder), f"{topic} {queue_id}: offset {offset} follows {queue.index.max_offset - 1}"
-                    )
+        for frame in commit_log.frames():
+            self._take_up(frame)
+
+    def _take_up(self, frame: Frame) -> None:
+        """Put what a frame of the log says into its queue's index. Raises InvalidSourceError where it does not fit."""
+        kind, position, size, topic, queue_id, offset, store_time, code, delivers = frame
+        queue = self._queues.setdefault((topic, queue_id), _Queue())
+        if kind == record.RecordKind.DELETED:
+            if offset >= queue.index.max_offset:
                 queue.index = ConsumeQueue(min_offset=offset)
-            if topic == SCHEDULE_TOPIC:
-                code = self._levels.deliver_time(queue_id + 1, store_time)
-            stored = size - record.HEADER_SIZE - (0 if delivers is None else record.DELIVERS_SIZE)
-            queue.index.append(position, stored, code, store_time)
-            if topic != SCHEDULE_TOPIC and self.topics.get(topic, 0) <= queue_id:
-                self.topics[topic] = queue_id + 1
-            if delivers is not None:
-                self._delayed.take_up(*delivers)
+            else:
+                queue.index.delete_below(offset)
+            return
+        if offset != queue.index.max_offset:
+            if len(queue.index) or offset < queue.index.max_offset:
+                problem = f"{topic} {queue_id}: offset {offset} follows {queue.index.max_offset - 1}"
+                raise InvalidSourceError("" if self._files is None else str(self._files.folder), problem)
+            queue.index = ConsumeQueue(min_offset=offset)
+        if topic == SCHEDULE_TOPIC:
+            code = self._levels.deliver_time(queue_id + 1, store_time)
+        stored = size - record.HEADER_SIZE - (0 if delivers is None else record.DELIVERS_SIZE)
+        queue.index.append(position, stored, code, store_time)
+        if topic != SCHEDULE_TOPIC and self.topics.get(topic, 0) <= queue_id:
+            self.topics[topic] = queue_id + 1
+        if delivers is not None:
+            self._delayed.take_up(*delivers)
+
+    def _append(self, frame: bytes) -> None:
+        """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""
+        try:
+            self.log.append(frame)
+        except OSError as error:
+            raise MQBrokerError(
+                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
+            ) from error
 
     def _flush_offsets(self) -> None:
         """Write consumerOffset.json, ten seconds after the start and then every five (flushConsumerOffsetInterval)."""
@@ -398,14 +422,9 @@ class BrokerNode:
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
         code = self._levels.deliver_time(level, now) if level > 0 else tags_code(properties.get(names.PROPERTY_TAGS))
-        try:
-            self.log.append(frame)
-        except OSError as error:
-            raise MQBrokerError(
-                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
-            ) from error
-        self._sync_later()
+        self._append(frame)
         queue.index.append(position, record.stored_size(frame), code, now)
+        self._sync_later()
         if level > 0:
             self._delayed.schedule(level)
         else:
@@ -572,40 +591,55 @@ class BrokerNode:
     # Deleting
 
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
-        """Forget a queue's messages below an offset, for good. Returns how many."""
+        """Forget a queue's messages below an offset, for good. Returns how many.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
         with self.lock:
             self._check_open()
-            queue = self.queue(topic, queue_id)
-            gone = queue.index.delete_below(offset)
-            if gone:
-                self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
-                self._sync_later()
+            index = self.queue(topic, queue_id).index
+            below = min(offset, index.max_offset)
+            if below <= index.min_offset:
+                return 0
+            gone = self._delete_below(topic, queue_id, below)
+            self._sync_later()
             end = self.log.end
-        self.log.flush(end)
+        if not self.log.flush(end):
+            raise _unconfirmed()
         return gone
 
+    def _delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        self._append(record.encode_deletion(topic, queue_id, offset))
+        return self._index(topic, queue_id).delete_below(offset)
+
     def delete_expired(self, before: int) -> int:
-        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages."""
+        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
         with self.lock:
             self._check_open()
-            gone, needed = 0, self.log.end
+            gone, needed, below = 0, self.log.end, {}
             for (topic, queue_id), queue in self._queues.items():
                 index = queue.index
+                kept = index.search(before)
                 if topic == SCHEDULE_TOPIC:
-                    gone += index.delete_below(min(self._delayed.delivered(queue_id + 1), index.search(before)))
-                else:
-                    gone += index.delete_below(index.search(before))
-                if len(index):
-                    needed = min(needed, index.position(index.min_offset))
-            if gone:
-                # The places of empty queues are only known from frames, so they are said anew behind what may go.
-                for (topic, queue_id), queue in self._queues.items():
-                    self.log.append(record.encode_deletion(topic, queue_id, queue.index.min_offset))
-                for level, offset in self._delayed.all_delivered.items():
-                    if offset:
-                        self.log.append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
-                self.log.sync()
-                self.log.delete_before(needed)
+                    kept = min(kept, self._delayed.delivered(queue_id + 1))
+                below[topic, queue_id] = max(kept, index.min_offset)
+            if all(queue.index.min_offset == below[place] for place, queue in self._queues.items()):
+                return 0
+            # The places of empty queues are only known from frames, so they are said anew behind what may go.
+            for (topic, queue_id), kept in below.items():
+                gone += self._delete_below(topic, queue_id, kept)
+            for level, offset in self._delayed.all_delivered.items():
+                if offset:
+                    self._append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
+            for queue in self._queues.values():
+                if len(queue.index):
+                    needed = min(needed, queue.index.position(queue.index.min_offset))
+            if not self.log.sync():
+                raise _unconfirmed()
+            self.log.delete_before(needed)
         return gone
 
     def close(self) -> None:

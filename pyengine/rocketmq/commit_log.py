@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import sys
 import threading
@@ -14,6 +16,8 @@ from typing import Protocol, TypeAlias
 from pyengine._engine import record
 from pyengine.errors import IllegalStateError, InvalidSourceError
 from pyengine.rocketmq.offset_files import sync_folder
+
+log = logging.getLogger("pyengine.rocketmq.broker")
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -31,19 +35,19 @@ class CommitLog(Protocol):
         """Every frame that is left, in order; called once, before anything is appended."""
 
     def append(self, frame: bytes) -> None:
-        """Put a frame at :attr:`end`; it survives the end of the process."""
+        """Put a frame at :attr:`end`; it survives the end of the process. OSError where it cannot be written."""
 
     def read(self, position: int, size: int = 512) -> bytes:
         """The frame at a position. size: how large it may be; a guess."""
 
-    def flush(self, position: int) -> None:
-        """Return when everything before ``position`` is as safe as the log was asked to keep it."""
+    def flush(self, position: int) -> bool:
+        """Return when everything before ``position`` is as safe as the log was asked to keep it; False: it is not."""
 
     def delete_before(self, position: int) -> None:
         """Let go of what lies before ``position``, as far as files allow."""
 
-    def sync(self) -> None:
-        """Bring everything to the disk."""
+    def sync(self) -> bool:
+        """Bring everything to the disk; False: the disk failed."""
 
     def close(self) -> None:
         """Make everything safe and let go of the files."""
@@ -71,16 +75,18 @@ class MemoryLog:
         except KeyError:
             raise IllegalStateError(f"no frame at position {position} of the log") from None
 
-    def flush(self, position: int) -> None:
+    def flush(self, position: int) -> bool:
         """Nothing to do."""
+        return True
 
     def delete_before(self, position: int) -> None:
         for place in [place for place in self._frames if place < position]:
             del self._frames[place]
         self.start = position
 
-    def sync(self) -> None:
+    def sync(self) -> bool:
         """Nothing to do."""
+        return True
 
     def close(self) -> None:
         """Nothing to do."""
@@ -125,10 +131,12 @@ class FileLog:
 
     A frame is written when ``append`` returns, so that the end of the process loses nothing. every_flush: ``flush``
     waits for the disk too, one wait for all threads that ask at the same time (RocketMQ's SYNC_FLUSH with group
-    commit); otherwise whoever owns the log calls ``sync`` now and then (ASYNC_FLUSH).
+    commit); otherwise whoever owns the log calls ``sync`` now and then (ASYNC_FLUSH). Where the disk fails at that, the
+    system may take what it has not written for written, so nothing is appended any more; what is there can be read.
 
     Opening reads all frames (:meth:`frames`) and cuts what a crash left half written off the end. Raises
-    InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence.
+    InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError where
+    the files cannot be opened, read or cut.
     """
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, every_flush: bool = False) -> None:
@@ -136,15 +144,21 @@ class FileLog:
         self.cut = 0  # bytes that opening cut off the end
         self._segment_bytes = segment_bytes
         self._every_flush = every_flush
-        self._changed = threading.Condition()
-        self._syncing = False
+        self._disk = threading.Lock()  # held by who brings the log to the disk
         self._closed = False
+        self._failure: OSError | None = None  # what the disk said when it could not be brought to it
+        self._leaving: list[Path] = []  # files whose frames are gone, in order
         folder.mkdir(parents=True, exist_ok=True)
         self._segments: list[_Segment] = []
-        for start, path in segment_files(folder):
-            self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | _BINARY)))
-        if not self._segments:
-            self._segments.append(self._make(0))
+        self.start = self.end = self._synced = 0
+        try:
+            for start, path in segment_files(folder):
+                self._segments.append(_Segment(start, path, os.open(path, os.O_RDWR | _BINARY)))
+            if not self._segments:
+                self._segments.append(self._make(0))
+        except BaseException:
+            self.close()
+            raise
         self.start = self._segments[0].start
         self.end = self._segments[-1].start + os.fstat(self._segments[-1].descriptor).st_size
         self._synced = self.end
@@ -167,20 +181,21 @@ class FileLog:
 
     def append(self, frame: bytes) -> None:
         segment = self._segments[-1]
-        if self.end - segment.start >= self._segment_bytes:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._syncing)
-                os.fsync(segment.descriptor)
-                self._synced = self.end
-                segment = self._make(self.end)
-                self._segments.append(segment)
+        if self._failure is None and self.end - segment.start >= self._segment_bytes and self.sync():
+            segment = self._make(self.end)
+            self._segments.append(segment)
+        if self._failure is not None:
+            raise OSError(errno.EIO, f"the disk failed: {self._failure}; open the folder anew")
         place = self.end - segment.start
         written = 0
         try:
             while written < len(frame):
                 written += _write_at(segment.descriptor, frame[written:] if written else frame, place + written)
         except OSError:
-            os.ftruncate(segment.descriptor, place)
+            try:
+                os.ftruncate(segment.descriptor, place)
+            except OSError as error:
+                self._fail(error)
             raise
         self.end += len(frame)
 
@@ -193,51 +208,60 @@ class FileLog:
             raise IllegalStateError(f"no frame at position {position} of the log")
         segment = self._segments[number]
         place = position - segment.start
-        data = _read_at(segment.descriptor, size, place)
-        wanted = record.whole_size(data)
-        if wanted > len(data):
-            data = _read_at(segment.descriptor, wanted, place)
+        try:
+            data = _read_at(segment.descriptor, size, place)
+            wanted = record.whole_size(data)
+            if wanted > len(data):
+                data = _read_at(segment.descriptor, wanted, place)
+        except OSError as error:
+            raise InvalidSourceError(str(segment.path), f"cannot be read: {error}") from error
         frame = data[:wanted]
         if not record.is_whole(frame):
             raise IllegalStateError(f"no frame at position {position} of the log")
         return frame
 
-    def flush(self, position: int) -> None:
-        if self._every_flush and self._synced < position:
-            self._sync_to(position)
+    def flush(self, position: int) -> bool:
+        return not self._every_flush or self._synced >= position or self._sync_to(position)
 
-    def sync(self) -> None:
-        self._sync_to(self.end)
+    def sync(self) -> bool:
+        return self._sync_to(self.end)
 
-    def _sync_to(self, position: int) -> None:
+    def _sync_to(self, position: int) -> bool:
         """One thread brings the file to the disk for all that wait."""
-        with self._changed:
-            while self._synced < position and not self._closed:
-                if self._syncing:
-                    self._changed.wait()
-                    continue
-                self._syncing = True
-                target, descriptor = self.end, self._segments[-1].descriptor
-                self._changed.release()
+        with self._disk:
+            if self._synced < position and self._failure is None and not self._closed:
+                target = self.end
                 try:
-                    os.fsync(descriptor)
-                finally:
-                    self._changed.acquire()
-                    self._syncing = False
-                    self._changed.notify_all()
-                self._synced = max(self._synced, target)
+                    os.fsync(self._segments[-1].descriptor)
+                    self._synced = target
+                except OSError as error:
+                    self._fail(error)
+            return self._synced >= position
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = error
+        log.error(
+            "the log in %s cannot be brought to the disk; nothing more is written to it", self.folder, exc_info=error
+        )
 
     def delete_before(self, position: int) -> None:
         while len(self._segments) > 1 and self._segments[1].start <= position:
             gone = self._segments.pop(0)
-            os.close(gone.descriptor)
-            gone.path.unlink()
             self.start = self._segments[0].start
-        sync_folder(self.folder)
+            self._leaving.append(gone.path)
+            os.close(gone.descriptor)
+        # In order: a file that is missing between others is damage. What cannot be deleted now is deleted next time.
+        try:
+            while self._leaving:
+                self._leaving[0].unlink(missing_ok=True)
+                del self._leaving[0]
+            sync_folder(self.folder)
+        except OSError as error:
+            log.error("delete files of the log in %s exception", self.folder, exc_info=error)
 
     def close(self) -> None:
         self.sync()
-        with self._changed:
+        with self._disk:
             if self._closed:
                 return
             self._closed = True
@@ -247,7 +271,12 @@ class FileLog:
     def _make(self, start: int) -> _Segment:
         path = self.folder / f"{start:020}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
-        sync_folder(self.folder)
+        try:
+            sync_folder(self.folder)
+        except BaseException:
+            os.close(descriptor)
+            path.unlink()
+            raise
         return _Segment(start, path, descriptor)
 
 

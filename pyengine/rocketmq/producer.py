@@ -78,7 +78,7 @@ class Producer:
         selector: QueueSelector | None = None,
         arg: Any = None,
     ) -> SendResult:
-        """Store one message and return where; when this returns the broker has it as safe as it keeps messages.
+        """Store one message and return where; with SEND_OK the broker has it as safe as it keeps messages.
 
         message: a Message, or a topic together with body, tags, keys, properties and delay_time_level (1..18, 0 for
         none). queue: where to; selector: function(queues, message, arg) -> queue, for messages that belong together

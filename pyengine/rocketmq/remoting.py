@@ -145,9 +145,12 @@ class PullResult:
 
 
 class SendStatus(Enum):
-    """How far a sent message got."""
+    """How far a sent message got. FLUSH_DISK_TIMEOUT: it is stored and will be consumed, but the disk did not confirm
+    it (SYNC_FLUSH); send it again if that is too little.
+    """
 
     SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
 
 
 @dataclass(frozen=True, slots=True)

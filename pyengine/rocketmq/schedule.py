@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pyengine._engine.consume_queue import ConsumeQueue
 from pyengine._engine.delay import DelayLevels
 from pyengine.clock import Clock, Timer
-from pyengine.errors import MQBrokerError
+from pyengine.errors import PyengineError
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
@@ -22,7 +22,7 @@ class ScheduleMessageService:
     """RocketMQ's ScheduleMessageService. Every method but the timers' own is called with the broker's lock held.
 
     index_of: the index of a level's queue. send_on: stores the message at a position of the log where it was sent to,
-    and notes there that it is this one of its level; raises MQBrokerError where it cannot be stored.
+    and notes there that it is this one of its level; raises a PyengineError where it cannot be read or stored.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class ScheduleMessageService:
                     break
                 try:
                     self._send_on(index.position(following), level, following)
-                except MQBrokerError as error:
+                except PyengineError as error:
                     log.error("delay level %s is tried again in %s ms: %s", level, DELIVER_AGAIN, error)
                     self._call_at(now + DELIVER_AGAIN, level)
                     return

@@ -435,3 +435,97 @@ def test_a_full_disk_refuses_messages_and_delays_those_that_are_due(tmp_path: Pa
     broker.close()
     with rocketmq.Broker(tmp_path, clock=clock) as again:
         assert sorted(message.body or b"" for message in again.messages("T")) == [b"late", b"taken"]
+
+
+FAULTS = """
+import errno, os, sys
+from pyengine import rocketmq
+from pyengine.clock import ManualClock
+from pyengine.errors import PyengineError
+folder, flush, call = sys.argv[1:]
+clock = ManualClock(now=1_700_000_000_000)
+broker = rocketmq.Broker(folder, clock=clock, flush_disk_type=flush, segment_bytes=1000)
+broker.create_topic("T", 1)
+producer = rocketmq.Producer(broker)
+queue = producer.send("T", b"before").queue
+producer.send("T", b"late", delay_time_level=1)
+clock.advance(500)
+message = broker.message(queue, 0)
+real = getattr(os, call)
+def fails(*arguments):
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+setattr(os, call, fails)
+def told(what, act):
+    try:
+        print(what, act())
+    except PyengineError as error:
+        print(what, type(error).__name__, error)
+for body in (b"first", b"second", b"big" + bytes(900)):
+    told("send", lambda: producer.send("T", body).status.name)
+    clock.advance(500)
+told("back", lambda: broker.consumer_send_message_back("G", message, 1, 16))
+told("read", lambda: broker.message(queue, 0).body)
+told("delete", lambda: broker.delete_below(queue, 1))
+clock.advance(3_600_000)
+told("expire", lambda: broker.delete_expired(0.5))
+setattr(os, call, real)
+told("again", lambda: producer.send("T", b"again").status.name)
+print("late", b"late" in [each.body for each in broker.messages("T")])
+setattr(os, call, fails)
+broker.close()
+setattr(os, call, real)
+with rocketmq.Broker(folder, clock=clock) as broker:
+    clock.advance(1000)
+    print("found", broker.min_offset(queue), *(each.body.decode().rstrip(chr(0)) for each in broker.messages("T")))
+"""
+REFUSED = "MQBrokerError CODE: 14  DESC: service not available now: the broker's log cannot be written ("
+FAILED = REFUSED + "[Errno 5] the disk failed: [Errno 5] Input/output error; open the folder anew)"
+UNWRITTEN = REFUSED + "[Errno 5] Input/output error)"
+LOG = "broker-a/log/00000000000000000000"
+UNREAD = f"InvalidSourceError {{folder}}/{LOG}: cannot be read: [Errno 5] Input/output error"
+LOST_SIGHT = "MQBrokerError CODE: 1  DESC: look message by offset failed, 0"
+OK = "SEND_OK"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pwrite and pread are POSIX")
+@pytest.mark.parametrize(
+    ("flush", "call", "sends", "rest", "again", "late", "found"),
+    [
+        (
+            "SYNC_FLUSH", "fsync", ["FLUSH_DISK_TIMEOUT", FAILED, FAILED], [FAILED, "b'before'", FAILED, FAILED],
+            FAILED, False, "0 before first late",
+        ),
+        (
+            "ASYNC_FLUSH", "fsync", [OK, FAILED, FAILED], [FAILED, "b'before'", FAILED, FAILED],
+            FAILED, True, "0 before first late",
+        ),
+        (
+            "SYNC_FLUSH", "pwrite", [UNWRITTEN] * 3, [UNWRITTEN, "b'before'", UNWRITTEN, UNWRITTEN],
+            OK, False, "0 before again late",
+        ),
+        ("SYNC_FLUSH", "pread", [OK] * 3, [LOST_SIGHT, UNREAD, "1", "3"], OK, False, "4 again late"),
+        ("ASYNC_FLUSH", "unlink", [OK] * 3, ["None", "b'before'", "1", "7"], OK, False, "5 again"),
+        (
+            "SYNC_FLUSH", "open", [OK] * 3, [UNWRITTEN, "b'before'", UNWRITTEN, UNWRITTEN],
+            OK, True, "0 before first late second big again",
+        ),
+    ],
+)  # fmt: skip
+def test_a_disk_that_fails_is_told_and_loses_nothing_that_was_confirmed(
+    tmp_path: Path, flush: str, call: str, sends: list[str], rest: list[str], again: str, late: bool, found: str
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", FAULTS, str(tmp_path), flush, call], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    names = ["send"] * 3 + ["back", "read", "delete", "expire", "again"]
+    expected = [f"{name} {answer}" for name, answer in zip(names, [*sends, *rest, again], strict=True)]
+    expected += [f"late {late}", f"found {found}"]
+    assert told.stdout.splitlines() == [line.replace("{folder}", str(tmp_path)) for line in expected]
+
+
+def test_a_log_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broker-a" / "log" / f"{0:020}").mkdir(parents=True)
+    with pytest.raises(InvalidSourceError, match=f"{0:020}: cannot be opened: Is a directory; name a folder to write"):
+        opened(tmp_path)
+    (tmp_path / "broker-a" / "log" / f"{0:020}").rmdir()
+    opened(tmp_path).close()
