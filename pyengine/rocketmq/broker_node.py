@@ -166,6 +166,7 @@ class BrokerNode:
         self._file_lock = threading.Lock()
         self._version = DataVersion()
         self._persisted = 0
+        self._indexed = commit_log.end  # what lies before it in the log is in the indexes
         self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
         self._closed = False
@@ -189,6 +190,7 @@ class BrokerNode:
         self.offsets.load(table)
         for frame in commit_log.frames():
             self._take_up(frame)
+        self._indexed = commit_log.end
 
     def _take_up(self, frame: Frame) -> None:
         """Put what a frame of the log says into its queue's index. Raises InvalidSourceError where it does not fit."""
@@ -213,6 +215,21 @@ class BrokerNode:
             self.topics[topic] = queue_id + 1
         if delivers is not None:
             self._delayed.take_up(*delivers)
+
+    def _take_up_rest(self) -> None:
+        """Take up the frame whose writer was interrupted, as by Ctrl-C, before its message was in an index.
+
+        Without it the next message would get the same offset, and the folder could not be opened again.
+        """
+        while self._indexed < self.log.end:
+            data = self.log.read(self._indexed)
+            for frame in record.scan(data, self._indexed)[0]:
+                kind, _, _, topic, queue_id, offset, *_ = frame
+                if kind == record.RecordKind.DELETED or offset >= self._index(topic, queue_id).max_offset:
+                    self._take_up(frame)
+                if topic == SCHEDULE_TOPIC:
+                    self._delayed.schedule(queue_id + 1)
+            self._indexed += len(data)
 
     def _append(self, frame: bytes) -> None:
         """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""
@@ -415,6 +432,7 @@ class BrokerNode:
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
         queue = self.queue(topic, queue_id)
+        self._take_up_rest()
         position, offset = self.log.end, queue.index.max_offset
         frame = record.encode_message(
             topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
@@ -424,6 +442,7 @@ class BrokerNode:
         code = self._levels.deliver_time(level, now) if level > 0 else tags_code(properties.get(names.PROPERTY_TAGS))
         self._append(frame)
         queue.index.append(position, record.stored_size(frame), code, now)
+        self._indexed = self.log.end
         self._sync_later()
         if level > 0:
             self._delayed.schedule(level)
@@ -597,13 +616,14 @@ class BrokerNode:
         """
         with self.lock:
             self._check_open()
+            self._take_up_rest()
             index = self.queue(topic, queue_id).index
             below = min(offset, index.max_offset)
             if below <= index.min_offset:
                 return 0
             gone = self._delete_below(topic, queue_id, below)
             self._sync_later()
-            end = self.log.end
+            end = self._indexed = self.log.end
         if not self.log.flush(end):
             raise _unconfirmed()
         return gone
@@ -619,6 +639,7 @@ class BrokerNode:
         """
         with self.lock:
             self._check_open()
+            self._take_up_rest()
             gone, needed, below = 0, self.log.end, {}
             for (topic, queue_id), queue in self._queues.items():
                 index = queue.index
@@ -634,6 +655,7 @@ class BrokerNode:
             for level, offset in self._delayed.all_delivered.items():
                 if offset:
                     self._append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
+            self._indexed = self.log.end
             for queue in self._queues.values():
                 if len(queue.index):
                     needed = min(needed, queue.index.position(queue.index.min_offset))

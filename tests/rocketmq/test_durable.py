@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import FrameType
 
 import pytest
 
@@ -435,6 +437,54 @@ def test_a_full_disk_refuses_messages_and_delays_those_that_are_due(tmp_path: Pa
     broker.close()
     with rocketmq.Broker(tmp_path, clock=clock) as again:
         assert sorted(message.body or b"" for message in again.messages("T")) == [b"late", b"taken"]
+
+
+def interrupted_at(step: int, call: Callable[[], object]) -> bool:
+    """Whether the call was ended by Ctrl-C as the ``step``-th function of the library began; Python looks there."""
+    library = str(ROOT / "pyengine")
+    seen = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal seen
+        seen += frame.f_code.co_filename.startswith(library)
+        if seen == step:
+            seen += 1
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_send_that_is_interrupted_anywhere_leaves_the_folder_loadable(tmp_path: Path, level: int) -> None:
+    clock = ManualClock(now=1_700_000_000_000)
+    broker = rocketmq.Broker(tmp_path, clock=clock, segment_bytes=2000)
+    broker.create_topic("T", 1)
+    producer = rocketmq.Producer(broker)
+    confirmed = []
+    step = 1
+    while interrupted_at(step, lambda: producer.send("T", b"lost or kept", delay_time_level=level)):
+        if step % 3:
+            confirmed.append(b"%d" % step)
+            producer.send("T", confirmed[-1], delay_time_level=level)
+        if step % 7 == 0:
+            broker.delete_below(Q0, 1)
+        step += 1
+    broker.close()
+    assert step > 20
+    with rocketmq.Broker(tmp_path, clock=clock) as again:
+        clock.advance(1000)
+        found = [body for body in bodies(again) if body != b"lost or kept"]
+        assert found == (confirmed if level else confirmed[-len(found) :])
+        assert found
+        rocketmq.Producer(again).send("T", b"goes on")
 
 
 FAULTS = """
