@@ -18,15 +18,15 @@ from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, Py
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import MOST_QUEUES
-from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, open_node
+from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, no_topic, open_node
 from pyengine.rocketmq.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.filter import filter_of
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.remoting import (
+    CLIENT,
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
-    TOPIC_NOT_EXIST,
     ClientEvents,
     HeartbeatData,
     PullCallback,
@@ -281,8 +281,8 @@ class Broker:
                     members = node.groups.members(group)
                 if members:
                     return members
-                raise MQBrokerError(SYSTEM_ERROR, "no consumer for this group")
-        raise MQBrokerError(TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+                raise MQBrokerError(SYSTEM_ERROR, f"no consumer for this group, {CLIENT}")
+        raise no_topic(topic)
 
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
         """Answer through ``callback``, once: at once or after long polling, on the broker's worker.
@@ -344,7 +344,8 @@ class Broker:
             raise MQBrokerError(SYSTEM_ERROR, SendStatus.FLUSH_DISK_TIMEOUT.name)
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
-        """Store a message; without a queue in the next one of the topic, in turn. Makes the topic where it may.
+        """Store a message; without a queue in the next one of the topic, in turn. Makes the topic where it may: without
+        a queue on every broker, otherwise on the queue's broker alone.
 
         Raises MQClientError for an unknown broker and where the topic must not be made, MQBrokerError for an unknown
         queue, InvalidMessageError for a message that cannot be stored.
@@ -354,7 +355,9 @@ class Broker:
         if queue is None:
             queue = self._next_queue(message.topic)
         node = self._node_of(queue)
-        stored: Stored = node.send(message, queue.queue_id)
+        if message.topic not in node.topics:
+            check_topic(message.topic)
+        stored: Stored = node.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
         status = SendStatus.SEND_OK if node.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
         return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
@@ -369,7 +372,7 @@ class Broker:
         internal = topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX))
         if not self._auto_create and not internal:
             raise MQClientError(f"No route info of this topic: {topic}")
-        self.create_topic(topic, 1 if internal else self._default_queues)
+        self.create_topic(topic, self._default_queues if self._auto_create else 1)
         return self.topic_subscribe_info(topic) or []
 
     # Within

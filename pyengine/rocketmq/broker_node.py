@@ -13,6 +13,7 @@ from pyengine._engine import delay, pull_hold, record
 from pyengine._engine.consume_queue import ConsumeQueue, PullCode
 from pyengine._engine.consumer_groups import ConsumerGroups
 from pyengine._engine.consumer_offsets import ConsumerOffsets
+from pyengine._engine.consumer_parameters import suggested
 from pyengine._engine.delay import DelayLevels
 from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
@@ -35,6 +36,7 @@ from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
 from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
+    CLIENT,
     FLAG_COMMIT_OFFSET,
     FLAG_SUSPEND,
     INVALID_PARAMETER,
@@ -124,6 +126,11 @@ def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | N
     except BaseException:
         files.close()
         raise
+
+
+def no_topic(topic: str) -> MQBrokerError:
+    """What who asks for an unknown topic is told."""
+    return MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please! "))
 
 
 def _unconfirmed() -> MQBrokerError:
@@ -300,11 +307,12 @@ class BrokerNode:
         """The state of a queue. Raises MQBrokerError for one that the topic does not have."""
         count = len(self._levels) if topic == SCHEDULE_TOPIC else self.topics.get(topic)
         if count is None:
-            raise MQBrokerError(TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!")
+            raise no_topic(topic)
         if not 0 <= queue_id < count:
             raise MQBrokerError(
                 INVALID_PARAMETER,
-                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}]",
+                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}] "
+                f"consumer:[/{CLIENT}]",
             )
         found = self._queues.get((topic, queue_id))
         if found is None:
@@ -338,8 +346,11 @@ class BrokerNode:
 
     # Storing
 
-    def send(self, message: Message, queue_id: int, born_host: str = "127.0.0.1:0") -> Stored:
-        """Store what a producer or a consumer's inner producer sends (SendMessageProcessor)."""
+    def send(self, message: Message, queue_id: int, new_topic_queues: int = 0) -> Stored:
+        """Store what a producer or a consumer's inner producer sends (SendMessageProcessor).
+
+        new_topic_queues: how many a topic gets that this broker has not; 0 refuses it.
+        """
         properties = {name: value for name, value in message.properties.items() if name and value}
         topic = message.topic
         check_sent_topic(topic)
@@ -347,11 +358,23 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             now = self.clock.now()
+            is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
+            group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
+            if topic not in self.topics:
+                if not new_topic_queues and not is_retry:
+                    raise MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please!"))
+                self.create_topic(topic, new_topic_queues or RETRY_QUEUES)
+            count = self.topics[topic]
             if queue_id < 0:
-                queue_id = self._random.randrange(self.topics.get(topic, 1))
-            if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
-                group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
-                self._retry_topic(group)
+                queue_id = self._random.randrange(count)
+            if queue_id >= count:
+                raise MQBrokerError(
+                    INVALID_PARAMETER,
+                    f"request queueId[{queue_id}] is illegal, TopicConfig [topicName={topic}, readQueueNums={count}, "
+                    f"writeQueueNums={count}, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, "
+                    f"attributes={{}}] Producer: {CLIENT}",
+                )
+            if is_retry:
                 reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
                 most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
                 if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
@@ -359,7 +382,7 @@ class BrokerNode:
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
             check_sent_message(message.body, properties, reconsume_times, self._max_message_size)
             return self._put(
-                topic, queue_id, message.body, properties, born=now, born_host=host_bytes(born_host),
+                topic, queue_id, message.body, properties, born=now, born_host=host_bytes(CLIENT),
                 reconsume_times=reconsume_times, flag=message.flag,
             )  # fmt: skip
 

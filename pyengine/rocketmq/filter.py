@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyengine._engine.consumer_groups import ConsumerGroups
+from pyengine._engine.consumer_parameters import suggested
 from pyengine._engine.selector import Selector
 from pyengine.errors import MQBrokerError, MQClientError, PyengineError, SelectorEvaluationError
 from pyengine.rocketmq.remoting import (
@@ -71,10 +72,10 @@ def pull_filter(request: PullMessageRequest, groups: ConsumerGroups) -> Filter:
             log.error("parse error: expr=%s, topic=%s, error=%s", subscription.sub_string, topic, error)
             return Filter()
     if request.consumer_group not in groups:
-        raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist")
+        raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, suggested("the consumer's group info not exist"))
     known = groups.subscription(request.consumer_group, topic)
     if known is None:
-        raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
+        raise MQBrokerError(SUBSCRIPTION_NOT_EXIST, suggested("the consumer's subscription not exist"))
     if known[0] < request.sub_version:
         raise MQBrokerError(SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     wanted = known[1]

@@ -18,6 +18,8 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.topology.checked import check
 
+CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
+
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
 MESSAGE_ILLEGAL = 13

@@ -654,3 +654,53 @@ def test_threads_send_and_wait_under_the_systems_clock() -> None:
             sender.join()
         assert done.wait(120)
         assert got == list(range(200))
+
+
+FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+
+
+def test_remarks_are_the_real_brokers() -> None:
+    broker = rocketmq.Broker(clock=ManualClock(), auto_create_topics=False)
+    broker.create_topic("T", 2)
+    for request, remark in (
+        (request_of("U", 0), f"CODE: 17  DESC: topic[U] not exist, apply first please! \n{FAQ}"),
+        (
+            request_of("T", 2),
+            "CODE: 29  DESC: queueId[2] is illegal, topic:[T] topicConfig.readQueueNums:[2] consumer:[/127.0.0.1:0]",
+        ),
+        (request_of("T", 0), f"CODE: 24  DESC: the consumer's group info not exist\n{FAQ}"),
+    ):
+        answers: list[object] = []
+        broker.pull_message(request, answers.append)
+        broker.settle()
+        assert [str(answer) for answer in answers] == [remark]
+    for queue, remark in (
+        (MessageQueue("U", "broker-a", 0), f"CODE: 17  DESC: topic[U] not exist, apply first please!\n{FAQ}"),
+        (
+            MessageQueue("T", "broker-a", 2),
+            "CODE: 29  DESC: request queueId[2] is illegal, TopicConfig [topicName=T, readQueueNums=2, "
+            "writeQueueNums=2, perm=RW-, "
+            "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, attributes={}] Producer: 127.0.0.1:0",
+        ),
+    ):
+        with pytest.raises(MQBrokerError) as refused:
+            rocketmq.Producer(broker).send(rocketmq.Message(queue.topic, b"x"), queue=queue)
+        assert str(refused.value) == remark
+    with pytest.raises(MQBrokerError, match=r"CODE: 1  DESC: no consumer for this group, 127\.0\.0\.1:0"):
+        broker.get_consumer_id_list("T", "G")
+
+
+def request_of(topic: str, queue_id: int) -> PullMessageRequest:
+    return PullMessageRequest("c", "G", MessageQueue(topic, "broker-a", queue_id), 0, sys_flag=0)
+
+
+def test_a_message_for_a_queue_of_a_new_topic_makes_the_topic_on_that_broker() -> None:
+    broker = rocketmq.Broker(names=["a", "b"], clock=ManualClock())
+    producer = rocketmq.Producer(broker)
+    with pytest.raises(MQBrokerError, match=r"CODE: 29  DESC: request queueId\[4\] is illegal"):
+        producer.send(rocketmq.Message("T", b"x"), queue=MessageQueue("T", "b", 4))
+    assert producer.send(rocketmq.Message("T", b"x"), queue=MessageQueue("T", "b", 3)).queue_offset == 0
+    assert broker.topic_subscribe_info("T") == [MessageQueue("T", "b", i) for i in range(4)]
+    assert producer.send(rocketmq.Message("%RETRY%G", b"x"), queue=MessageQueue("%RETRY%G", "a", 3)).queue_offset == 0
+    with pytest.raises(MQClientError, match="contains illegal characters"):
+        broker.send_message("P", rocketmq.Message("T T", b"x"), MessageQueue("T T", "b", 0))

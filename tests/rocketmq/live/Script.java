@@ -71,7 +71,7 @@ final class Script {
         } catch (OffsetNotFoundException none) {
             return "none";
         } catch (MQBrokerException refused) {
-            return Arrays.asList("refused", refused.getResponseCode());
+            return Arrays.asList("refused", refused.getResponseCode(), refused.getErrorMessage());
         }
     }
 
