@@ -6,7 +6,7 @@
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
-#   make kills   kill a durable RocketMQ cluster and its consumer 300 times
+#   make kills   kill a durable RocketMQ cluster and its consumers 600 times
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server

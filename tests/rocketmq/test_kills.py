@@ -10,6 +10,8 @@ import signal
 import sys
 import traceback
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -17,7 +19,7 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
-from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageQueue
+from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, ConsumeOrderlyStatus, MessageQueue
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_or_backup
 
 KILLS = int(os.environ.get("PYENGINE_KILLS", "30"))
@@ -65,7 +67,72 @@ def consume(folder: Path, out: int, start: int, steps: int) -> None:
         consumer.shutdown()
 
 
-def run(folder: Path, start: int, kill_after: int | None) -> list[list[bytes]]:
+def consume_in_order(seed: float, folder: Path, out: int, start: int, steps: int) -> None:
+    """The same in order, by members that come and go, with every answer that a listener can give.
+
+    A line a call: ``D`` everything up to these offsets is done, ``P`` taken and not committed, ``X`` not done.
+    """
+    random = Random(seed)
+    clock = ManualClock(now=1_700_000_000_000 + start * 100_000_000)
+    with rocketmq.Broker(folder, clock=clock, segment_bytes=50_000) as broker:
+        broker.create_topic("T", QUEUES)
+        producer = rocketmq.Producer(broker)
+
+        def listen(
+            messages: list[rocketmq.MessageExt], context: rocketmq.ConsumeOrderlyContext
+        ) -> ConsumeOrderlyStatus:
+            context.auto_commit = random.random() < 0.6
+            context.suspend_current_queue_time_millis = random.choice((-1, 10, 100))
+            answers = [(b"X", ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT), (b"X", None)]
+            if context.auto_commit:
+                answers += [(b"D", ConsumeOrderlyStatus.SUCCESS)] * 8
+            else:
+                answers += [(b"P", ConsumeOrderlyStatus.SUCCESS)] * 3
+                answers += [(b"D", ConsumeOrderlyStatus.COMMIT)] * 4 + [(b"X", ConsumeOrderlyStatus.ROLLBACK)]
+            kind, status = random.choice(answers)
+            first = messages[0]
+            bodies = b" ".join(message.body or b"" for message in messages)
+            os.write(out, b"%b %d %d %b\n" % (kind, first.queue_id, first.queue_offset, bodies))
+            if status is None:
+                raise SystemExit(1)
+            return status
+
+        def join(name: str) -> rocketmq.DefaultMQPushConsumer:
+            consumer = rocketmq.DefaultMQPushConsumer(
+                "G",
+                broker=broker,
+                instance_name=name,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+                consume_message_batch_max_size=random.choice((1, 1, 3)),
+                persist_consumer_offset_interval=1000,
+            )
+            consumer.subscribe("T")
+            consumer.register_message_listener(rocketmq.MessageListenerOrderly(listen))
+            consumer.start()
+            return consumer
+
+        members = [join("first")]
+        os.write(out, b"R\n")
+        for step in range(steps):
+            for number in range(SENT_A_STEP):
+                body = b"%d" % ((start * 10_000 + step) * SENT_A_STEP + number)
+                producer.send("T", body)
+                os.write(out, b"S %b\n" % body)
+            clock.advance(1000)
+            if random.random() < 0.1:
+                if len(members) < 3:
+                    members.append(join(f"{step}"))
+                else:
+                    members.pop(0).shutdown()
+            broker.persist_offsets()
+        clock.advance(600_000)
+        for member in members:
+            member.shutdown()
+
+
+def run(
+    folder: Path, start: int, kill_after: int | None, consume: Callable[[Path, int, int, int], None] = consume
+) -> list[list[bytes]]:
     """What a child process told before it was killed, a few lines after its start, or ended."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -146,3 +213,37 @@ def end_of(folder: Path, queue: int) -> int:
     """Where a queue ends, by the broker's own files."""
     with rocketmq.Broker(folder, clock=ManualClock()) as broker:
         return broker.max_offset(MessageQueue("T", "broker-a", queue))
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_kills_of_members_in_order_lose_nothing_skip_nothing_and_commit_what_is_done(tmp_path: Path) -> None:
+    random = Random(5)
+    sent: set[bytes] = set()
+    done: set[bytes] = set()
+    reached: dict[int, int] = defaultdict(int)  # queue -> one past the highest offset that a listener was given
+    safe: dict[int, int] = defaultdict(int)  # queue -> one past the highest offset that a listener finished
+    repeats = 0
+    for start in range(KILLS + 1):
+        before = committed(tmp_path)
+        kill_after = None if start == KILLS else random.randrange(random.choice((1, 40, 200, 400)))
+        last: dict[int, int] = {}
+        for kind, *rest in run(tmp_path, start, kill_after, partial(consume_in_order, random.random())):
+            if kind == b"S":
+                sent.add(rest[0])
+            if kind in (b"D", b"P", b"X"):
+                queue, offset, bodies = int(rest[0]), int(rest[1]), rest[2:]
+                assert offset >= before.get(queue, 0), "nothing below the committed offset comes again"
+                assert offset <= last.get(queue, reached[queue]), f"queue {queue} skips to {offset}"
+                repeats += offset < reached[queue]
+                last[queue] = offset + len(bodies)
+                reached[queue] = max(reached[queue], last[queue])
+                if kind == b"D":
+                    safe[queue] = max(safe[queue], last[queue])
+                if kind != b"X":
+                    done.update(bodies)
+        after = committed(tmp_path)
+        for queue in range(QUEUES):
+            assert before.get(queue, 0) <= after.get(queue, 0) <= safe[queue]
+    assert sent <= done, f"lost: {sorted(sent - done)[:10]}"
+    assert committed(tmp_path) == safe
+    assert repeats > 0, "no kill came between consuming and committing"
