@@ -283,6 +283,25 @@ def hash_queues(queues):
     return heads
 
 
+def first_strange(queues):
+    """The position of the first of ``queues`` that is no (topic, broker name, queue id), -1 without one. None is a name
+    that is null."""
+    cdef Py_ssize_t place = 0
+    for queue in queues:
+        if not isinstance(queue, tuple) or len(<tuple>queue) != 3:
+            if not isinstance(queue, list) or len(<list>queue) != 3:
+                return place
+            queue = tuple(queue)
+        if not (
+            (isinstance((<tuple>queue)[0], str) or (<tuple>queue)[0] is None)
+            and (isinstance((<tuple>queue)[1], str) or (<tuple>queue)[1] is None)
+            and isinstance((<tuple>queue)[2], int)
+        ):
+            return place
+        place += 1
+    return -1
+
+
 def node_hashes(list client_ids, int virtual_nodes, hash_function=None):
     """The hash of every ring node, id by id: of the text ``id-n``, n counting on from the nodes that the ring holds.
 

@@ -126,8 +126,12 @@ def _is_member(
     client_id: str | None,
     queues: Sequence[MessageQueue] | None,
     client_ids: Sequence[str] | None,
+    check: Callable[[Sequence[MessageQueue], Sequence[str]], None],
 ) -> bool:
-    """The checks that all strategies but CONFIG share; False: the client is not in the list and owns nothing."""
+    """The checks that all strategies but CONFIG share; False: the client is not in the list and owns nothing.
+
+    check: looks at both lists once they are known to be there.
+    """
     if client_id is not None and not isinstance(client_id, str):
         raise AllocationError(
             "client_id", client_id, f"client_id = {client_id!r} is no client id; give a text, as 'c1'"
@@ -138,7 +142,7 @@ def _is_member(
         raise AllocationError("queues", queues, "mqAll is null or mqAll empty")
     if not client_ids:
         raise AllocationError("client_ids", client_ids, "cidAll is null or cidAll empty")
-    _check_lists(queues, client_ids)
+    check(queues, client_ids)
     if client_id in client_ids:
         return True
     log.info("[BUG] ConsumerGroup: %s The consumerId: %s not in cidAll: [%s]", group, client_id, ", ".join(client_ids))
@@ -320,7 +324,7 @@ class AllocateMachineRoomNearby:
         self, group: str | None, client_id: str | None, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The client's share of its own room, then of each room without clients, rooms in Java's string order."""
-        if not _is_member(group, client_id, queues, client_ids):
+        if not _is_member(group, client_id, queues, client_ids, check_given):
             return []
         assert client_id is not None
         queues_in, clients_in = self._rooms(queues, client_ids)
@@ -370,7 +374,7 @@ def _share(
     client_ids: Sequence[str],
 ) -> list[MessageQueue]:
     """One client's queues out of the whole plan, in the order of the queues."""
-    if not _is_member(group, client_id, queues, client_ids):
+    if not _is_member(group, client_id, queues, client_ids, check_given):
         return []
     position = list(client_ids).index(client_id or "")
     return [queues[i] for i in np.flatnonzero(strategy.plan(queues, client_ids) == position).tolist()]
@@ -423,12 +427,13 @@ def allocate(
 def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
     """The owner of every queue at once: int32, shape (len(queues),), positions in ``client_ids``, -1 for nobody.
 
-    The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does.
+    The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does, but
+    AVG and AVG_BY_CIRCLE, which go by numbers alone, do not look at each queue and client id.
     """
     some = client_ids[0] if client_ids and isinstance(client_ids, Sequence) else "-"
     chosen = named_strategy(strategy)
     try:
-        _is_member(None, some, queues, client_ids)
+        _is_member(None, some, queues, client_ids, _check_lists)
         return chosen.plan(queues, client_ids)
     except (TypeError, AttributeError, LookupError):
         check_given(queues, client_ids)
@@ -445,11 +450,9 @@ def check_given(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> No
 
 
 def _check_queues(name: str, queues: Sequence[MessageQueue]) -> None:
-    for queue in queues:
-        match queue:
-            case (str(), str(), int()):
-                continue
-        raise _strange(name, queues, queue, "message queue")
+    place = core.first_strange(queues)
+    if place >= 0:
+        raise _strange(name, queues, queues[place], "message queue")
 
 
 def _strange(name: str, values: object, one: object, kind: str) -> AllocationError:

@@ -207,3 +207,21 @@ def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, pr
 def test_what_is_no_text_and_no_cluster_is_named(make: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         make()
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"])
+@pytest.mark.parametrize("strange", [1, None, "T", ("T", "b"), ("T", "b", "0"), ("T", 1, 0), ("T", "b", 0, 0)])
+def test_what_is_no_queue_is_allocated_to_nobody(strategy: str, strange: Any) -> None:
+    queues = [rocketmq.MessageQueue("T", "room@b", 0), strange]
+    for listed in (queues, (strange,)):
+        with pytest.raises(
+            rocketmq.AllocationError, match=r"^queues has .*, which is no message queue; give a list as"
+        ):
+            rocketmq.allocate(strategy, "G", "c1", listed, ["c1"])
+    with pytest.raises(rocketmq.AllocationError, match=r"^client_ids has 1, which is no client id; give a list as"):
+        rocketmq.allocate(strategy, "G", "c1", queues[:1], ["c1", 1])  # type: ignore[list-item]
+
+
+def test_a_queue_may_be_a_plain_tuple_or_list() -> None:
+    given: Any = [["T", "b", 0], ("T", None, 1)]
+    assert rocketmq.allocate("AVG", "G", "c1", given, ["c1"]) == given
