@@ -12,6 +12,9 @@ from libc.stdint cimport int64_t
 from pyengine._engine.process_queue cimport ProcessQueue
 
 
+cdef class WorkTable
+
+
 cdef class Lane:
     cdef list waiting           # of Work
     cdef Py_ssize_t first       # the first of them, None before
@@ -25,6 +28,7 @@ cdef class Lane:
 
 
 cdef class Assigned:
+    cdef WorkTable table        # whose it is
     cdef object queue
     cdef int64_t epoch
     cdef ProcessQueue process_queue

@@ -161,7 +161,7 @@ cdef class WorkTable:
             raise IllegalStateError(f"{queue!r} is assigned already: revoke() comes first")
         self.epochs += 1
         assigned = Assigned.__new__(Assigned)
-        assigned.queue, assigned.epoch, assigned.lanes = queue, self.epochs, {}
+        assigned.queue, assigned.epoch, assigned.lanes, assigned.table = queue, self.epochs, {}, self
         assigned.process_queue = ProcessQueue(now=now)
         assigned.safe = assigned.told = -1
         self.queues[queue] = assigned
@@ -253,6 +253,8 @@ cdef class WorkTable:
         """Let go of a record in hand. Returns its queue."""
         if not work.taken:
             raise IllegalStateError(f"{work!r} is not in hand: take() comes first, and each record is finished once")
+        if work.assigned.table is not self:
+            raise IllegalStateError(f"{work!r} was taken from another worker: finish it there")
         work.taken = False
         work.assigned.in_hand -= 1
         if work.lane is not None:
@@ -262,7 +264,7 @@ cdef class WorkTable:
     def complete(self, Work work not None, int64_t now=0):
         """The work is done. Returns True; False if the queue was revoked meanwhile: then it counts for nothing.
 
-        Raises IllegalStateError for a record that is not in hand.
+        Raises IllegalStateError for a record that is not in hand, or in that of another table.
         """
         cdef Assigned assigned = self.leave(work)
         cdef Lane lane = work.lane

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyengine._engine.process_queue import FlowControl
 from pyengine._engine.work import Work, WorkOrder, WorkTable, polled
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import check_listed, whole_number
 
@@ -33,6 +33,34 @@ def _named(queue: Hashable) -> Hashable:
     if type(queue) is tuple and len(queue) == 3:
         return MessageQueue(*queue)
     return queue
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _queues(queues: Iterable[Hashable]) -> list[Hashable]:
+    """Different queues as a list. Raises ConfigurationError for what is none."""
+    check_listed("queues", queues, "[TopicPartition('topic', 0)]")
+    listed = list(queues)
+    for queue in listed:
+        _check_queue(queue)
+    if len(set(listed)) != len(listed):
+        raise ConfigurationError("queues", listed, "a queue stands there twice")
+    return listed
+
+
+def _check_queue(queue: object) -> None:
+    if not _is_hashable(queue):
+        raise ConfigurationError("queue", repr(queue), "no queue", "give TopicPartition('topic', 0) or a MessageQueue")
+
+
+def _no_work(work: object) -> ConfigurationError:
+    return ConfigurationError("work", repr(work), "no record in hand", "give what take() returned")
 
 
 class RecordWorker:
@@ -69,41 +97,58 @@ class RecordWorker:
 
     def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
-        ConfigurationError for what is no list of queues.
+        ConfigurationError for what is no list of queues: then it gets none of them.
         """
-        check_listed("queues", queues, "[TopicPartition('topic', 0)]")
+        wanted = [_named(queue) for queue in _queues(queues)]
         with self._lock:
-            return {queue: self._table.assign(queue) for queue in map(_named, queues)}
+            held = self._table.assigned()
+            for queue in wanted:
+                if queue in held:
+                    raise IllegalStateError(f"{queue!r} is assigned already: revoke() comes first")
+            return {queue: self._table.assign(queue) for queue in wanted}
 
     def revoke(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, where there is one.
 
-        What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`).
+        What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`). Raises
+        IllegalStateError for a queue that is not assigned, ConfigurationError for what is no list of queues: then all
+        stay.
         """
-        check_listed("queues", queues, "[TopicPartition('topic', 0)]")
+        leaving = _queues(queues)
         with self._lock:
-            safe = {queue: self._table.revoke(queue) for queue in queues}
+            for queue in leaving:
+                self._table.safe_offset(queue)
+            safe = {queue: self._table.revoke(queue) for queue in leaving}
         return {queue: offset for queue, offset in safe.items() if offset >= 0}
 
     def put(self, records: Iterable[Any]) -> int:
         """Take in polled records. Returns how many were new; an offset that is there already is not taken twice.
 
-        Raises InvalidMessageError for what is no record, IllegalStateError for a queue that is not assigned,
-        ConfigurationError for what is no list of records.
+        Raises InvalidMessageError for what is no record and for a key that cannot be hashed, IllegalStateError for a
+        queue that is not assigned, ConfigurationError for what is no list of records.
         """
         check_listed("records", records, "what the client's poll returned")
         works = polled(records)
         with self._lock:
-            new = self._table.put_polled(works)
-            if self._waiting:
-                self._changed.notify(new)
+            try:
+                new = self._table.put_polled(works)
+            except TypeError:
+                for work in works:
+                    for field, value in (("key", work.key), ("queue", work.queue)):
+                        if not _is_hashable(value):
+                            hint = "make it bytes, a text or a tuple"
+                            raise InvalidMessageError(field, value, "cannot be hashed", hint=hint) from None
+                raise
+            finally:  # what lies before a record that is refused is in
+                if self._waiting:
+                    self._changed.notify(len(works))
         return new
 
     def take(self, timeout: float | None = 0) -> Work | None:
         """A record that may be worked on now, None if there is none within ``timeout`` seconds (None: wait for ever).
 
         The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
-        :meth:`give_back`.
+        :meth:`give_back`. Raises ConfigurationError for a timeout that is no number.
         """
         with self._lock:
             work = self._table.take()
@@ -111,6 +156,10 @@ class RecordWorker:
 
     def _wait(self, timeout: float | None) -> Work | None:
         """What can be taken within ``timeout``; the lock is held."""
+        if timeout is not None:
+            if not isinstance(timeout, (int, float)) or timeout != timeout:
+                raise ConfigurationError("timeout", repr(timeout), "a number of seconds is needed, or None")
+            timeout = min(timeout, threading.TIMEOUT_MAX)
         work: Work | None = None
 
         def found() -> bool:
@@ -126,17 +175,29 @@ class RecordWorker:
         return work
 
     def complete(self, work: Work) -> bool:
-        """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too."""
+        """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too.
+
+        Raises IllegalStateError for a record that is not in hand here, ConfigurationError for what is none.
+        """
         with self._lock:
-            counted = self._table.complete(work)
+            try:
+                counted = self._table.complete(work)
+            except TypeError:
+                raise _no_work(work) from None
             if self._waiting:
                 self._changed.notify()
             return counted
 
     def give_back(self, work: Work) -> bool:
-        """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile."""
+        """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile.
+
+        Raises as :meth:`complete` does.
+        """
         with self._lock:
-            kept = self._table.give_back(work)
+            try:
+                kept = self._table.give_back(work)
+            except TypeError:
+                raise _no_work(work) from None
             if self._waiting:
                 self._changed.notify()
             return kept
@@ -153,6 +214,7 @@ class RecordWorker:
 
     def unfinished(self, queue: Hashable) -> list[int]:
         """The offsets of a queue that were put and not completed, ascending."""
+        _check_queue(queue)
         with self._lock:
             return self._table.unfinished(queue)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -203,6 +204,70 @@ def test_misuse_is_refused() -> None:
         with pytest.raises(ConfigurationError, match="max_span"):
             RecordWorker(max_span=budget)  # type: ignore[arg-type]
     assert worker.take(timeout=0.01) is None
+
+
+def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
+    worker: Any = RecordWorker()
+    worker.assign([P0])
+    for finish in (worker.complete, worker.give_back):
+        with pytest.raises(ConfigurationError, match=r"^work='x': no record in hand; give what take\(\) returned"):
+            finish("x")
+    with pytest.raises(InvalidMessageError, match=r"key .*cannot be hashed; make it bytes, a text or a tuple"):
+        worker.put([Attributes("orders", 0, 1, b"k"), Attributes("orders", 0, 2, {"id": 1})])  # type: ignore[arg-type]
+    assert worker.unfinished(P0) == [1]
+    for ask in (worker.unfinished, lambda queue: worker.assign([queue]), lambda queue: worker.revoke([queue])):
+        with pytest.raises(ConfigurationError, match=r"^queue=\[1\]: no queue; give TopicPartition\('topic', 0\)"):
+            ask([1])
+    worker.take()
+    for timeout in ("x", float("nan"), []):
+        with pytest.raises(ConfigurationError, match=r"^timeout=.*: a number of seconds is needed, or None"):
+            worker.take(timeout)
+    assert worker.take(-1.5) is None
+
+
+def test_queues_come_and_go_all_or_none() -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, 7)])
+    work = worker.take()
+    assert work is not None
+    worker.complete(work)
+    for queues, error in (([P1, P0], IllegalStateError), ([P1, P1], ConfigurationError)):
+        with pytest.raises(error, match=r"assigned already|stands there twice"):
+            worker.assign(queues)
+    with pytest.raises(IllegalStateError, match="is not assigned"):
+        worker.revoke([P0, P1])
+    assert worker.revoke([P0]) == {P0: 8}
+    assert worker.assign([P1]) == {P1: 2}
+
+
+def test_work_is_finished_where_it_was_taken() -> None:
+    one, other = RecordWorker(), RecordWorker()
+    for worker in (one, other):
+        worker.assign([P0])
+    one.put([Attributes("orders", 0, offset, b"k") for offset in (1, 2)])
+    work = one.take()
+    assert work is not None
+    for finish in (other.complete, other.give_back):
+        with pytest.raises(IllegalStateError, match="was taken from another worker: finish it there"):
+            finish(work)
+    assert other.take() is None
+    assert one.complete(work)
+    assert one.commits() == {P0: 2}
+
+
+def test_who_waits_is_woken_by_records_before_one_that_is_refused() -> None:
+    worker = RecordWorker()
+    worker.assign([P0])
+    taken: list[Work | None] = []
+    thread = threading.Thread(target=lambda: taken.append(worker.take(60)))
+    thread.start()
+    while not worker._waiting:
+        pass
+    with pytest.raises(IllegalStateError, match="is not assigned"):
+        worker.put([Attributes("orders", 0, 1), Attributes("orders", 1, 1)])
+    thread.join(30)
+    assert [work and work.queue_offset for work in taken] == [1]
 
 
 def test_threads_work_on_every_record_once_and_on_keys_in_order() -> None:
