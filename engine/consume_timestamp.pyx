@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t
 
+from pyengine.errors import ConfigurationError
+
 cdef tuple FIELDS = (4, 2, 2, 2, 2, 2)
 cdef int64_t INT_MAX = 2147483647
 cdef int64_t CUTOVER = 577736        # 1582-10-15 as days since 0001-01-01 Gregorian, that day being 1
@@ -67,13 +69,15 @@ cdef object fixed_date(object year, object month, bint gregorian):
     return days + 1
 
 
-def parse_consume_timestamp(str text not None):
+def parse_consume_timestamp(text):
     """Milliseconds since 1970 of the text read as a time of UTC; None where SimpleDateFormat gives up.
 
     Four digits of a year, two each of month, day, hour and minute, then all that follow as seconds; any part may be
     shorter or signed, and is carried over (month 13 is next January). What follows the seconds is ignored. The caller
-    moves the answer to its time zone.
+    moves the answer to its time zone. Raises ConfigurationError for what is no text.
     """
+    if not isinstance(text, str):
+        raise ConfigurationError("text", repr(text), "must be a text", "give yyyyMMddHHmmss, as '20240101000000'")
     values = []
     cdef Py_ssize_t at = 0, end = len(text), begin, limit
     for position, width in enumerate(FIELDS):

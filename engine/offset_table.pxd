@@ -15,6 +15,8 @@ cdef class ControllableOffset:
     cdef readonly int64_t value
     cdef readonly bint frozen
 
+    cdef int replace(self, int64_t value, bint increase_only) except -1     # update
+
 
 cdef class OffsetTable:
     cdef dict entries        # message queue -> ControllableOffset

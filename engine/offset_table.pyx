@@ -2,21 +2,30 @@
 
 from libc.stdint cimport int64_t
 
+from pyengine._engine.process_queue cimport whole
+
 
 cdef class ControllableOffset:
-    """One offset that can be frozen. value: where it starts. Source: ControllableOffset, spec rocketmq 5.1."""
+    """One offset that can be frozen. value: where it starts. Source: ControllableOffset, spec rocketmq 5.1.
 
-    def __cinit__(self, int64_t value=0):
-        self.value = value
+    Raises ConfigurationError for an offset that is no number of 64 bits.
+    """
 
-    def update(self, int64_t value, *, bint increase_only=False):
+    def __cinit__(self, value=0):
+        self.value = whole("value", value)
+
+    def update(self, value, *, bint increase_only=False):
         """Set it; with ``increase_only`` never lower it. Nothing happens to a frozen one."""
+        self.replace(whole("value", value), increase_only)
+
+    cdef int replace(self, int64_t value, bint increase_only) except -1:
         if not self.frozen and replaces(value, self.value, increase_only):
             self.value = value
+        return 0
 
-    def update_and_freeze(self, int64_t value):
+    def update_and_freeze(self, value):
         """Set it, frozen or not, and freeze it."""
-        self.value = value
+        self.value = whole("value", value)
         self.frozen = True
 
     def __reduce__(self):
@@ -49,7 +58,7 @@ cdef class OffsetTable:
         if entry is None:
             self.entries[queue] = ControllableOffset(offset)
         else:
-            entry.update(offset, increase_only=increase_only)
+            entry.replace(offset, increase_only)
 
     def update_and_freeze(self, queue, int64_t offset):
         """Store the offset and let nothing but this change it until it is removed; None is ignored."""

@@ -28,6 +28,9 @@ cdef struct PullLimits:
     int64_t span            # offsets, consumeConcurrentlyMaxSpan
 
 
+# A number as Java's long takes it. Raises ConfigurationError, which calls it ``name``, for anything else.
+cdef int64_t whole(str name, object value) except? -1
+
 cdef int holding(int64_t count, int64_t mebibytes, int64_t span, const PullLimits* limits, bint orderly) noexcept
 cdef bint overdue(int64_t now, int64_t started, int64_t consume_timeout) noexcept
 

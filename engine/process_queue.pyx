@@ -3,13 +3,14 @@
 
 from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from pyengine._engine.digits cimport parsed_long
 from pyengine._engine.window cimport Window
 
-from pyengine.errors import IllegalStateError, InvalidMessageError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 
 cdef extern from "door.h":
     ctypedef struct Slot "pyengine_slot":
@@ -24,6 +25,26 @@ cdef int64_t MIB = 1048576
 cdef Slot QUEUE_OFFSET, BODY
 cdef str NAME_QUEUE_OFFSET = "queue_offset", NAME_BODY = "body"
 cdef object BARE = object()       # stands in a window for a message that is its offset alone
+
+
+cdef int64_t whole(str name, object value) except? -1:
+    cdef int beyond = 1
+    cdef int64_t number = 0
+    if not PyLong_Check(value) and hasattr(value, "__index__"):
+        value = PyNumber_Index(value)
+    if PyLong_Check(value):
+        number = long_value(value, &beyond)
+    if beyond:
+        raise ConfigurationError(name, repr(value), "a whole number of 64 bits is needed")
+    return number
+
+
+cdef list batch_of(object messages):
+    """Messages as a list of its own. Raises ConfigurationError for a text, whose bytes would be offsets, and what is
+    no list."""
+    if isinstance(messages, (str, bytes)) or not hasattr(messages, "__iter__"):
+        raise ConfigurationError("messages", repr(messages), "no list", "give messages or offsets, as [message]")
+    return list(messages)
 
 
 cdef inline int64_t body_size(object message) except -1:
@@ -124,14 +145,15 @@ cdef class ProcessQueue:
 
     now: milliseconds, the creation time that the real class reads from the clock. A message is anything with
     ``queue_offset`` (int) and ``body`` (bytes, str or None); ``properties`` (mapping) is read where present. It may be
-    an int: an offset whose message somebody else holds. Not thread-safe: whoever drives it holds its lock.
+    an int: an offset whose message somebody else holds. Not thread-safe: whoever drives it holds its lock. Raises
+    ConfigurationError for a time, a number or a list that is none.
     Source: org.apache.rocketmq...consumer.ProcessQueue.
     """
 
-    def __cinit__(self, *, int64_t now=0):
+    def __cinit__(self, *, now=0):
         self.cached = Window()
         self.taken = Window()
-        self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = now
+        self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = whole("now", now)
 
     def put_messages(self, messages):
         """Cache pulled messages, in list order. Returns True if consumption should be started (spec 1.1).
@@ -140,7 +162,7 @@ cdef class ProcessQueue:
         for an offset that is no signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no
         number (all are stored).
         """
-        cdef list batch = list(messages)
+        cdef list batch = batch_of(messages)
         cdef int64_t few[FEW]
         cdef int64_t count = len(batch), i = 0, offset = 0, ahead, run
         cdef int64_t* offsets = offsets_of(batch, few)
@@ -180,7 +202,7 @@ cdef class ProcessQueue:
                     self.accumulated = ahead
         return start
 
-    def remove_messages(self, messages, *, int64_t now=0):
+    def remove_messages(self, messages, *, now=0):
         """Finish messages. Returns the offset that is safe to commit, or -1 if nothing was cached (spec 1.2).
 
         now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
@@ -188,13 +210,13 @@ cdef class ProcessQueue:
         cdef list batch
         cdef int64_t few[FEW]
         cdef int64_t* offsets
-        cdef int64_t i
+        cdef int64_t i, time = whole("now", now)
         if type(messages) is list and len(<list>messages) == 1:
-            return self.finish_one((<list>messages)[0], now)
-        batch = list(messages)
+            return self.finish_one((<list>messages)[0], time)
+        batch = batch_of(messages)
         offsets = offsets_of(batch, few)
         try:
-            if not self.finishing(now):
+            if not self.finishing(time):
                 return -1
             for i in range(len(batch)):
                 if self.cached.drop(offsets[i]):
@@ -239,17 +261,19 @@ cdef class ProcessQueue:
         message = window.get(offset)
         return offset if message is BARE else message
 
-    def take_messages(self, int64_t size, *, int64_t now=0):
+    def take_messages(self, size, *, now=0):
         """Move up to ``size`` of the smallest offsets to the taken ones; return their messages in order (spec 1.3).
 
-        An empty answer ends consumption: the next put asks to start it again. Raises ValueError for a negative size.
+        An empty answer ends consumption: the next put asks to start it again. Raises ConfigurationError for a negative
+        size.
         """
-        if size < 0:
-            raise ValueError(f"size = {size}: take none or more messages")
-        self.last_consume_timestamp = now
+        cdef int64_t most = whole("size", size)
+        if most < 0:
+            raise ConfigurationError("size", size, "take none or more messages")
+        self.last_consume_timestamp = whole("now", now)
         cdef list batch = []
         cdef int64_t offset
-        while self.cached.count and len(batch) < size:
+        while self.cached.count and len(batch) < most:
             offset = self.cached.smallest()
             message = self.cached.pop(offset)
             self.taken.put(offset, message)
@@ -283,7 +307,7 @@ cdef class ProcessQueue:
 
     def make_message_to_consume_again(self, messages):
         """Put these messages back, taken or not; counters stay (spec 1.6)."""
-        for message in messages:
+        for message in batch_of(messages):
             offset = offset_of(message)
             self.taken.pop(offset)
             self.cached.put(offset, BARE if PyLong_CheckExact(message) else message)
@@ -323,25 +347,29 @@ cdef class ProcessQueue:
         """Offsets taken in order and not committed, ascending."""
         return list(self.taken)
 
-    def expired(self, int64_t now, int64_t consume_timeout):
+    def expired(self, now, consume_timeout):
         """The first cached message if it is being consumed for longer than ``consume_timeout`` minutes, else None.
 
         Started: its property CONSUME_START_TIME (ms, set before the listener is called) is not empty. The caller sends
         it back and removes it, at most 16 times a run (spec 1.9). Raises ValueError for a stamp that is no number.
         """
+        cdef int64_t time = whole("now", now), minutes = whole("consume_timeout", consume_timeout)
         if self.cached.count == 0:
             return None
         message = self.held(self.cached, self.cached.smallest())
         started = (getattr(message, "properties", None) or {}).get("CONSUME_START_TIME")
         if not started:
             return None
-        return message if overdue(now, parsed_long("CONSUME_START_TIME", started), consume_timeout) else None
+        return message if overdue(time, parsed_long("CONSUME_START_TIME", started), minutes) else None
 
-    def flow_control(self, *, int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
-                     int64_t consume_concurrently_max_span=2000, bint orderly=False):
+    def flow_control(self, *, pull_threshold_for_queue=1000, pull_threshold_size_for_queue=100,
+                     consume_concurrently_max_span=2000, bint orderly=False):
         """What holds the next pull back; see ``flow_control_of``."""
         cdef PullLimits limits = PullLimits(
-            pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
+            whole("pull_threshold_for_queue", pull_threshold_for_queue),
+            whole("pull_threshold_size_for_queue", pull_threshold_size_for_queue),
+            whole("consume_concurrently_max_span", consume_concurrently_max_span),
+        )
         return <FlowControl>(self.hold(&limits, orderly))
 
     cdef int hold(self, const PullLimits* limits, bint orderly) noexcept:
@@ -375,13 +403,13 @@ cdef class ProcessQueue:
             "lastConsumeTimestamp": self.last_consume_timestamp,
         }
 
-    def is_lock_expired(self, int64_t now):
+    def is_lock_expired(self, now):
         """True if the broker lock is older than 30 s (spec 1.10)."""
-        return lock_expired(now, self.last_lock_timestamp)
+        return lock_expired(whole("now", now), self.last_lock_timestamp)
 
-    def is_pull_expired(self, int64_t now):
+    def is_pull_expired(self, now):
         """True if the last pull is older than 120 s (spec 1.10)."""
-        return pull_expired(now, self.last_pull_timestamp)
+        return pull_expired(whole("now", now), self.last_pull_timestamp)
 
     def _check(self):
         """Raise AssertionError unless both windows hold their invariants."""

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import DefaultMQPushConsumer, parse_consume_timestamp
 
 ANSWERS = [
@@ -60,3 +61,9 @@ def test_the_default_is_half_an_hour_ago_in_any_zone(zone: str, monkeypatch: pyt
     assert consumer.consume_timestamp_millis() == 1_700_000_000_000 - 30 * 60_000
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.mark.parametrize("given", [None, 20240101000000, b"20240101000000"])
+def test_what_is_no_text_is_named(given: object) -> None:
+    with pytest.raises(ConfigurationError, match=r"^text=.*: must be a text; give yyyyMMddHHmmss, as '20240101000000'"):
+        parse_consume_timestamp(given)  # type: ignore[arg-type]

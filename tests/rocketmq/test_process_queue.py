@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pyengine import InvalidMessageError, rocketmq
 from pyengine._engine.window import Window
+from pyengine.errors import ConfigurationError
 from tests.conformance.__main__ import replay_file
 from tests.model.process_queue_model import Record
 
@@ -122,3 +124,45 @@ def test_what_has_no_offset_is_no_message(message: object) -> None:
         with pytest.raises(InvalidMessageError, match="it has no queue_offset"):
             call(message)
     assert queue.message_count == 0
+
+
+@pytest.mark.parametrize("value", [None, "1", 1.5, 2**63, -(2**63) - 1, float("nan"), [1]])
+def test_what_is_no_number_is_named(value: Any) -> None:
+    queue = rocketmq.ProcessQueue()
+    offset = rocketmq.ControllableOffset(7)
+    for name, ask in (
+        ("now", lambda: rocketmq.ProcessQueue(now=value)),
+        ("now", lambda: queue.remove_messages([1], now=value)),
+        ("now", lambda: queue.take_messages(1, now=value)),
+        ("now", lambda: queue.expired(value, 15)),
+        ("now", lambda: queue.is_lock_expired(value)),
+        ("now", lambda: queue.is_pull_expired(value)),
+        ("size", lambda: queue.take_messages(value)),
+        ("consume_timeout", lambda: queue.expired(0, value)),
+        ("pull_threshold_for_queue", lambda: queue.flow_control(pull_threshold_for_queue=value)),
+        ("value", lambda: rocketmq.ControllableOffset(value)),
+        ("value", lambda: offset.update(value)),
+        ("value", lambda: offset.update_and_freeze(value)),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            ask()
+        assert str(refused.value) == f"{name}={value!r}: a whole number of 64 bits is needed"
+    assert (offset.value, offset.frozen) == (7, False)
+
+
+@pytest.mark.parametrize("value", [None, 1, "12", b"12"])
+def test_what_is_no_list_of_messages_is_named(value: Any) -> None:
+    queue = rocketmq.ProcessQueue()
+    for ask in (queue.put_messages, queue.remove_messages, queue.make_message_to_consume_again):
+        with pytest.raises(
+            ConfigurationError, match=r"^messages=.*: no list; give messages or offsets, as \[message\]"
+        ):
+            ask(value)
+    assert queue.cached_offsets == []
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    queue = rocketmq.ProcessQueue(now=np.int64(5))
+    queue.put_messages(range(3))
+    assert queue.take_messages(np.int32(2), now=np.int64(6)) == [0, 1]
+    assert queue.last_consume_timestamp == 6
