@@ -79,7 +79,7 @@ def blocked(client: ClientState, before: ClientState | None) -> Iterator[Finding
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
                 (
                     say(
-                        "{count} messages cached, lastConsumeTimestamp {clock}, {span} ago",
+                        "messages cached: {count}, lastConsumeTimestamp {clock}, {span} ago",
                         count=queue.count,
                         clock=clock(queue.last_consume),
                         span=span(idle),
@@ -105,7 +105,7 @@ def lock_not_held(client: ClientState) -> Iterator[Finding]:
                 "lock_not_held",
                 Severity.ERROR,
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
-                (held, say("{count} messages cached", count=queue.count)),
+                (held, say("messages cached: {count}", count=queue.count)),
                 WHAT_TO_DO["lock_not_held"],
             )
 
@@ -370,7 +370,7 @@ def _logged(lines: list[FlowControlState]) -> Finding:
     first, last = lines[0], lines[-1]
     seen = [
         say(
-            "{count_lines} lines in {file}, flowControlTimes {times}, last on line {line}",
+            "lines in {file}: {count_lines}, flowControlTimes {times}, last on line {line}",
             count_lines=len(lines),
             file=last.file,
             times=last.times,

@@ -305,7 +305,7 @@ def uneven_allocation(group: Group) -> Iterator[Finding]:
                 "uneven_allocation",
                 Severity.WARNING,
                 group.where,
-                tuple(say("{name}: {count} queues", name=name, count=count) for name, count in clients.most_common(5)),
+                tuple(say("{name}: queues {count}", name=name, count=count) for name, count in clients.most_common(5)),
                 say(
                     "Averagely spreads a topic's queues within one; consistent hashing and machine rooms do "
                     "not. `pyengine allocate` shows what another strategy would give."
