@@ -54,6 +54,10 @@ class FolderLock:
         return os.getpid() == self._process
 
     def release(self) -> None:
-        """Let go of the folder, also where a process that was just forked has not closed its copy yet."""
-        _release(self._descriptor)
-        os.close(self._descriptor)
+        """Let go of the folder, also where a process that was just forked has not closed its copy yet. Harmless the
+        second time.
+        """
+        if self._descriptor >= 0:
+            _release(self._descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)

@@ -128,10 +128,8 @@ class Broker:
 
     def close(self) -> None:
         """Stop the brokers; waiting pulls are answered with an error, and so is what is sent or committed from now on
-        (MQClientError). Harmless the second time."""
+        (MQClientError). Harmless the second time, which ends what an interrupt left undone."""
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
             if self._scan is not None:
                 self._scan.cancel()

@@ -176,7 +176,8 @@ class BrokerNode:
         self._indexed = commit_log.end  # what lies before it in the log is in the indexes
         self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
-        self._closed = False
+        self._closed = False  # nothing is taken any more
+        self._released = False  # the files are let go of
         self._files = files
         self._flush_timer: Timer | None = None
         self._offset_timer: Timer | None = None
@@ -259,6 +260,8 @@ class BrokerNode:
         if self._files is None or not self._files.are_ours:
             return
         with self._file_lock:
+            if self._released:
+                return
             with self.lock:
                 commits, table = self.offsets.commits, self.offsets.dump()
                 version = replace(self._version, counter=self._version.counter + self.offsets.version)
@@ -690,7 +693,7 @@ class BrokerNode:
     def close(self) -> None:
         """Answer what waits with an error and stop."""
         with self.lock:
-            if self._closed:
+            if self._released:
                 return
             self._closed = True
             if self._files is not None and not self._files.are_ours:
@@ -705,7 +708,9 @@ class BrokerNode:
         if self._files_worker is not self._worker:
             self._files_worker.close()
         self.persist_offsets()
-        with self.lock:
-            self.log.close()
-        if self._files is not None:
-            self._files.close()
+        with self._file_lock, self.lock:
+            if not self._released:
+                self.log.close()
+                if self._files is not None:
+                    self._files.close()
+                self._released = True

@@ -487,6 +487,28 @@ def test_a_send_that_is_interrupted_anywhere_leaves_the_folder_loadable(tmp_path
         rocketmq.Producer(again).send("T", b"goes on")
 
 
+def test_a_close_that_is_interrupted_anywhere_is_ended_by_the_next_one(tmp_path: Path) -> None:
+    step = 1
+    interrupted = True
+    while interrupted:
+        clock = ManualClock()
+        broker = rocketmq.Broker(tmp_path, clock=clock)
+        broker.create_topic("T", 1)
+        consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker)
+        consumer.subscribe("T")
+        consumer.register_message_listener(lambda *_: rocketmq.ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+        consumer.start()
+        rocketmq.Producer(broker).send("T", b"%d" % step)
+        clock.advance(3000)
+        interrupted = interrupted_at(step, broker.close)
+        broker.close()
+        consumer.shutdown()
+        step += 1
+    assert step > 20
+    with opened(tmp_path) as broker:
+        assert bodies(broker) == [b"%d" % number for number in range(1, step)]
+
+
 FAULTS = """
 import errno, os, sys
 from pyengine import rocketmq
