@@ -26,7 +26,7 @@ from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyStatus,
     MessageListenerConcurrently,
 )
-from pyengine.rocketmq.listener_call import ListenerCall, describe, listed
+from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -118,24 +118,29 @@ class ConsumeMessageConcurrentlyService:
         self._timers.append(call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
 
     def run(self, request: ConsumeRequest) -> None:
-        """One batch through the listener, and what follows from its answer."""
+        """One batch through the listener, and what follows from its answer; the user's own interrupt goes on."""
+        interrupt = self._run(request)
+        if interrupt is not None:
+            raise interrupt
+
+    def _run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
         member, queue = self._member, request.queue
         began = member.clock.now()
         with member.lock:
             begins = request.start(began)
         if not begins:
             log.info("the message queue not be able to consume, because it's dropped. group=%s %s", member.group, queue)
-            return
+            return None
         member.restore_topic(request.messages)
         context = ConsumeConcurrentlyContext(queue)
         status: ConsumeConcurrentlyStatus | None = None
         raised = False
+        interrupt = None
         try:
             status = self._listener(tuple(request.messages), context)
-        except KeyboardInterrupt:  # under a manual clock the user's own
-            raise
         except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
             raised = True
+            interrupt = users_interrupt(error)
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
                 describe(error),
@@ -158,8 +163,9 @@ class ConsumeMessageConcurrentlyService:
                 queue,
                 listed(request.messages),
             )
-            return
-        self._settle(request, name or ConsumeConcurrentlyStatus.RECONSUME_LATER.name, context)
+        else:
+            self._settle(request, name or ConsumeConcurrentlyStatus.RECONSUME_LATER.name, context)
+        return interrupt
 
     def _settle(self, request: ConsumeRequest, status: str, context: ConsumeConcurrentlyContext) -> None:
         member = self._member

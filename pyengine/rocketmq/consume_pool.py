@@ -92,6 +92,13 @@ class ConsumePool:
 
     def _drain(self, worker: Worker) -> None:
         """Run tasks until none is left, or this thread is one too many."""
+        try:
+            self._run_all(worker)
+        except KeyboardInterrupt:  # the user's own, under a manual clock: the other tasks come when the clock goes on
+            worker.submit(partial(self._drain, worker))
+            raise
+
+    def _run_all(self, worker: Worker) -> None:
         while True:
             with self._changed:
                 retires = self._closed or len(self._workers) > self._core

@@ -89,6 +89,13 @@ async def _held(coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException
         return None, error
 
 
+def users_interrupt(error: BaseException) -> KeyboardInterrupt | None:
+    """The user's own interrupt: one in the main thread, which listeners run on under a manual clock."""
+    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        return error
+    return None
+
+
 def describe(error: BaseException) -> str:
     """An exception and where it came from, on one line."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -23,7 +23,7 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, call_later, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
-from pyengine.rocketmq.listener_call import ListenerCall, describe, listed
+from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -116,8 +116,12 @@ class ConsumeMessageOrderlyService:
                 verdict = run.next(member.clock.now(), member.consumer.consume_message_batch_max_size)
             write_log(verdict.log)
             if verdict.step == OrderlyStep.CONSUME:
-                verdict = self._consume(run)
+                verdict, interrupt = self._consume(run)
                 write_log(verdict.log)
+                if interrupt is not None:
+                    goes_on = verdict.step == OrderlyStep.CONTINUE
+                    self._come_back(run, OrderlyVerdict(OrderlyStep.RESUBMIT) if goes_on else verdict)
+                    raise interrupt
         self._come_back(run, verdict)
 
     def _come_back(self, run: OrderlyRun, verdict: OrderlyVerdict) -> None:
@@ -144,23 +148,23 @@ class ConsumeMessageOrderlyService:
         if not self._stopped:
             self._member.rebalancing.lock_all()
 
-    def _consume(self, run: OrderlyRun) -> OrderlyVerdict:
-        """The batch through the listener, and what follows from its answer."""
+    def _consume(self, run: OrderlyRun) -> tuple[OrderlyVerdict, KeyboardInterrupt | None]:
+        """The batch through the listener, and what follows from its answer; the user's own interrupt, if it was."""
         member, queue = self._member, run.queue
         member.restore_topic(run.messages)
         context = ConsumeOrderlyContext(queue)
         began = member.clock.now()
         status: ConsumeOrderlyStatus | None = None
         raised = False
+        interrupt = None
         member.rebalancing.listener_begins(run.process_queue)
         try:
             if run.process_queue.dropped:
-                return run.dropped(before_listener=True)
+                return run.dropped(before_listener=True), None
             status = self._listener(tuple(run.messages), context)
-        except KeyboardInterrupt:  # under a manual clock the user's own
-            raise
         except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
             raised = True
+            interrupt = users_interrupt(error)
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
                 describe(error),
@@ -182,7 +186,8 @@ class ConsumeMessageOrderlyService:
             )
         kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
         member.statistics.consumed(queue.topic, member.group, elapsed, kind)
-        return self._settle(run, name or ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name, context)
+        status_name = name or ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name
+        return self._settle(run, status_name, context), interrupt
 
     def _settle(self, run: OrderlyRun, status: str, context: ConsumeOrderlyContext) -> OrderlyVerdict:
         member = self._member

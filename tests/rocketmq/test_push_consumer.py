@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -220,15 +219,54 @@ def test_what_ends_a_thread_is_a_failure_too(site: Site, error: BaseException, o
     assert site.committed() == [2]
 
 
+@pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("coroutine", [False, True])
-def test_the_only_thread_outlives_a_listener_that_exits(coroutine: bool) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_users_interrupt_is_a_failure_and_goes_on(site: Site, orderly: bool, coroutine: bool, threads: int) -> None:
+    def plain(messages: Sequence[MessageExt], context: Any) -> Any:
+        site.accept()(messages, context)
+        if len(site.given) in (1, 3):
+            raise KeyboardInterrupt
+        return ConsumeOrderlyStatus.SUCCESS if orderly else DONE
+
+    async def awaited(messages: Sequence[MessageExt], context: Any) -> Any:
+        return plain(messages, context)
+
+    listener = awaited if coroutine else plain
+    consumer = site.consumer(
+        MessageListenerOrderly(listener) if orderly else listener, consume_thread_min=threads,
+        await_termination_millis_when_shutdown=60_000,
+    )  # fmt: skip
+    interrupts = 0
+    for act in (lambda: site.send(b"1", queue=0), lambda: site.send(b"2", b"3", queue=0)):
+        try:
+            act()
+        except KeyboardInterrupt:
+            interrupts += 1
+    for _ in range(30):
+        try:
+            site.clock.advance(1000)
+        except KeyboardInterrupt:
+            interrupts += 1
+    assert interrupts == 2
+    assert sorted(set(site.bodies())) == [b"1", b"2", b"3"]
+    assert len(site.bodies()) == 5, "what was interrupted came again"
+    assert site.committed() == [3]
+    before = site.clock.now()
+    consumer.shutdown()
+    assert site.clock.now() == before, "nothing runs that shutdown() would wait for"
+
+
+@pytest.mark.parametrize("coroutine", [False, True])
+@pytest.mark.parametrize("error", [SystemExit("no stock"), KeyboardInterrupt()])
+def test_the_only_thread_outlives_a_listener_that_exits(error: BaseException, coroutine: bool) -> None:
     seen: list[bytes | None] = []
     done = threading.Event()
 
     def plain(messages: Sequence[MessageExt], context: Any) -> Any:
         seen.extend(message.body for message in messages)
         if len(seen) == 1:
-            sys.exit("no stock")
+            raise error
         done.set()
         return ConsumeOrderlyStatus.SUCCESS
 
