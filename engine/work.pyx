@@ -84,17 +84,23 @@ def polled(records):
     """The records as a list of Work that no table has yet; queue is (topic, partition) or (topic, broker, queue id).
 
     A record has confluent-kafka's methods, aiokafka's and kafka-python's attributes, or RocketMQ's. Records of one
-    type have one shape. Raises InvalidMessageError for what is no record.
+    type have one shape. Raises InvalidMessageError for what is no record, also for a confluent-kafka one that tells an
+    error: the end of a partition has the offset of the record that comes next, which would not be taken then.
     """
     cdef list made = []
     cdef Work work
     cdef Shape shape = METHODS
+    cdef bint may_err = False
     cdef object seen = None, topic = None, partition = None, place = None, offset, body, here, number
     for record in records:
         try:
             if type(record) is not seen:
                 shape = shape_of(record)
                 seen, topic = type(record), None
+                may_err = shape == METHODS and callable(getattr(record, "error", None))
+            if may_err and record.error() is not None:
+                raise InvalidMessageError(
+                    "record", record, f"an error and no record: {record.error()}", hint="ask error() before put()")
             work = Work.__new__(Work)
             if shape == METHODS:
                 here, number, offset = record.topic(), record.partition(), record.offset()

@@ -225,6 +225,21 @@ def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
     assert worker.take(-1.5) is None
 
 
+def test_an_error_of_confluent_kafka_is_no_record() -> None:
+    class Polled(Methods):
+        def error(self) -> str | None:
+            return "Broker: No more messages" if self.value() is None else None
+
+    worker = RecordWorker()
+    worker.assign([P0])
+    end = Polled("orders", 0, 7, None, None)
+    with pytest.raises(
+        InvalidMessageError, match=r"an error and no record: Broker: No more messages; ask error\(\) before"
+    ):
+        worker.put([Polled("orders", 0, 6, b"k", b"x"), end])
+    assert worker.put([Polled("orders", 0, 6, b"k", b"x"), Polled("orders", 0, 7, b"k", b"y")]) == 2
+
+
 def test_queues_come_and_go_all_or_none() -> None:
     worker = RecordWorker()
     worker.assign([P0])
