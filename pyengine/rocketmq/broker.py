@@ -230,6 +230,9 @@ class Broker:
 
     def register_client(self, client_id: str, events: ClientEvents) -> None:
         """The client is connected; a second call with the same id replaces the events."""
+        plain_text("client_id", client_id)
+        if not isinstance(events, ClientEvents):
+            raise ConfigurationError("events", repr(events), "a ClientEvents is needed")
         with self._lock:
             self._events[client_id] = events
 
@@ -252,6 +255,9 @@ class Broker:
 
     def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
         """Raises MQClientError, code 23, for an expression that the brokers cannot filter by."""
+        if not isinstance(subscription, SubscriptionData):
+            hint = "give what build_subscription() makes"
+            raise ConfigurationError("subscription", repr(subscription), "a SubscriptionData is needed", hint)
         try:
             filter_of(subscription)
         except PyengineError as error:
@@ -367,7 +373,7 @@ class Broker:
 
     def make_topic(self, topic: str) -> list[MessageQueue]:
         """Make a topic that a message is being sent to; returns its queues. MQClientError where it must not be made."""
-        internal = topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX))
+        internal = plain_text("topic", topic).startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX))
         if not self._auto_create and not internal:
             raise MQClientError(f"No route info of this topic: {topic}")
         self.create_topic(topic, self._default_queues if self._auto_create else 1)

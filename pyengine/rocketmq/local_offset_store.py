@@ -9,7 +9,7 @@ from pathlib import Path
 from pyengine.errors import InvalidSourceError, MQClientError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
-from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets
+from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets, check_queue, listed_queues
 from pyengine.rocketmq.remoting import plain_text
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -41,6 +41,7 @@ class LocalFileOffsetStore(RememberedOffsets):
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
         """The offset; -1 where there is none, for whatever reason. Reading from the file remembers what it finds."""
+        check_queue(queue)
         if queue is None:
             return -1
         if where is not ReadOffsetType.READ_FROM_STORE:
@@ -61,13 +62,14 @@ class LocalFileOffsetStore(RememberedOffsets):
 
     def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
         """Write the offsets of these queues into the file; the entries of others stay. No queues: nothing at all."""
-        wanted = set(queues or ())
+        wanted = set(listed_queues(queues))
         if wanted:
             with self._lock:
                 self._merge({queue: offset for queue, offset in self._table.items() if queue in wanted})
 
     def persist(self, queue: MessageQueue | None) -> None:
         """Write one offset into the file, if there is one."""
+        check_queue(queue)
         if queue is None:
             return
         with self._lock:
@@ -77,6 +79,7 @@ class LocalFileOffsetStore(RememberedOffsets):
 
     def remove_offset(self, queue: MessageQueue | None) -> None:
         """Forget an offset in memory, and that it was frozen; the file keeps it."""
+        check_queue(queue)
         if queue is not None:
             with self._lock:
                 self._table.remove(queue)

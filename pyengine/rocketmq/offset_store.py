@@ -11,7 +11,7 @@ from typing import Protocol
 from pyengine._engine.offset_table import OffsetTable
 from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.remoting import MQClientAPI, plain_text, whole_number
+from pyengine.rocketmq.remoting import MQClientAPI, check_listed, plain_text, whole_number
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -54,6 +54,23 @@ class OffsetStore(Protocol):
         """What is remembered."""
 
 
+def check_queue(queue: object) -> None:
+    """Raise ConfigurationError for what is neither a MessageQueue nor None."""
+    if queue is not None and not isinstance(queue, MessageQueue):
+        raise ConfigurationError("queue", repr(queue), "no MessageQueue", "give MessageQueue('topic', 'broker-a', 0)")
+
+
+def listed_queues(queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
+    """Queues as a list, none of them for None. Raises ConfigurationError for what is no list of queues."""
+    if queues is None:
+        return []
+    check_listed("queues", queues, "[MessageQueue('topic', 'broker-a', 0)]")
+    listed = list(queues)
+    for queue in listed:
+        check_queue(queue)
+    return listed
+
+
 class RememberedOffsets:
     """The part in memory of both offset stores; thread-safe."""
 
@@ -64,14 +81,16 @@ class RememberedOffsets:
     def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
         """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored.
 
-        Raises ConfigurationError for what is no number of 64 bits.
+        Raises ConfigurationError for what is no queue and no number of 64 bits.
         """
+        check_queue(queue)
         whole_number("offset", offset)
         with self._lock:
             self._table.update(queue, offset, increase_only=increase_only)
 
     def update_and_freeze_offset(self, queue: MessageQueue | None, offset: int) -> None:
         """Remember an offset and let nothing else change it until it is removed. Raises as update_offset does."""
+        check_queue(queue)
         whole_number("offset", offset)
         with self._lock:
             self._table.update_and_freeze(queue, offset)
@@ -105,6 +124,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
 
         Reading from the store remembers what it finds; a frozen offset stays, but what the broker has is returned.
         """
+        check_queue(queue)
         if queue is None:
             return -3
         if where is not ReadOffsetType.READ_FROM_STORE:
@@ -127,7 +147,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
     def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
         """Send the offsets of these queues, changed or not, and forget those of others. No queues: nothing at all."""
         with self._lock:
-            pairs = self._table.persist_all(queues)
+            pairs = self._table.persist_all(listed_queues(queues))
         for queue, offset in pairs:
             self._send(queue, offset)
 
@@ -135,6 +155,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
         """Send one offset, if there is one. Raises NullArgumentError for None."""
         if queue is None:
             raise NullArgumentError("queue")
+        check_queue(queue)
         with self._lock:
             offset = self._table.get(queue)
         if offset is not None:
@@ -142,6 +163,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Forget an offset, and that it was frozen."""
+        check_queue(queue)
         with self._lock:
             self._table.remove(queue)
 

@@ -20,7 +20,7 @@ from pyengine.rocketmq.listener import (
     MessageQueueListener,
 )
 from pyengine.rocketmq.offset_store import OffsetStore
-from pyengine.rocketmq.remoting import ConsumeFromWhere, MessageModel
+from pyengine.rocketmq.remoting import ConsumeFromWhere, MessageModel, plain_text
 from pyengine.rocketmq.subscription import MessageSelector
 
 
@@ -160,6 +160,8 @@ class ConsumerParameters(ClientConfig):
                 raise ConfigurationError(name, repr(value), f"an object with the method {method} is needed")
         if self.subscription is not None and not isinstance(self.subscription, Mapping):
             raise ConfigurationError("subscription", repr(self.subscription), "a mapping topic -> expression is needed")
+        if consumer_group is not None:
+            plain_text("consumer_group", consumer_group)
         check_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)

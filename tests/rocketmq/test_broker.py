@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -704,3 +705,40 @@ def test_a_message_for_a_queue_of_a_new_topic_makes_the_topic_on_that_broker() -
     assert producer.send(rocketmq.Message("%RETRY%G", b"x"), queue=MessageQueue("%RETRY%G", "a", 3)).queue_offset == 0
     with pytest.raises(MQClientError, match="contains illegal characters"):
         broker.send_message("P", rocketmq.Message("T T", b"x"), MessageQueue("T T", "b", 0))
+
+
+@pytest.mark.parametrize("strange", [5, b"T", ["T"], ("T", "broker-a", 0)])
+def test_what_is_no_topic_client_subscription_or_group_is_named(strange: Any) -> None:
+    broker: Any = rocketmq.Broker(clock=ManualClock())
+    consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker)
+    for option, ask in (
+        ("topic", lambda: broker.make_topic(strange)),
+        ("client_id", lambda: broker.register_client(strange, ClientEvents())),
+        ("events", lambda: broker.register_client("c", strange)),
+        ("subscription", lambda: broker.check_client("G", "c", strange)),
+        ("consumer_group", lambda: consumer.check_config(strange)),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            ask()
+        assert (refused.value.option, refused.value.value) == (option, repr(strange))
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("strange", ["x", ["T"], ("T", "broker-a", 0), 5])
+def test_what_is_no_queue_of_an_offset_store_is_named(tmp_path: Path, local: bool, strange: Any) -> None:
+    store: Any = rocketmq.RemoteBrokerOffsetStore(rocketmq.Broker(clock=ManualClock()), "G")
+    if local:
+        store = rocketmq.LocalFileOffsetStore("c", "G", directory=tmp_path)
+    for option, ask in (
+        ("queue", lambda: store.update_offset(strange, 5)),
+        ("queue", lambda: store.update_and_freeze_offset(strange, 5)),
+        ("queue", lambda: store.read_offset(strange, rocketmq.ReadOffsetType.READ_FROM_STORE)),
+        ("queue", lambda: store.persist(strange)),
+        ("queue", lambda: store.remove_offset(strange)),
+        ("queue", lambda: store.persist_all([strange])),
+        ("queues", lambda: store.persist_all(5)),
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            ask()
+        assert refused.value.option == option
+    assert store.offsets() == {}
