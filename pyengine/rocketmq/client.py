@@ -187,14 +187,17 @@ class RebalanceService:
     def _run(self) -> None:
         with self._lock:
             allowed = not self._stopped and self._rules.run_now(self._clock.now())
-        if allowed:
-            balanced = do_rebalance(self._members)
+        balanced = False
+        try:
+            if allowed:
+                balanced = do_rebalance(self._members)
+        finally:  # also where the user's interrupt ends the run, under a manual clock
             with self._lock:
-                self._rules.ran(self._clock.now(), balanced)
-        with self._lock:
-            self._running = False
-            if not self._stopped:
-                self._schedule()
+                if allowed:
+                    self._rules.ran(self._clock.now(), balanced)
+                self._running = False
+                if not self._stopped:
+                    self._schedule()
 
 
 def do_rebalance(members: dict[str, Member]) -> bool:

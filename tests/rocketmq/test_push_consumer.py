@@ -257,6 +257,28 @@ def test_the_users_interrupt_is_a_failure_and_goes_on(site: Site, orderly: bool,
     assert site.clock.now() == before, "nothing runs that shutdown() would wait for"
 
 
+def test_rebalances_go_on_after_one_that_the_user_interrupted() -> None:
+    class Interrupted(rocketmq.Broker):
+        interrupts = 1
+
+        def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
+            if self.interrupts:
+                self.interrupts = 0
+                raise KeyboardInterrupt
+            return super().get_consumer_id_list(topic, group)
+
+    site = Site()
+    site.broker = Interrupted(clock=site.clock)
+    site.broker.create_topic("T", 1)
+    rocketmq.Producer(site.broker).send("T", b"x")
+    site.consumer(start=False).start()
+    with pytest.raises(KeyboardInterrupt):
+        site.clock.advance(3000)
+    site.clock.advance(20_000)
+    assert site.bodies() == [b"x"]
+    site.close()
+
+
 @pytest.mark.parametrize("coroutine", [False, True])
 @pytest.mark.parametrize("error", [SystemExit("no stock"), KeyboardInterrupt()])
 def test_the_only_thread_outlives_a_listener_that_exits(error: BaseException, coroutine: bool) -> None:
