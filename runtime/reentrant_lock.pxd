@@ -1,11 +1,15 @@
 """reentrant_lock: a lock that the thread that has it may take again, for what is locked at every message.
 
 Its fields change under the interpreter's lock only, and so no lock of the system is touched unless a thread must wait.
-It is as fair as threading.RLock: whoever comes first after a release has it.
+It is as fair as threading.RLock: whoever comes first after a release has it. A signal does not end the wait: what has
+begun with the lock must be able to take it again, so Ctrl-C is heard when it is taken.
 
 Invariants: ``depth`` is above 0 exactly while ``owner`` has it. ``gate`` is shut, but for one of those who wait and may
 look again (``ajar``).
 """
+
+
+from cpython.pythread cimport PyThread_type_lock
 
 
 cdef class ReentrantLock:
@@ -13,9 +17,9 @@ cdef class ReentrantLock:
     cdef readonly int depth                   # how often its thread took it, 0: it is free
     cdef int waiting                          # threads at the gate
     cdef bint ajar
-    cdef object gate                          # a threading.Lock
+    cdef PyThread_type_lock gate
 
-    cdef bint take(self, bint wait) except -1     # False: another thread has it, and this one does not wait
-    cdef int give_back(self) except -1
-    cdef int wait_for(self) except -1
+    cdef bint take(self, bint wait) noexcept      # False: another thread has it, and this one does not wait
+    cdef void give_back(self) noexcept
+    cdef void wait_for(self) noexcept
     cdef int check_owned(self) except -1

@@ -1,10 +1,10 @@
 """A reentrant lock; see reentrant_lock.pxd."""
 
-from cpython.pythread cimport PyThread_get_thread_ident
-
-import threading
-
 cimport cython
+
+from cpython.pythread cimport (
+    NOWAIT_LOCK, WAIT_LOCK, PyThread_acquire_lock, PyThread_allocate_lock, PyThread_free_lock,
+    PyThread_get_thread_ident, PyThread_release_lock)
 
 
 @cython.final
@@ -12,10 +12,17 @@ cdef class ReentrantLock:
     """A lock as threading.RLock, also for a threading.Condition. ``with`` takes and releases it."""
 
     def __cinit__(self):
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.gate = PyThread_allocate_lock()
+        if self.gate == NULL:
+            raise MemoryError()
+        PyThread_acquire_lock(self.gate, NOWAIT_LOCK)
 
-    cdef bint take(self, bint wait) except -1:
+    def __dealloc__(self):
+        if self.gate != NULL:
+            PyThread_release_lock(self.gate)
+            PyThread_free_lock(self.gate)
+
+    cdef bint take(self, bint wait) noexcept:
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.depth:
             if self.owner == me:
@@ -28,22 +35,19 @@ cdef class ReentrantLock:
         self.depth = 1
         return True
 
-    cdef int wait_for(self) except -1:
+    cdef void wait_for(self) noexcept:
         self.waiting += 1
-        try:
-            while self.depth:
-                self.gate.acquire()
-                self.ajar = False
-        finally:
-            self.waiting -= 1
-        return 0
+        while self.depth:
+            with nogil:
+                PyThread_acquire_lock(self.gate, WAIT_LOCK)
+            self.ajar = False
+        self.waiting -= 1
 
-    cdef int give_back(self) except -1:
+    cdef void give_back(self) noexcept:
         self.depth -= 1
         if self.depth == 0 and self.waiting and not self.ajar:
             self.ajar = True
-            self.gate.release()
-        return 0
+            PyThread_release_lock(self.gate)
 
     cdef int check_owned(self) except -1:
         if not self.depth or self.owner != PyThread_get_thread_ident():
