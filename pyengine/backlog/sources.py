@@ -44,15 +44,22 @@ def read_source(source: Source) -> Rows:
         rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types))
     else:
         rows = read_files(_paths(source.path), source.format, dict(source.types))
+    if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
+        raise _nothing(source)
     for column in (*source.columns, *(source.properties or ()), *(column for column, _ in source.types)):
         one_column(column, rows.table.column_names, source.path or f"{source.package}:{source.table}")
     return rows
 
 
+def _nothing(source: Source) -> InvalidSourceError:
+    name = source.path or f"{source.package}:{source.table}"
+    return InvalidSourceError(name, "is empty", "give at least one file that has columns")
+
+
 def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, Any] | None = None) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
-    format: "parquet", "jsonl", "csv", or "" = by suffix. types: column -> name of a Java type. Raises as read_source.
+    A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by suffix. types: column -> name of a Java type. Raises as read_source.
     """
     paths = list(paths)
     parts: list[Rows] = []
@@ -122,6 +129,9 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
     first = 0
     shape = None
     for path in paths:
+        with _told(path, "parquet"):
+            if _is_empty(path):
+                continue
         with _told(path, "parquet"), pyarrow.parquet.ParquetFile(path) as file:
             shape = shape or file.schema_arrow.remove_metadata()
             if file.schema_arrow.remove_metadata() != shape:
@@ -135,6 +145,8 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
                 pieces.append(Piece(path, tuple(taken), first, held))
                 first += held
                 taken = []
+    if shape is None:
+        raise _nothing(source)
     return pieces
 
 
@@ -271,10 +283,22 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
         "csv": read_csv,
     }
     with _told(name, kind):
+        if isinstance(file, (str, Path)) and not Path(file).is_file():
+            file = io.BytesIO(Path(file).read_bytes())  # a pipe, of which every byte comes once
+        if _is_empty(file):
+            return Rows(required_pyarrow().table({}), row_numbers(0))
         if name.lower().endswith(PACKED):
             return _read_packed(name, file, kind, types)
         table, numbers, rejects = readers[kind](name, file, types)
     return _apply_types(name, table, numbers, rejects, types)
+
+
+def _is_empty(file: Any) -> bool:
+    """Whether a file, or a stream that stands at its beginning, has not a byte."""
+    if isinstance(file, (str, Path)):
+        with Path(file).open("rb") as opened:
+            return not opened.read(1)
+    return not file.getbuffer()
 
 
 def _read_parquet(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:

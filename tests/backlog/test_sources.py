@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -179,6 +180,37 @@ def test_a_suffix_in_capitals_is_a_suffix(tmp_path: Path) -> None:
     assert read_source(Source(path=str(tmp_path), destination="q")).table.column("a").to_pylist() == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl", "csv.gz", "csv.zip"])
+def test_a_file_without_a_byte_has_no_rows(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"b.{suffix}").touch()
+    source = Source(path=str(tmp_path), destination="{q}", types=(("n", "int"),))
+    with pytest.raises(InvalidSourceError, match="is empty"):
+        read_source(source)
+    if suffix == "parquet":
+        with pytest.raises(InvalidSourceError, match="is empty"):
+            parquet_pieces(source)
+    (tmp_path / "a.csv").write_text("q,n\na,1\n")
+    pa.parquet.write_table(pa.table({"q": ["c"], "n": pa.array([3], pa.int32())}), tmp_path / "c.parquet")
+    assert read_source(source).table.to_pydict() == {"q": ["a", "c"], "n": [1, 3]}
+    (tmp_path / "a.csv").unlink()
+    pieces = parquet_pieces(source)
+    assert suffix != "parquet" or [(Path(each.path).name, each.first, each.rows) for each in pieces or ()] == [
+        ("c.parquet", 0, 1)
+    ]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "jsonl"])
+def test_a_pipe_is_a_file(tmp_path: Path, format: str) -> None:
+    pa.parquet.write_table(pa.table({"q": ["a"]}), tmp_path / "parquet")
+    (tmp_path / "csv").write_text('q\n"a"\n')
+    (tmp_path / "jsonl").write_text('{"q": "a"}\n')
+    end, other = os.pipe()
+    with os.fdopen(end):
+        with os.fdopen(other, "wb") as writing:
+            writing.write((tmp_path / format).read_bytes())
+        assert read_files([f"/dev/fd/{end}"], format).table.to_pydict() == {"q": ["a"]}
+
+
 @pytest.mark.parametrize("rest", ["", "\r", "\n"])
 def test_a_csv_file_may_be_its_header(tmp_path: Path, rest: str) -> None:
     (tmp_path / "a.csv").write_text(f"a,b{rest}")
@@ -276,7 +308,7 @@ def test_sources_that_are_not_there(source: Source, words: str) -> None:
 def test_files_that_are_something_else(tmp_path: Path) -> None:
     for name, data, words in (
         ("a.parquet", b"PAR1", "not valid parquet"),
-        ("a.csv", b"", "not valid csv"),
+        ("a.csv", b"\n", "not valid csv"),
         ("a.csv.zip", b"no", "not valid csv"),
         ("a.txt", b"", "no known suffix"),
         ("a.jsonl", b'{"a": 1}\n{"a": "x"}', "column 'a' mixes types"),
