@@ -136,7 +136,8 @@ def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table,
     if source.priority is not None:
         columns["JMSPriority"] = _priority(reading, source.priority)
     if source.timestamp is not None:
-        columns["JMSTimestamp"] = _moment(reading, source.timestamp)
+        in_order = "the timestamp that orders the rows is missing"
+        columns["JMSTimestamp"] = _moment(reading, source.timestamp, in_order if source.order == "timestamp" else "")
     if source.expiration is not None:
         columns["JMSExpiration"] = _moment(reading, source.expiration)
     for field in schema:
@@ -266,8 +267,9 @@ def _priority(reading: _Reading, priority: str | Steps) -> Any:
     return pa.array(np.where(np.isnan(numbers), np.int32(priority.missing), found), pa.int32())
 
 
-def _moment(reading: _Reading, moment: TimeColumn) -> Any:
-    """Epoch milliseconds; a null is 0, as on a message that was not given the header."""
+def _moment(reading: _Reading, moment: TimeColumn, required: str = "") -> Any:
+    """Epoch milliseconds; a null is 0, as on a message that was not given the header, or where one is required a reject
+    with these words."""
     array = reading.column(moment.column)
     if pa.types.is_integer(array.type):
         whole = reading.converted(moment.column, array, pa.int64())
@@ -287,6 +289,10 @@ def _moment(reading: _Reading, moment: TimeColumn) -> Any:
         )
     if moment.plus_minutes:
         found = _later(reading, moment.plus_minutes, found)
+    if required:
+        for index in np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False)):
+            name = moment.plus_minutes if array[index].is_valid else moment.column
+            reading.reject(int(index), name, None, required)
     return pc.fill_null(found, 0)
 
 

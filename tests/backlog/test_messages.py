@@ -191,6 +191,21 @@ def test_moments_beyond_long_are_rejected() -> None:
         assert messages.column(messages.column_names[-1]).to_pylist()[0] == 1000
 
 
+def test_a_row_without_the_time_that_orders_it_is_rejected() -> None:
+    rows = pa.table({"at": ["2024-01-01", None, "2024-01-01", "no"], "more": pa.array([1, 1, None, 1])})
+    moment = TimeColumn("at", plus_minutes="more")
+    made, rejects = to_messages(rows, range(4), Source("q", path="f", timestamp=moment, order="timestamp"))
+    missing = "the timestamp that orders the rows is missing"
+    assert made.column("__row").to_pylist() == [0]
+    assert [(each.row, each.column, each.value, each.reason) for each in rejects] == [
+        (1, "at", "", missing),
+        (2, "more", "", missing),
+        (3, "at", "no", "not a long"),
+    ]
+    made, _ = to_messages(rows, range(4), Source("q", path="f", timestamp=moment))
+    assert made.column("JMSTimestamp").to_pylist() == [1704067260000, 0, 0]
+
+
 def test_rows_as_sparks_kafka_source_has_them() -> None:
     rows = pa.table(
         {

@@ -129,6 +129,18 @@ def test_an_event_without_a_readable_moment_is_rejected(spark: Any, tmp_path: Pa
     assert lines == [(0, "c", None), (1, None, "at = 'soon': not a long"), (3, None, "at = 'now': not a long")]
 
 
+def test_what_has_no_moment_in_a_stream_ordered_by_them_is_rejected(spark: Any, tmp_path: Path) -> None:
+    topology = Topology(
+        Source("q.{queue}", path="unused", timestamp=TimeColumn("at"), order="timestamp"), (Consumer("c", "q.>"),), ()
+    )
+    rows = numbered(list("abc"), {1: "leave c"})
+    write_files(rows.append_column("at", pa.array(["2026-01-01T00:00:00Z", None, None])), tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 1, topology, tmp_path, event="event")
+    lines = sorted((line["row"], line["consumer"], line["blocked_by"]) for line in told(spark, tmp_path).to_pylist())
+    problem = "at = '': the timestamp that orders the rows is missing"
+    assert lines == [(0, "c", None), (1, None, problem), (2, None, problem)]
+
+
 def test_columns_of_a_stream_may_have_dots(spark: Any, tmp_path: Path) -> None:
     topology = Topology(Source("q.{queue.name}", path="unused"), (Consumer("c", "q.>"),), ())
     rows = pa.table({"number": [0, 1], "queue.name": ["a", "b"], "event": pa.array([None, None], pa.string())})
