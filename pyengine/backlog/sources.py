@@ -336,19 +336,24 @@ def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, 
         objects.append(value)
         rows.append(row)
     columns: dict[str, list[Any]] = {}
+    fractions: set[str] = set()
     unheld: dict[int, Reject] = {}
     for column in names:
         values = [each.get(column) for each in objects]
         if column in types:
             values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+        if float in set(map(type, values)):
+            fractions.add(column)
         for index, value in enumerate(values):
-            problem = _unheld(value)
+            problem = _unheld(value, column in fractions)
             if problem:
                 unheld.setdefault(index, Reject(rows[index], column, _printable(value), problem))
         columns[column] = values
     made = []
     for column, values in columns.items():
         kept = [value for index, value in enumerate(values) if index not in unheld] if unheld else values
+        if column in fractions:
+            kept = [float(value) if type(value) is int else value for value in kept]
         try:
             made.append(arrow.array(kept))
         except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
@@ -364,8 +369,8 @@ def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, 
     return arrow.table(made, names=list(names)), arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
 
 
-def _unheld(value: Any) -> str:
-    """Why no message property can hold a value of a JSON line, or nothing."""
+def _unheld(value: Any, as_double: bool) -> str:
+    """Why no message property can hold a value of a JSON line, or nothing. as_double: its column has fractions too."""
     if type(value) is str:
         if not value.isascii():
             try:
@@ -374,6 +379,8 @@ def _unheld(value: Any) -> str:
                 return "is text with half of a surrogate pair"
     elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
         return "is an integer beyond long"
+    elif type(value) is int and as_double and int(float(value)) != value:
+        return "is no double, as the column's other values are"
     return ""
 
 

@@ -21,8 +21,11 @@ from pyengine.backlog.evidence import Evidence, Remark, read_files
 from pyengine.backlog.findings import Finding, Said, chinese, say, translated
 from pyengine.backlog.heard import heard
 from pyengine.backlog.lint import lint_broker, lint_consumer
+from pyengine.backlog.messages import to_messages
+from pyengine.backlog.sources import read_files as read_rows
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
+from pyengine.topology import Source, TimeColumn
 from tests.backlog.test_pages import DATA
 from tests.backlog.test_traps import CASES, CONSUMERS
 from tests.engine.test_syntax import SURPRISES
@@ -115,6 +118,24 @@ def test_words_of_the_core_and_of_errors_are_found_in_the_catalogue() -> None:
         texts = (*finding.evidence, finding.advice)
         assert all(isinstance(each, Said) and each.template != "{words}" for each in texts), texts
     assert heard("x = 1").in_language("zh") == "x = 1"
+
+
+def test_why_rows_are_rejected_is_said_in_chinese(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"q,at,more\nx\xff,1,1\nx,1\n,1,1\nx,,1\nx,1,9223372036854775807\nx,no,1\n")
+    (tmp_path / "b.jsonl").write_text('{"q": "\\ud800"}\n{"q": 9223372036854775808}\n[]\n{"n": 9007199254740993}\n{"n": 0.5}\n{\n')
+    moment = TimeColumn("at", unit="s", plus_minutes="more")
+    reasons = set()
+    for name, types in (("a.csv", (("at", "long"), ("more", "long"))), ("b.jsonl", ())):
+        source = Source("{q}", path=str(tmp_path / name), timestamp=moment, order="timestamp", id="q", types=types)
+        rows = read_rows([source.path], types=dict(types))
+        reasons |= {each.reason for each in rows.rejects}
+        if name == "a.csv":
+            reasons |= {each.reason for each in to_messages(rows.table, rows.numbers, source)[1]}
+    assert len(reasons) == 11, reasons
+    for reason in reasons:
+        template = heard(reason).template
+        assert template not in ("{words}", "{property} is missing"), reason
+        assert CJK.search(heard(reason).in_language("zh"))
 
 
 @pytest.fixture(scope="module")

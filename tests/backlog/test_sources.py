@@ -134,6 +134,20 @@ def test_a_line_of_json_that_no_message_can_hold_costs_its_row(tmp_path: Path) -
     ]
 
 
+def test_whole_numbers_beside_fractions_are_doubles_where_one_is_equal(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    numbers = ["1", "1.5", str(2**53 + 1), str(2**53), str(2**62), "null", str(-(2**53) - 1), str(2**63)]
+    file.write_text("".join(f'{{"n": {number}}}\n' for number in numbers))
+    rows = read_files([file])
+    assert rows.table.column("n").to_pylist() == [1.0, 1.5, float(2**53), float(2**62), None]
+    assert rows.numbers.to_pylist() == [0, 1, 3, 4, 5]
+    assert [(each.row, each.reason) for each in rows.rejects] == [
+        (2, "is no double, as the column's other values are"),
+        (6, "is no double, as the column's other values are"),
+        (7, "is an integer beyond long"),
+    ]
+
+
 def test_a_column_may_be_a_dictionary_in_one_file_and_plain_in_another(tmp_path: Path) -> None:
     """As pandas writes a column that is categorical in one frame and not in the next."""
     codes = pa.array(["x", None, "y"]).dictionary_encode()
