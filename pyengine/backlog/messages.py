@@ -9,7 +9,7 @@ absent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,7 +78,8 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     """The schema of the messages that rows of ``columns`` become.
 
     Raises MissingColumnError for a column that the source names and the rows lack, UnsupportedColumnError for a
-    property whose type no message can carry or whose name is taken.
+    property whose type no message can carry or whose name is taken, and for a header's column of a type that cannot
+    become it.
     """
     names = columns.names
     properties = names if source.properties is None else list(source.properties)
@@ -91,6 +92,7 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
             typed(pa.array([], columns.field(name).type), wanted)
         except pa.ArrowNotImplementedError as error:
             raise UnsupportedColumnError(name, str(columns.field(name).type), f"it cannot become {java}") from error
+    _check_headers({name: declared.get(name, columns.field(name).type) for name in source.columns}, source)
     fields = [pa.field(ROW, pa.int64()), pa.field(DESTINATION, pa.string())]
     if source.connection:
         fields.append(pa.field(CONNECTION, pa.string()))
@@ -113,6 +115,31 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
             type = declared[name] if name in declared else stored_type(name, columns.field(name).type)
             fields.append(pa.field(name, type))
     return pa.schema(fields)
+
+
+def _check_headers(types: Mapping[str, pa.DataType], source: Source) -> None:
+    """That columns of these types can be read as what the source takes from them. Raises UnsupportedColumnError."""
+    plain = {name: type.value_type if pa.types.is_dictionary(type) else type for name, type in types.items()}
+    texts = (*source.destination_columns, source.id, source.group, source.connection)
+    wanted = [*((name, pa.string()) for name in texts), (source.group_sequence, pa.int32())]
+    if source.body and not pa.types.is_binary(plain[source.body]):
+        wanted.append((source.body, pa.string()))
+    if isinstance(source.priority, str):
+        wanted.append((source.priority, pa.int32()))
+    elif source.priority is not None:
+        wanted.append((source.priority.column, pa.float64()))
+    for moment in (source.timestamp, source.expiration):
+        if moment is not None:
+            wanted.append((moment.plus_minutes, pa.int64()))
+            kind = plain[moment.column]
+            if not any(is_(kind) for is_ in (pa.types.is_integer, _is_clock, _is_text, pa.types.is_null)):
+                hint = "a moment is a whole number, a timestamp or ISO 8601 text"
+                raise UnsupportedColumnError(moment.column, str(kind), hint)
+    for name, type in (each for each in wanted if each[0]):
+        try:
+            typed(pa.nulls(0, plain[name]), type)
+        except pa.ArrowNotImplementedError as error:
+            raise UnsupportedColumnError(name, str(plain[name]), f"it cannot become {_java_name(type)}") from error
 
 
 def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table, list[Reject]]:
@@ -207,6 +234,10 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
 
 
+def _is_clock(type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type) or pa.types.is_date(type))
+
+
 def _java_name(type: pa.DataType) -> str:
     return next((java for java in JAVA_TYPES if arrow_type(java) == type), str(type))
 
@@ -274,19 +305,15 @@ def _moment(reading: _Reading, moment: TimeColumn, required: str = "") -> Any:
     if pa.types.is_integer(array.type):
         whole = reading.converted(moment.column, array, pa.int64())
         found = _scaled(reading, moment.column, whole, MILLISECONDS[moment.unit])
-    elif pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+    elif _is_clock(array.type):
         if pa.types.is_date(array.type):
             array = array.cast(pa.timestamp("ms"))
         found = _scaled(reading, moment.column, array.cast(pa.int64()), MILLISECONDS[array.type.unit])
         found = found if array.type.tz else _zoned(found, moment.timezone)
     elif _is_text(array.type):
         found = _parsed(reading, moment, array.cast(pa.string()))
-    elif pa.types.is_null(array.type):
-        found = pa.nulls(len(array), pa.int64())
     else:
-        raise UnsupportedColumnError(
-            moment.column, str(array.type), "a moment is a whole number, a timestamp or ISO 8601 text"
-        )
+        found = pa.nulls(len(array), pa.int64())
     if moment.plus_minutes:
         found = _later(reading, moment.plus_minutes, found)
     if required:

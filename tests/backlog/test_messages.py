@@ -7,6 +7,7 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -67,6 +68,24 @@ def test_types_are_kept_widened_or_refused() -> None:
     assert line["__bytes"] == 1 + 2 + 4 + 1 + 4 + 8 + 8
     with pytest.raises(UnsupportedColumnError, match="price"):
         to_messages(pa.table({"price": [Decimal("1.5")]}), [0], source())
+
+
+@pytest.mark.parametrize(
+    "type", [pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()), pa.list_(pa.int64())], ids=str
+)
+def test_a_column_that_can_become_no_header_is_refused_once(type: pa.DataType) -> None:
+    """Else every row would be a reject."""
+    at, more = TimeColumn("c"), TimeColumn("g", plus_minutes="c")
+    settings: list[dict[str, Any]] = [
+        {"destination": "q.{c}"}, {"id": "c"}, {"group": "c"}, {"connection": "c"}, {"body": "c"}, {"priority": "c"},
+        {"priority": Steps("c", ((1.0, 5),))}, {"group": "g", "group_sequence": "c"}, {"timestamp": at},
+        {"expiration": at}, {"timestamp": more},
+    ]  # fmt: skip
+    rows = pa.table({"c": pa.nulls(1, type), "g": ["x"]})
+    for each in settings:
+        mapping = Source(**({"destination": "q", "path": "f", "properties": ()} | each))
+        with pytest.raises(UnsupportedColumnError, match="column 'c' of type"):
+            message_schema(rows.schema, mapping)
 
 
 def test_a_missing_column_is_named() -> None:
