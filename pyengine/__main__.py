@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import os
 import sys
 
@@ -22,11 +21,9 @@ def main() -> None:
     if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
         del os.environ["COLUMNS"]
     from pyengine.cli import app
+    from pyengine.cli.outlet import that_may_be_left
 
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # What a terminal or an undecodable file name cannot show is written as its number.
-            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = that_may_be_left(sys.stdout), that_may_be_left(sys.stderr)
     app(prog_name="pyengine")
 
 

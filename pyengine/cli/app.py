@@ -76,8 +76,6 @@ def plain_errors() -> Iterator[None]:
     except PyengineError as error:
         print(f"pyengine: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
-    except BrokenPipeError:
-        raise
     except OSError as error:
         print(f"pyengine: {error.filename or 'the answer'} cannot be written: {error.strerror}", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it closes stdout

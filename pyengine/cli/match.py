@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from pyengine import Selector, Subscriptions
 from pyengine.backlog.rows import Rows
 from pyengine.backlog.sources import FORMATS, read_files, read_stream
+from pyengine.cli.outlet import is_left
 from pyengine.errors import (
     InvalidSelectorError,
     InvalidSourceError,
@@ -44,7 +44,8 @@ class Question:
 def match(question: Question, files: Sequence[str], format: str, *, count: bool) -> int:
     """Print matching rows, or how many there are; the number of rows that could not be read or evaluated.
 
-    With a file of selectors a row carries the names of those that want it, and the count is one for each of them.
+    With a file of selectors a row carries the names of those that want it, and the count is one for each of them. Where
+    the reader of the rows has seen enough, the rest is neither read nor counted.
     """
     if question.dialect not in DIALECTS:
         raise InvalidSourceError(
@@ -58,26 +59,23 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
     else:
         asked = _One(Selector(question.selector, question.dialect), question.missing_is_null)  # type: ignore[arg-type]
     findings = 0
-    try:
-        for file in files:
-            rows = (
-                read_stream(sys.stdin.buffer, format or "jsonl", "stdin") if file == "-" else read_files([file], format)
-            )
-            for start in range(0, rows.table.num_rows, BATCH):
-                try:
-                    asked.ask(rows.table.slice(start, BATCH), printing=not count)
-                except MissingColumnError as error:
-                    meant = did_you_mean(error.column, error.available)
-                    hint = f"{meant}{'; ' * bool(meant)}--missing-null takes it for null"
-                    source = "stdin" if file == "-" else file
-                    raise InvalidSourceError(source, f"has no column {error.column!r}", hint) from error
-            findings += _report_rejects(file, rows)
-        for line in asked.counts() if count else ():
-            print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; keep Python from complaining when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for file in files:
+        rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin") if file == "-" else read_files([file], format)
+        for start in range(0, rows.table.num_rows, BATCH):
+            try:
+                asked.ask(rows.table.slice(start, BATCH), printing=not count)
+            except MissingColumnError as error:
+                meant = did_you_mean(error.column, error.available)
+                hint = f"{meant}{'; ' * bool(meant)}--missing-null takes it for null"
+                source = "stdin" if file == "-" else file
+                raise InvalidSourceError(source, f"has no column {error.column!r}", hint) from error
+            if is_left():
+                break
+        findings += _report_rejects(file, rows)
+        if is_left():
+            break
+    for line in asked.counts() if count else ():
+        print(line)
     if asked.unanswered:
         print(f"pyengine: {asked.unanswered} rows cannot be evaluated (the broker throws there too)", file=sys.stderr)
     return findings + asked.unanswered

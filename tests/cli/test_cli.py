@@ -117,6 +117,39 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     assert words in line
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--version", 0),
+        ("--help", 0),
+        ("policies {xml} --json", 0),
+        ("policies {xml}", 0),
+        ("lint examples/flights/flights.toml --json", 1),
+        ("lint examples/flights/flights.toml", 1),
+        ("simulate examples/what-if/consumers.toml --json", 1),
+        ("simulate examples/what-if/consumers.toml", 1),
+        ("diagnose {xml} tests/backlog/data/nowhere tests/backlog/data/jolokia-1.json", 2),
+        ("allocate {topics} --clients a,b", 0),
+        ("match TRUE {rows} --count", 0),
+        ("match TRUE {rows}", 0),
+        ("match TRUE {bad}", 1),
+    ],
+)
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(command: str, code: int, tmp_path: Path) -> None:
+    """As in ``pyengine ... | head``; nobody reads standard error either."""
+    (tmp_path / "b.xml").write_text('<broker xmlns="http://activemq.apache.org/schema/core" brokerName="b"/>')
+    (tmp_path / "t.json").write_text('{"orders": 4}')
+    (tmp_path / "r.jsonl").write_text('{"n": "x"}\n' * 10)
+    (tmp_path / "bad.jsonl").write_text("[]\n{}\n")
+    places = {"xml": tmp_path / "b.xml", "topics": tmp_path / "t.json", "rows": tmp_path / "r.jsonl"}
+    places["bad"] = tmp_path / "bad.jsonl"
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as left:
+        words = [sys.executable, "-m", "pyengine", *(word.format(**places) for word in command.split())]
+        assert subprocess.run(words, stdout=left, stderr=left, cwd=ROOT, check=False).returncode == code
+
+
 @pytest.mark.parametrize("columns", ["0", "", "x", "1", "20"])
 def test_findings_are_shown_in_a_terminal_of_any_width(columns: str) -> None:
     done = subprocess.run(
