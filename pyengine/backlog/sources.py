@@ -59,7 +59,8 @@ def _nothing(source: Source) -> InvalidSourceError:
 def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, Any] | None = None) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
-    A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by suffix. types: column -> name of a Java type. Raises as read_source.
+    A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by
+    suffix. types: column -> name of a Java type. Raises as read_source.
     """
     paths = list(paths)
     parts: list[Rows] = []

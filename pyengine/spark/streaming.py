@@ -391,9 +391,7 @@ def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list
     wrong: list[tuple[int, str]] = []
     if source.timestamp is not None and len(numbers):
         types = tuple(item for item in source.types if item[0] in source.timestamp.columns)
-        only = Source(
-            destination="event", path="event", order=source.order, timestamp=source.timestamp, properties=(), types=types
-        )
+        only = Source("event", path="event", timestamp=source.timestamp, order=source.order, properties=(), types=types)
         made, rejects = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
         first = rows.column(_SHARD).to_numpy() == 0
         wrong = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects if first[reject.row]]

@@ -122,7 +122,8 @@ def test_words_of_the_core_and_of_errors_are_found_in_the_catalogue() -> None:
 
 def test_why_rows_are_rejected_is_said_in_chinese(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"q,at,more\nx\xff,1,1\nx,1\n,1,1\nx,,1\nx,1,9223372036854775807\nx,no,1\n")
-    (tmp_path / "b.jsonl").write_text('{"q": "\\ud800"}\n{"q": 9223372036854775808}\n[]\n{"n": 9007199254740993}\n{"n": 0.5}\n{\n')
+    lines = ['{"q": "\\ud800"}', '{"q": 9223372036854775808}', "[]", '{"n": 9007199254740993}', '{"n": 0.5}', "{"]
+    (tmp_path / "b.jsonl").write_text("\n".join(lines))
     moment = TimeColumn("at", unit="s", plus_minutes="more")
     reasons = set()
     for name, types in (("a.csv", (("at", "long"), ("more", "long"))), ("b.jsonl", ())):
