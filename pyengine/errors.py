@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 
@@ -15,6 +15,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if 0 < len(names) <= 12:
         return "known: " + ", ".join(names)
     return ""
+
+
+def _cut(text: str) -> str:
+    """A text as a message shows it: the whole of it stays with the error."""
+    return text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+
+
+def shown(value: object, words: Callable[[object], str] = repr) -> str:
+    """A value as a message shows it, its type where Python makes no text of it. words: repr or str."""
+    try:
+        return _cut(words(value))
+    except Exception:  # a number of thousands of digits, or the user's own class
+        return f"<{type(value).__name__}>"
 
 
 class PyengineError(Exception):
@@ -69,7 +82,7 @@ class SelectorEvaluationError(PyengineError, ValueError):
 
     def __str__(self) -> str:
         where = "" if self.row is None else f" on row {self.row}"
-        return f"selector {self.text!r} cannot be evaluated{where}: {self.problem}"
+        return f"selector {shown(self.text)} cannot be evaluated{where}: {self.problem}"
 
 
 class InvalidMessageError(PyengineError, ValueError):
@@ -83,7 +96,7 @@ class InvalidMessageError(PyengineError, ValueError):
         super().__init__(field, value, problem, hint)
 
     def __str__(self) -> str:
-        text = f"{self.field} = {self.value!r} ({type(self.value).__name__}): {self.problem}"
+        text = f"{self.field} = {shown(self.value)} ({type(self.value).__name__}): {self.problem}"
         return f"{text}; {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -105,7 +118,7 @@ class MissingColumnError(PyengineError, KeyError):
 
     def __str__(self) -> str:
         hint = did_you_mean(self.column, self.available)
-        return f"{self.where} has no column {self.column!r}" + (f"; {hint}" if hint else "")
+        return f"{self.where} has no column {shown(self.column)}" + (f"; {hint}" if hint else "")
 
 
 class UnsupportedColumnError(PyengineError, TypeError):
@@ -118,7 +131,7 @@ class UnsupportedColumnError(PyengineError, TypeError):
         super().__init__(column, type, hint)
 
     def __str__(self) -> str:
-        text = f"column {self.column!r} of type {self.type} cannot be read as a message property"
+        text = f"column {shown(self.column)} of type {_cut(self.type)} cannot be read as a message property"
         return f"{text}; {self.hint}" if self.hint else text
 
 
@@ -139,10 +152,10 @@ class InvalidTopologyError(PyengineError, ValueError):
 
     def __str__(self) -> str:
         place = f"{self.file or 'line'}:{self.line}" if self.line else self.file
-        where = ": ".join(part for part in (place, self.key) if part)
+        where = ": ".join(part for part in (place, _cut(self.key)) if part)
         text = f"{where}: {self.problem}" if where else self.problem
         if self.value is not None:
-            text += f" (got {self.value!r})"
+            text += f" (got {shown(self.value)})"
         return f"{text}; {self.hint}" if self.hint else text
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -242,7 +255,7 @@ class ConfigurationError(JMSError, ValueError):
         super().__init__(option, value, problem, hint)
 
     def __str__(self) -> str:
-        text = f"{self.option}={self.value}: {self.problem}"
+        text = f"{self.option}={shown(self.value, str)}: {self.problem}"
         return f"{text}; {self.hint}" if self.hint else text
 
 

@@ -55,7 +55,7 @@ def _is_broker(text: str) -> bool:
         return True
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False  # the topology's reader says what is wrong, with the line
     keys = ("policy", "default_policy", "virtual_topic", "composite_queue", "composite_topic", "redelivery_plugin")
     return "source" not in table and any(key in table for key in keys)

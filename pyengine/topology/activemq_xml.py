@@ -542,9 +542,7 @@ class _Reader:
             value = int(size[1]) << 10 * " kmg".index(size[2].lower() or " ")
         else:
             self._refuse(element, prop.name, text, "is not a whole number", "write digits only")
-        if kind is int and not (
-            -(1 << 63) <= value < 1 << 63 if prop.name in schema.LONGS else -(1 << 31) <= value < 1 << 31
-        ):
+        if kind is int and not -schema.largest(prop.name) - 1 <= value <= schema.largest(prop.name):
             self._refuse(element, prop.name, text, "is too large for the broker", "give a smaller number")
         if low is not None and value < low:
             self._refuse(element, prop.name, text, "is out of range", f"give {low} or more")

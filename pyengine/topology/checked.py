@@ -8,7 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, shown
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 _TEXTS = (str, bytes, bytearray, Mapping)  # can be walked through, and are no lists
@@ -50,7 +50,7 @@ def check(name: str, value: object, hint: Any) -> None:
         if _of_many(each) and isinstance(value, (tuple, list)):
             for place, item in enumerate(value):
                 check(f"{name}[{place}]", item, get_args(each)[0])
-    raise ConfigurationError(name, repr(value), f"must be {_words(hint)}")
+    raise ConfigurationError(name, shown(value), f"must be {_words(hint)}")
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import KINDS
 from pyengine.errors import InvalidTopologyError, did_you_mean
-from pyengine.topology import keys
+from pyengine.topology import keys, schema
 from pyengine.topology.policy import (
     CompositeQueue,
     FilteredDestination,
@@ -163,7 +163,8 @@ def _plain(table: Table, key: str, kind: type) -> Any:
     if kind is float:
         return table.number(key, 0.0)
     low = 0 if key in _NOT_NEGATIVE else keys.MINIMUMS.get(key, -1)
-    return table.integer(key, 0, low, hint=_WINDOW_HINT if key == "max_page_size" else "")
+    high = schema.largest(keys.java_name(key))
+    return table.integer(key, 0, low, high, hint=_WINDOW_HINT if key == "max_page_size" else "")
 
 
 def _group_map(table: Table) -> str:

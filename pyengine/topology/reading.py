@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyengine.destinations import Destination
+from pyengine.topology import schema
 from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
@@ -167,7 +168,7 @@ def _consumer(table: Table) -> Consumer:
         selector=table.selector("selector"),
         exclusive=table.flag("exclusive", False),
         priority=table.integer("priority", 0, -128, 127),
-        prefetch=table.integer("prefetch", 0, 0) if "prefetch" in table.values else None,
+        prefetch=table.integer("prefetch", 0, 0, schema.largest("prefetch")) if "prefetch" in table.values else None,
         no_local=table.flag("no_local", False),
         connection=table.text("connection"),
         acknowledges=table.flag("acknowledges", True),

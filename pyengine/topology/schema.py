@@ -194,8 +194,13 @@ PLUGINS: dict[str, tuple[str, bool]] = {
 # Attributes that take sizes such as "64 kb"; the others that take whole numbers take digits only.
 SIZES = frozenset({"memoryLimit"})
 # Attributes of Java type long; the others are int.
-LONGS = frozenset(
+_LONGS = frozenset(
     {"checkPeriod", "expiration", "expireMessagesPeriod", "inactiveTimeoutBeforeGC", "inactiveTimoutBeforeGC",
      "initialRedeliveryDelay", "maxSlowCount", "maxSlowDuration", "maxTimeSinceLastAck", "maximumRedeliveryDelay",
      "minimumMessageSize", "recoverDuration", "redeliveryDelay"}
 )  # fmt: skip
+
+
+def largest(name: str) -> int:
+    """The largest number that the broker's own property of this name holds, a long or an int."""
+    return (1 << (63 if name in _LONGS else 31)) - 1

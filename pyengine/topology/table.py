@@ -180,10 +180,12 @@ def root_table(text: str, file: str) -> Table:
         document = tomllib.loads(text)
     except RecursionError as error:
         raise InvalidTopologyError("is nested too deep", file=file, hint="a topology has a few levels") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         place = re.search(r"\s*\(at line (\d+), column (\d+)\)$", str(error))
         line, column = (int(place.group(1)), int(place.group(2))) if place else (len(text.splitlines()), 0)
         problem = str(error)[: place.start()] if place else str(error)
+        if not isinstance(error, tomllib.TOMLDecodeError):
+            problem = "a number has thousands of digits"
         at = f" at column {column}" if column else ""
         raise InvalidTopologyError(
             f"not valid TOML{at}: {problem}", file=file, line=line, hint="see https://toml.io; texts need quotes"

@@ -86,7 +86,7 @@ def test_no_strategy_at_all(key: str) -> None:
         ('dispatch_policy = "random"', "dispatch_policy", "known: "),
         ('pending_queue_policy = "disk"', "pending_queue_policy", "known: "),
         ('selector_errors = "strict"', "selector_errors", "known: exact, no_match"),
-        ("topic_prefetch = -1", "topic_prefetch", "0 or more"),
+        ("topic_prefetch = -1", "topic_prefetch", "0 to 2147483647"),
         ("persistJMSRedelivered = true", "persistJMSRedelivered", "did you mean 'persist_jms_redelivered'?"),
         ("always_retroactive = 1", "always_retroactive", "true or false"),
         ('pending_message_limit_strategy = { type = "prefetch_rate", multiplier = "2" }',

@@ -130,8 +130,10 @@ POLICY = '[[policy]]\ndestination = "orders.>"\n'
         (HEAD + CONSUMER + "slector = ''", 7, 'consumer "eu", slector', "did you mean 'selector'?"),
         (HEAD + CONSUMER + 'exclusive = "yes"', 7, 'consumer "eu", exclusive', "must be true or false, is a text"),
         (HEAD + CONSUMER + "priority = 200", 7, 'consumer "eu", priority', "-128 to 127"),
+        (HEAD + CONSUMER + "prefetch = 2147483648", 7, 'consumer "eu", prefetch', "0 to 2147483647"),
+        (HEAD + CONSUMER + "prefetch = " + "9" * 5000, 7, "", "a number has thousands of digits"),
         (HEAD + CONSUMER + "prefetch = 1.5", 7, 'consumer "eu", prefetch', "whole number, is a number"),
-        (HEAD + CONSUMER + "prefetch = -1", 7, 'consumer "eu", prefetch', "0 or more"),
+        (HEAD + CONSUMER + "prefetch = -1", 7, 'consumer "eu", prefetch', "0 to 2147483647"),
         (HEAD + CONSUMER + 'selector = "region = "', 7, 'consumer "eu", selector', "invalid selector at position 9"),
         (HEAD + '[[consumer]]\nname = "eu"', 4, 'consumer "eu"', "needs destination"),
         (HEAD + '[[consumer]]\ndestination = "eu"', 4, 'consumer "eu"', "needs name"),
@@ -162,6 +164,32 @@ def test_refusals_say_where_and_what_to_do(text: str, line: int, key: str, words
     assert words in str(error)
     assert str(error).startswith(f"orders.toml:{line}: " if line else "orders.toml: ")
     assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+@pytest.mark.parametrize(
+    ("key", "largest"),
+    [("queue_prefetch", 2**31 - 1), ("topic_prefetch", 2**31 - 1), ("expire_messages_period", 2**63 - 1)],
+)
+def test_a_number_of_a_policy_fits_its_java_type(key: str, largest: int) -> None:
+    text = HEAD + '[[policy]]\ndestination = "q"\n' + f"{key} = {largest}"
+    (policy,) = Topology.from_text(text).policies
+    assert getattr(policy, key) == largest
+    with pytest.raises(InvalidTopologyError, match=f"to {largest}$"):
+        Topology.from_text(text[: -len(str(largest))] + str(largest + 1))
+
+
+def test_a_refusal_repeats_no_long_value_whole() -> None:
+    long = "a" * 100_000
+    for text in (
+        f'order = "{long}"',
+        f'types = {{ a = "{long}" }}',
+        f"{long} = 1",
+        f'properties = ["{long}", "{long}"]',
+    ):
+        with pytest.raises(InvalidTopologyError) as told:
+            Topology.from_text(HEAD + text)
+        assert len(str(told.value)) < 600
+    assert str(InvalidTopologyError("is wrong", value=10**5000)) == "is wrong (got <int>)"
 
 
 def test_lines_are_found_behind_comments_quotes_and_multi_line_texts() -> None:

@@ -47,7 +47,7 @@ def read(text: str, file: str = "") -> dict[str, Any] | None:
     else:
         try:
             given = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             given = {
                 match[1].strip(): match[2].strip()
                 for line in text.splitlines()
