@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +22,13 @@ def written(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``; a second attempt may do so too.
+    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``; a second attempt may do so too, at
+    the same time.
 
     Raises OutputError for what the disk refuses.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Attempts of one task may run at once in containers, whose processes have the same numbers.
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     with written(path):
         try:
             write(partial)
@@ -34,3 +36,9 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
                 partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def remove_partials(folder: Path) -> None:
+    """Take away what killed processes had begun to write with ``replace_file``, in a folder and those in it."""
+    for left in folder.rglob(".*.partial"):
+        left.unlink(missing_ok=True)

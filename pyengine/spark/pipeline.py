@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine.backlog.output import replace_file, written
+from pyengine.backlog.output import remove_partials, replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
@@ -188,8 +188,7 @@ def _complete(work: Path) -> None:
         if not any((work / name).glob("part-*")):
             empty = schema.empty_table()
             replace_file(work / name / "part-000000.parquet", partial(pq.write_table, empty))
-    for left in work.glob("*/.*.partial"):
-        left.unlink()
+    remove_partials(work)
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyengine.backlog.output import remove_partials
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.session import require_count, require_spark
@@ -73,6 +74,7 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     names = [f"shard-{shard:05}.parquet" for shard, count in enumerate(counts) if count]
     files.write_marker(into, names, topology.source.order, sum(run.rows for run in made), sum(counts))
     shutil.rmtree(runs_folder)
+    remove_partials(into)
     return sum(counts)
 
 
@@ -129,7 +131,9 @@ def assign_shards(
         answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names, codes=True)
         return str(files.write_answer(into / f"part-{number:05}.parquet", schema, answer))
 
-    return sum(int(each) for each in scheduled(session, len(paths), assign))
+    total = sum(int(each) for each in scheduled(session, len(paths), assign))
+    remove_partials(into)
+    return total
 
 
 def _shards_of(
