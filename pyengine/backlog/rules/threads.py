@@ -41,7 +41,8 @@ IDLE_PYTHON = re.compile(
 # The user's own loop over a queue. In a listener it is no idling: whoever should fill the queue does not.
 TAKES = re.compile(r"(?:Queue|Deque)\.(?:take|poll)\w*\(")
 NETWORK = re.compile(
-    r"SocketInputStream|socketRead|SocketDispatcher\.read|NioSocketImpl|Net\.poll|SSLSocket|HttpURLConnection|"
+    r"Socket(?:In|Out)putStream|socketRead|SocketDispatcher|SocketChannelImpl|NioSocketImpl|PlainSocketImpl|"
+    r"nio\.ch\.Net\.|SSLSocket|HttpURLConnection|"
     r"java\.net\.http|jdk\.internal\.net\.http|okhttp|apache\.(?:http|hc\.)|EPoll|DatagramChannel|DatagramSocket|"
     r"AddressImpl\.lookup|"
     r"recv(?:_into)? \(|readinto \(.*socket\.py|ssl\.py|urllib3|requests/|httpx|httpcore|http/client\.py|"
