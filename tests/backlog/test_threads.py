@@ -1,6 +1,6 @@
 """Thread dumps of real clients: which of their threads is stuck, at which line of the user's, and which only waits.
 
-The files are what Java 8, 17 and 25 wrote of listeners that stand in drivers, locks and pools, cut down to some threads;
+The files are what Java 8, 17 and 25 wrote of listeners that stand in drivers, locks and pools, cut down to a few;
 three sights of one moment's stacks are what a stuck process shows.
 """
 
@@ -62,16 +62,10 @@ def test_a_listener_in_a_driver_is_named_with_the_user_s_own_line() -> None:
 
 def test_java_8_names_its_own_classes_of_the_network() -> None:
     found = stuck(three("jstack-java8.txt"))
-    assert {name: said.split(", ")[1] for name, said in found.items()} == {
-        "ConsumeMessageThread_accept_1": "cause: network",
-        "ConsumeMessageThread_channel_1": "cause: network",
-        "ConsumeMessageThread_nioaccept_1": "cause: network",
-        "ConsumeMessageThread_timed_1": "cause: network",
-        "ConsumeMessageThread_write_1": "cause: network",
-        "3 threads: ConsumeMessageThread_connect2_1, ConsumeMessageThread_connect1_1, ConsumeMessageThread_connect0_1": (
-            "cause: network"
-        ),
-    }
+    names = " ".join(found)
+    for call in ("accept", "channel", "connect0", "connect1", "connect2", "nioaccept", "timed", "write"):
+        assert f"ConsumeMessageThread_{call}_1" in names
+    assert {said.split(", ")[1] for said in found.values()} == {"cause: network"}
 
 
 def test_who_holds_a_lock_is_named() -> None:
