@@ -37,6 +37,7 @@ cdef class Snapshot:
     cdef int widest
     cdef bint needs_gil
     cdef bint errors_count
+    cdef tuple ordered           # the living by number: arrays of numbers and keys, Subscriptions; None, then set once
     cdef list idle               # Searches nobody uses, above some places that keep the list as long as it is
 
 

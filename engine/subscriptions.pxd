@@ -3,7 +3,8 @@
 New subscriptions gather in the *tail*, which is asked one by one; a full tail becomes a segment, and segments of like
 size become one. Where there are many already, a new one goes to an *annex* instead, which takes it at once; a full one
 stays a segment, and the next is opened. A *snapshot* is what a match sees: the segments, a bitmap of those of their
-entries that were alive, a copy of the tail. Changes make the next snapshot; who matches keeps the one he has.
+entries that were alive, a copy of the tail. Changes make the next snapshot, one thread after another under the lock;
+who matches keeps the one he has.
 
 Invariants: every living subscription is in the tail, or is an entry of one segment with its bit alive; numbers ascend
 in the order of addition, and that is the order of the answers; ``slot_of`` only grows.
@@ -27,13 +28,17 @@ cdef class Subscriptions:
     cdef int64_t next_number
     cdef public int _many        # from how many on additions go to an annex; tests have it small
     cdef Snapshot snapshot       # None after a change
-    cdef object ordered          # (numbers, keys) arrays of the living, or None
+    cdef object lock             # of whoever changes them, or makes the next snapshot
 
     cdef Subscription made(self, object key, object selector, int64_t number)
+    cdef int update_all(self, object subscriptions) except -1
     cdef int take_in(self, list fresh) except -1
     cdef bint annexed(self, Subscription it) except -1
     cdef int compact(self) except -1
     cdef int drop(self, Subscription gone) except -1
     cdef Snapshot current(self)
+    cdef int gather(self) except -1
+    cdef tuple placed(self, Snapshot snapshot, object batch, object missing)
     cdef Search begin(self, Snapshot snapshot)
-    cdef tuple keyed(self)
+    cdef Snapshot keyed(self)
+    cdef Snapshot made_anew(self)

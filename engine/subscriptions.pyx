@@ -18,6 +18,7 @@ from pyengine._engine.search cimport Living, Rows, Search, Snapshot, alive_of
 from pyengine._engine.segment cimport Subscription
 from pyengine._engine.selector cimport Selector
 
+import threading
 from collections.abc import Iterable, Mapping
 
 import numpy
@@ -42,7 +43,7 @@ cdef class Subscriptions:
     Selector. on_error: what a message does on which a selector cannot be evaluated: "raise" SelectorEvaluationError, or
     "reject" it for that selector. The answer is the one of a loop over the selectors in the order of their addition;
     only, every property that any of them names is read, so a value that no message can carry always raises
-    InvalidMessageError. Safe to change while other threads match: they see the subscriptions as they were.
+    InvalidMessageError. Threads may change them while others match, who see the subscriptions as they were.
     Raises InvalidSelectorError.
     """
 
@@ -57,6 +58,7 @@ cdef class Subscriptions:
         self.living = []
         self.tail = []
         self._many = LARGE
+        self.lock = threading.RLock()
         self.update(subscriptions)
 
     @classmethod
@@ -80,7 +82,8 @@ cdef class Subscriptions:
         return f"<Subscriptions: {len(self.by_key)} selectors, dialect={self.dialect!r}>"
 
     def __reduce__(self):
-        return restored, ({key: self[key].text for key in self.by_key}, self.dialect, self.on_error)
+        texts = {key: (<Subscription> it).selector.text for key, it in list(self.by_key.items())}
+        return restored, (texts, self.dialect, self.on_error)
 
     def keys(self):
         """The keys, in the order of addition."""
@@ -108,17 +111,22 @@ cdef class Subscriptions:
 
     def add(self, key, selector):
         """Add one; ValueError if the key is there already."""
-        if key in self.by_key:
-            raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
-        it = self.made(key, selector, self.next_number)
-        self.next_number += 1
-        self.by_key[key] = it
-        self.take_in([it])
+        with self.lock:
+            if key in self.by_key:
+                raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
+            it = self.made(key, selector, self.next_number)
+            self.next_number += 1
+            self.by_key[key] = it
+            self.take_in([it])
 
     def update(self, subscriptions):
         """Add many, all or none: a mapping, or pairs; one index is built for them. ValueError for a key that is there.
 
         """
+        with self.lock:
+            self.update_all(subscriptions)
+
+    cdef int update_all(self, object subscriptions) except -1:
         cdef list fresh = []
         cdef dict new = {}
         cdef int64_t number = self.next_number
@@ -136,24 +144,26 @@ cdef class Subscriptions:
         self.next_number = number
         self.by_key.update(new)
         self.take_in(fresh)
+        return 0
 
     def remove(self, key):
         """Remove one; KeyError if there is none."""
-        cdef Subscription gone = self.by_key.pop(key)
-        self.drop(gone)
+        with self.lock:
+            self.drop(self.by_key.pop(key))
 
     def replace(self, key, selector):
         """Change the selector of a key, which keeps its place in the order; KeyError if there is none."""
-        cdef Subscription old = self.by_key[key]
-        it = self.made(key, selector, old.number)
-        self.by_key[key] = it
-        self.drop(old)
-        self.take_in([it])
+        cdef Subscription old
+        with self.lock:
+            old = self.by_key[key]
+            it = self.made(key, selector, old.number)
+            self.by_key[key] = it
+            self.drop(old)
+            self.take_in([it])
 
     cdef int take_in(self, list fresh) except -1:
         cdef list all_new
         self.snapshot = None
-        self.ordered = None
         if len(fresh) == 1 and len(self.by_key) >= self._many and self.annexed(fresh[0]):
             return 0
         self.tail.extend(fresh)
@@ -189,7 +199,6 @@ cdef class Subscriptions:
         cdef int index
         cdef Living one
         self.snapshot = None
-        self.ordered = None
         if gone.segment is None:
             self.tail = [it for it in self.tail if it is not gone]
             return 0
@@ -228,6 +237,10 @@ cdef class Subscriptions:
 
     def optimize(self):
         """Make one index of everything, as if all had been added at once: matching is fastest afterwards."""
+        with self.lock:
+            self.gather()
+
+    cdef int gather(self) except -1:
         cdef Living one
         cdef list everything = list(self.tail)
         for one in self.living:
@@ -239,14 +252,20 @@ cdef class Subscriptions:
         self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
         for it in self.tail:
             (<Subscription> it).segment = None
+        return 0
 
     cdef Snapshot current(self):
         cdef Snapshot snapshot = self.snapshot
+        if snapshot is None:
+            with self.lock:
+                snapshot = self.snapshot if self.snapshot is not None else self.made_anew()
+        return snapshot
+
+    cdef Snapshot made_anew(self):
+        cdef Snapshot snapshot
         cdef Living one
         cdef Subscription it
         cdef int index
-        if snapshot is not None:
-            return snapshot
         snapshot = Snapshot.__new__(Snapshot)
         snapshot.reader = reader_of(list(self.slot_of), self.dialect == "rocketmq")
         snapshot.living = tuple(self.living)
@@ -315,15 +334,18 @@ cdef class Subscriptions:
         "null". offsets: int64, one more than messages; message r is wanted by keys[offsets[r]:offsets[r + 1]] (an array
         of objects), in the order of addition. Raises as ``match``, with the row.
         """
-        offsets, places = self.match_places(batch, missing=missing)
-        return offsets, self.keyed()[1][places]
+        cdef Snapshot snapshot = self.keyed()
+        offsets, places = self.placed(snapshot, batch, missing)
+        return offsets, snapshot.ordered[1][places]
 
     def match_places(self, batch, *, missing="raise"):
         """``match_batch`` with places in ``keys()`` (int64) instead of keys."""
-        cdef Snapshot snapshot = self.current()
+        return self.placed(self.keyed(), batch, missing)
+
+    cdef tuple placed(self, Snapshot snapshot, object batch, object missing):
         if missing not in ("raise", "null"):
             raise ValueError(f"missing is {missing!r}; it must be one of 'raise', 'null'")
-        numbers = self.keyed()[0]
+        numbers = snapshot.ordered[0]
         if isinstance(batch, (list, tuple)):
             offsets, found = self.match_messages(snapshot, batch)
         elif isinstance(batch, PackedMessages):
@@ -369,9 +391,10 @@ cdef class Subscriptions:
         cdef int64_t row = 0
         cdef Py_ssize_t batch = 0
         cdef int slot
-        if len(self.by_key) <= BY_COLUMN and columns.row_count >= 64:
+        cdef list living = snapshot.ordered[2]
+        if len(living) <= BY_COLUMN and columns.row_count >= 64:
             try:
-                return self.match_by_selector(columns, missing)
+                return self.match_by_selector(living, columns, missing)
             except SelectorEvaluationError:
                 pass             # row by row, for the error of the first message
         rows = Rows(snapshot, self.begin(snapshot), columns.row_count)
@@ -379,7 +402,7 @@ cdef class Subscriptions:
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)
             if rows.places[slot] < 0 and missing == "raise" and (self.dialect == "rocketmq" or not header_code(name)):
-                if any([name in self[key].names for key in self.by_key]):
+                if any([name in (<Subscription> it).selector.names for it in living]):
                     raise MissingColumnError(name, columns.names)
         event = rows.search.event
         try:
@@ -412,19 +435,19 @@ cdef class Subscriptions:
             memcpy(&into[0], rows.numbers, rows.size * sizeof(int64_t))
         return offsets, found
 
-    def match_by_selector(self, Columns columns, missing):
+    def match_by_selector(self, list living, Columns columns, missing):
         """Column by column: each selector of all rows, then who wants each row."""
         cdef int64_t row, at, size = columns.row_count
         cdef uint64_t word
         cdef Subscription it
         answers = {}
-        for it in self.by_key.values():
+        for it in living:
             if it.selector not in answers:
                 answers[it.selector] = it.selector.mask_words(columns, self.on_error, missing)
         offsets = numpy.zeros(size + 1, numpy.int64)
         cdef int64_t[::1] offset = offsets, into, next_of
         cdef const uint64_t[::1] words
-        for it in self.by_key.values():
+        for it in living:
             words = answers[it.selector]
             for at in range(len(words)):
                 word = words[at]
@@ -435,7 +458,7 @@ cdef class Subscriptions:
         found = numpy.empty(offsets[size], numpy.int64)
         into = found
         next_of = offsets[:size].copy()
-        for it in self.by_key.values():
+        for it in living:
             words = answers[it.selector]
             for at in range(len(words)):
                 word = words[at]
@@ -446,14 +469,19 @@ cdef class Subscriptions:
                     word &= word - 1
         return offsets, found
 
-    cdef tuple keyed(self):
-        """Numbers of the living, ascending, and their keys."""
-        if self.ordered is None:
-            keys = numpy.empty(len(self.by_key), object)
-            keys[:] = list(self.by_key)
-            numbers = numpy.array([(<Subscription> it).number for it in self.by_key.values()], numpy.int64)
-            self.ordered = (numbers, keys)
-        return self.ordered
+    cdef Snapshot keyed(self):
+        """The snapshot, with what is known of its living."""
+        cdef Snapshot snapshot = self.snapshot
+        if snapshot is None or snapshot.ordered is None:
+            with self.lock:
+                snapshot = self.current()
+                if snapshot.ordered is None:
+                    keys = numpy.empty(len(self.by_key), object)
+                    keys[:] = list(self.by_key)
+                    living = list(self.by_key.values())
+                    numbers = numpy.array([(<Subscription> it).number for it in living], numpy.int64)
+                    snapshot.ordered = (numbers, keys, living)
+        return snapshot
 
     def _sizes(self):
         """How many are in each segment."""

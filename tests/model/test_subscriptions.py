@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import sys
+import threading
+import traceback
 from collections.abc import Mapping
 from random import Random
 from typing import Any, Literal
@@ -532,3 +535,57 @@ def test_a_missing_column_is_an_error_only_where_it_is_read() -> None:
     offsets, places = subscriptions.match_places(table.slice(0, 0))
     assert offsets.tolist() == [0]
     assert places.tolist() == []
+
+
+def test_threads_match_while_others_change() -> None:
+    """What nobody changes is found by everybody, whatever the changers do; and each change counts."""
+    steady = {f"s{n}": f"region = 'r{n % 9}' AND n > {n % 7}" for n in range(300)}
+    subscriptions = Subscriptions(steady)
+    for n in range(300):
+        subscriptions.add(n, f"region = 'r{n % 9}'")
+    asked = [{"region": f"r{n % 9}", "n": n % 8} for n in range(40)]
+    table = pa.table({"region": [each["region"] for each in asked], "n": [each["n"] for each in asked]})
+    wanted = [[key for key, text in steady.items() if Selector(text).matches(message)] for message in asked]
+    both: list[Any] = [asked, table.to_batches()[0]]
+    over = threading.Event()
+    failed: list[str] = []
+
+    def match(batch: Any) -> None:
+        try:
+            while not over.is_set():
+                offsets, keys = subscriptions.match_batch(batch)
+                for row, expected in enumerate(wanted):
+                    found = [key for key in keys[offsets[row] : offsets[row + 1]] if isinstance(key, str)]
+                    assert found == expected, row
+        except Exception:
+            failed.append(traceback.format_exc())
+
+    def change(part: int) -> None:
+        try:
+            for turn in range(300):
+                number = 2 * (7 * turn % 150) + part
+                subscriptions.replace(number, f"n = {turn % 9} OR region = 'r{turn % 9}'")
+                subscriptions.remove(number)
+                subscriptions.add(number, f"region LIKE 'r%' AND n < {turn % 9}")
+                if turn % 50 == 0:
+                    subscriptions.optimize()
+        except Exception:
+            failed.append(traceback.format_exc())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        matching = [threading.Thread(target=match, args=(batch,)) for batch in both]
+        changing = [threading.Thread(target=change, args=(part,)) for part in range(2)]
+        for thread in (*matching, *changing):
+            thread.start()
+        for thread in changing:
+            thread.join()
+        over.set()
+        for thread in matching:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not failed, failed[0]
+    subscriptions._check()  # type: ignore[attr-defined]
+    assert len(subscriptions) == 600
