@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,26 @@ def test_variants_are_on_the_page(language: Language) -> None:
     assert 0 <= min(heights) <= max(heights) <= pages.CHART_HEIGHT
     assert "no_consumer" in page
     assert len(page) < 100_000
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("width", [360, 700])  # a phone; a sheet of paper
+def test_a_variant_s_name_is_broken_at_its_words(tmp_path: Path, width: int) -> None:
+    played = {"prefetch 1000": simulate(Workload.from_rate(100, 0.02, 500), [SimulatedConsumer("c")])}
+    measured = "document.title = 'wide ' + document.querySelector('td').getBoundingClientRect().width"
+    page = tmp_path / "page.html"
+    html = re.sub("<meta http-equiv[^>]*>", "", simulation_page.render("Why?", played))  # which lets no script run
+    page.write_text(f"{html}<script>{measured}</script>", "utf-8")
+    browser = ["chromium", "--headless=new", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}"]
+    shown = subprocess.run(
+        [*browser, f"--window-size={width},700", "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wide = re.search(r"<title>wide ([\d.]+)", shown.stdout)
+    assert wide
+    assert float(wide[1]) >= 80
 
 
 def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
