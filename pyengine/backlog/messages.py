@@ -309,7 +309,7 @@ def _moment(reading: _Reading, moment: TimeColumn, required: str = "") -> Any:
         if pa.types.is_date(array.type):
             array = array.cast(pa.timestamp("ms"))
         found = _scaled(reading, moment.column, array.cast(pa.int64()), MILLISECONDS[array.type.unit])
-        found = found if array.type.tz else _zoned(found, moment.timezone)
+        found = found if array.type.tz else _zoned(found, moment)
     elif _is_text(array.type):
         found = _parsed(reading, moment, array.cast(pa.string()))
     else:
@@ -345,10 +345,22 @@ def _later(reading: _Reading, name: str, moments: Any) -> Any:
         return pa.array(found, pa.int64())
 
 
-def _zoned(local: Any, timezone: str) -> Any:
-    """Milliseconds of clocks in a zone as those since 1970: the first of two, the one before a gap of the clocks."""
-    shown = local.cast(pa.timestamp("ms"))
-    return pc.assume_timezone(shown, timezone, ambiguous="earliest", nonexistent="earliest").cast(pa.int64())
+def _zoned(local: Any, moment: TimeColumn) -> Any:
+    """Milliseconds of clocks in a zone as those since 1970: the first of two, the one before a gap of the clocks.
+
+    Raises UnsupportedColumnError where Arrow does not know the zone, as without the system's database.
+    """
+    if moment.timezone == "UTC":
+        return local
+    clock = local.cast(pa.timestamp("ms"))
+    try:
+        found = pc.assume_timezone(clock, moment.timezone, ambiguous="earliest", nonexistent="earliest")
+    except pa.ArrowInvalid as error:
+        if "timezone" not in str(error):
+            raise
+        hint = "Arrow finds no such zone: install the system's tzdata"
+        raise UnsupportedColumnError(moment.column, f"clock in {moment.timezone}", hint) from error
+    return found.cast(pa.int64())
 
 
 def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
@@ -359,18 +371,18 @@ def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
         elif pc.all(offsets).as_py():
             return array.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
         elif not pc.any(offsets).as_py():
-            return _zoned(array.cast(pa.timestamp("ms")).cast(pa.int64()), moment.timezone)
+            return _zoned(array.cast(pa.timestamp("ms")).cast(pa.int64()), moment)
     except pa.ArrowInvalid:
         pass  # some row is no moment, or finer than a millisecond: found one by one below
-    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment.timezone))
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment))
 
 
-def _milliseconds(text: str, timezone: str) -> int:
+def _milliseconds(text: str, moment: TimeColumn) -> int:
     if re.fullmatch(r"\s*\d{1,4}\s*", text):
         raise ValueError(text)
     found = datetime.fromisoformat(text.strip())
     whole = (found.replace(tzinfo=found.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    return whole if found.tzinfo else int(_zoned(pa.array([whole]), timezone)[0].as_py())
+    return whole if found.tzinfo else int(_zoned(pa.array([whole]), moment)[0].as_py())
 
 
 def rejects_table(rejects: Iterable[Reject]) -> pa.Table:

@@ -139,9 +139,11 @@ def _moment(table: Table, key: str) -> TimeColumn | None:
     inner.only(TimeColumn.__dataclass_fields__)
     timezone = inner.text("timezone") or "UTC"
     try:
-        ZoneInfo(timezone)
+        if timezone != "UTC":  # which is known where the system has no database of zones
+            ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        inner.refuse("timezone", "is not a known time zone", 'write an IANA name such as "UTC" or "America/New_York"')
+        hint = 'write an IANA name such as "UTC" or "America/New_York"; the names are in the system\'s tzdata'
+        inner.refuse("timezone", "is not a known time zone", hint)
     return TimeColumn(
         column=inner.text("column", required=True),
         unit=inner.choice("unit", ("s", "ms", "us", "ns"), "ms"),

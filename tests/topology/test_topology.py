@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -190,6 +193,26 @@ def test_a_refusal_repeats_no_long_value_whole() -> None:
             Topology.from_text(HEAD + text)
         assert len(str(told.value)) < 600
     assert str(InvalidTopologyError("is wrong", value=10**5000)) == "is wrong (got <int>)"
+
+
+def test_utc_needs_no_database_of_zones() -> None:
+    text = HEAD + 'timestamp = { column = "at", timezone = "%s" }'
+    code = (
+        "import sys; sys.modules['tzdata'] = None\nfrom pyengine.topology import Topology\n"
+        f"Topology.from_text({text % 'UTC'!r})\ntry: Topology.from_text({text % 'Europe/Zurich'!r})\n"
+        "except ValueError as error: print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONTZPATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=FLIGHTS.parents[2],
+        check=False,
+    )
+    assert done.stderr == ""
+    assert "the names are in the system's tzdata" in done.stdout
 
 
 def test_lines_are_found_behind_comments_quotes_and_multi_line_texts() -> None:
