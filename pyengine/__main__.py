@@ -20,8 +20,12 @@ def main() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
         del os.environ["COLUMNS"]
-    from pyengine.cli import app
-    from pyengine.cli.outlet import that_may_be_left
+    try:
+        from pyengine.cli import app
+        from pyengine.cli.outlet import that_may_be_left
+    except KeyboardInterrupt:
+        print("pyengine: interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
 
     sys.stdout, sys.stderr = that_may_be_left(sys.stdout), that_may_be_left(sys.stderr)
     app(prog_name="pyengine")

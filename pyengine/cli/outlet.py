@@ -28,8 +28,9 @@ def that_may_be_left(stream: TextIO) -> TextIO:
     """The same stream through an outlet; what it cannot show, as an undecodable file name, is written as its number."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
+    outlet: Any = _Outlet(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(_Outlet(stream.fileno(), "w", closefd=False)),
+        io.BufferedWriter(outlet) if isinstance(stream.buffer, io.BufferedWriter) else outlet,  # else it keeps nothing
         encoding=stream.encoding,
         errors="backslashreplace",
         line_buffering=stream.line_buffering,
@@ -40,4 +41,4 @@ def that_may_be_left(stream: TextIO) -> TextIO:
 def is_left() -> bool:
     """Whether whoever reads the results has seen enough of them."""
     buffer = getattr(sys.stdout, "buffer", None)
-    return bool(getattr(getattr(buffer, "raw", None), "left", False))
+    return bool(getattr(getattr(buffer, "raw", buffer), "left", False))

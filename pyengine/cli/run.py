@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -37,8 +38,14 @@ def run(
     pages.check_installed()
     from pyengine.spark import pipeline
 
-    with stdout_to_stderr(), _progress(quiet) as show:
-        result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
+    try:
+        with stdout_to_stderr(), _without_log(), _progress(quiet) as show:
+            result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
+    except KeyboardInterrupt:
+        left = pipeline.aside_of(out)
+        if left.exists():
+            print(f"pyengine: {left} holds what was begun: run the same command again, or remove it", file=sys.stderr)
+        raise
     summary: Summary = result.summary
     summary["paths"]["report"] = str(out / "report.html")
     summary["paths"]["summary"] = str(out / "summary.json")
@@ -60,6 +67,18 @@ def stdout_to_stderr() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(saved, 1)
         os.close(saved)
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Spark's gateway logs an interrupt as tracebacks; what went wrong is raised besides."""
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
 
 
 STAGES = {

@@ -203,6 +203,11 @@ def _refuse_foreign(folder: Path) -> None:
             raise OutputExistsError(str(folder))
 
 
+def aside_of(folder: Path) -> Path:
+    """Where a run works that is to write ``folder``, and what it leaves when it is interrupted."""
+    return folder.with_name(f".{folder.name}.partial")
+
+
 @contextmanager
 def _aside(folder: Path) -> Iterator[Path]:
     """A folder beside ``folder`` to work in, for one run at a time; it goes when the block ends well.
@@ -211,7 +216,7 @@ def _aside(folder: Path) -> Iterator[Path]:
     next run of the same topology goes on in it; another error of ours removes it, because the same run would fail
     again.
     """
-    aside = folder.with_name(f".{folder.name}.partial")
+    aside = aside_of(folder)
     with written(aside):
         aside.mkdir(parents=True, exist_ok=True)
     with _locked(aside):

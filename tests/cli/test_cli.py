@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -148,6 +149,24 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(command: str, code: 
     with os.fdopen(writing, "wb") as left:
         words = [sys.executable, "-m", "pyengine", *(word.format(**places) for word in command.split())]
         assert subprocess.run(words, stdout=left, stderr=left, cwd=ROOT, check=False).returncode == code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
+def test_an_interrupted_run_says_what_it_leaves(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pyengine", "run", FLIGHTS, "--out", tmp_path / "flights"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if line.startswith("dispatching"):
+                run.send_signal(signal.SIGINT)
+                break
+        said = [line for line in run.stderr if not line.startswith("WARNING")]
+    left = tmp_path / ".flights.partial"
+    assert (run.returncode, left.is_dir(), (tmp_path / "flights").exists()) == (130, True, False)
+    assert said == [
+        f"pyengine: {left} holds what was begun: run the same command again, or remove it\n",
+        "pyengine: interrupted\n",
+    ]
 
 
 @pytest.mark.parametrize("columns", ["0", "", "x", "1", "20"])
