@@ -146,7 +146,7 @@ rows = st.lists(
             "who": st.none() | st.sampled_from(["g1", "g2", "", "\U0001f468"]),
             "seq": st.none() | st.sampled_from([0, 1, 2, -1]),
             "p": st.none() | st.integers(0, 9),
-            "at": st.none() | st.integers(0, 5),
+            "at": st.integers(0, 5),
             "by": st.none() | st.sampled_from(["c1", "c3"]),
         }
     ),
