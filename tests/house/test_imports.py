@@ -31,8 +31,9 @@ CORE_MAY = {
     "sys",
     "__future__",
 }
-# One room wraps a library of its own, on first use.
+# Some rooms wrap a library, on first use; one is shared by threads that change it and match, and has a lock.
 CORE_ALSO = {
+    "subscriptions": {"threading"},
     "xpath": {"lxml", "re"},
     "codepoints": {"unicodedata", "functools"},
     "regex": {"re", "functools", "unicodedata"},
