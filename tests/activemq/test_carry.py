@@ -26,8 +26,9 @@ SHARDS = 3
 
 
 def messages_of(topology: Topology, rows: list[dict[str, Any]]) -> pa.Table:
-    """Messages in the order in which they are sent, with the columns that dispatching reads."""
-    made, rejects = to_messages(pa.Table.from_pylist(rows, SCHEMA), range(len(rows)), topology.source)
+    """Messages in the order in which they are sent, with the columns that dispatching reads; no time in a row is 0."""
+    table = pa.Table.from_pylist([{"at": 0, **row} for row in rows], SCHEMA)
+    made, rejects = to_messages(table, range(len(rows)), topology.source)
     assert not rejects
     modes = pa.array(["NON_PERSISTENT" if n % 3 == 1 else None if n % 3 else "PERSISTENT" for n in range(len(rows))])
     made = made.append_column("JMSDeliveryMode", modes)
