@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -32,9 +32,9 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles
 from pyengine.rocketmq.commit_log import CommitLog, FileLog, Frame, MemoryLog
 from pyengine.rocketmq.filter import Filter, filter_of, pull_filter
+from pyengine.rocketmq.kept_offsets import KeptOffsets
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
-from pyengine.rocketmq.offset_files import DataVersion
 from pyengine.rocketmq.remoting import (
     CLIENT,
     FLAG_COMMIT_OFFSET,
@@ -56,8 +56,6 @@ from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
-FIRST_OFFSET_FLUSH = 10_000  # ms after the start
-OFFSET_FLUSH_INTERVAL = 5_000  # ms
 LOG_FLUSH_INTERVAL = 500  # ms
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
@@ -170,9 +168,6 @@ class BrokerNode:
         )  # fmt: skip
         self._hold_timer: Timer | None = None
         self._started = clock.now()
-        self._file_lock = threading.Lock()
-        self._version = DataVersion()
-        self._persisted = 0
         self._indexed = commit_log.end  # what lies before it in the log is in the indexes
         self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
@@ -180,22 +175,21 @@ class BrokerNode:
         self._released = False  # the files are let go of
         self._files = files
         self._flush_timer: Timer | None = None
-        self._offset_timer: Timer | None = None
+        self._kept: KeptOffsets | None = None
         if files is not None:
             self._load(files, commit_log)
         self._worker = clock.worker(f"PullMessageThread_{name}")
         self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
         self._delayed.start()
-        if files is not None:
-            self._offset_timer = clock.call_at(clock.now() + FIRST_OFFSET_FLUSH, self._flush_offsets)
+        if self._kept is not None:
+            self._kept.start(self._files_worker)
 
     # What is kept in files
 
     def _load(self, files: BrokerFiles, commit_log: CommitLog) -> None:
         """Take up what a former process left."""
         self.topics.update(files.read_topics())
-        table, self._version = files.read_offsets()
-        self.offsets.load(table)
+        self._kept = KeptOffsets(files, self.offsets, self.clock, self.lock)
         for frame in commit_log.frames():
             self._take_up(frame)
         self._indexed = commit_log.end
@@ -248,27 +242,10 @@ class BrokerNode:
                 SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
             ) from error
 
-    def _flush_offsets(self) -> None:
-        """Write consumerOffset.json, ten seconds after the start and then every five (flushConsumerOffsetInterval)."""
-        if self._closed:
-            return
-        self._files_worker.submit(self.persist_offsets)
-        self._offset_timer = self.clock.call_at(self.clock.now() + OFFSET_FLUSH_INTERVAL, self._flush_offsets)
-
     def persist_offsets(self) -> None:
         """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
-        if self._files is None or not self._files.are_ours:
-            return
-        with self._file_lock:
-            if self._released:
-                return
-            with self.lock:
-                commits, table = self.offsets.commits, self.offsets.dump()
-                version = replace(self._version, counter=self._version.counter + self.offsets.version)
-            if commits != self._persisted and self._files.write_offsets(
-                table, replace(version, timestamp=self.clock.now())
-            ):
-                self._persisted = commits
+        if self._kept is not None:
+            self._kept.persist()
 
     def _sync_later(self) -> None:
         """Bring the log to the disk half a second after its first message that is not (flushIntervalCommitLog)."""
@@ -699,7 +676,9 @@ class BrokerNode:
             if self._files is not None and not self._files.are_ours:
                 return  # the threads, the files and their lock are the other process's
             self._delayed.close()
-            for timer in (self._hold_timer, self._flush_timer, self._offset_timer):
+            if self._kept is not None:
+                self._kept.stop()
+            for timer in (self._hold_timer, self._flush_timer):
                 if timer is not None:
                     timer.cancel()
             for queue in self._queues.values():
@@ -707,8 +686,9 @@ class BrokerNode:
         self._worker.close()
         if self._files_worker is not self._worker:
             self._files_worker.close()
-        self.persist_offsets()
-        with self._file_lock, self.lock:
+        if self._kept is not None:
+            self._kept.close()
+        with self.lock:
             if not self._released:
                 self.log.close()
                 if self._files is not None:
