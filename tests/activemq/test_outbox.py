@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -16,27 +16,15 @@ from pyengine.activemq.commands import ConnectionSink, MessageDispatch
 from pyengine.activemq.events import ConsumerStarted
 from pyengine.clock import ManualClock, SystemClock
 from tests.activemq.wire import until
+from tests.runtime.held import held
 
 
 @contextmanager
 def at_work(outbox: Outbox) -> Iterator[None]:
     """Another thread is making a change meanwhile."""
-    begun, over = Event(), Event()
-
-    def work() -> None:
-        with outbox:
-            begun.set()
-            assert over.wait(10)
-
-    other = Thread(target=work)
-    other.start()
-    assert begun.wait(10)
-    try:
+    with held(outbox):
         yield
         outbox._check()
-    finally:
-        over.set()
-        other.join()
     outbox._check()
 
 

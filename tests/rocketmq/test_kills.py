@@ -29,6 +29,14 @@ STEPS_UNTIL_WRITTEN = 4  # consumed, committed by the client every second, writt
 FAILS = 10  # every tenth message is given back once
 
 
+def send_step(producer: rocketmq.Producer, out: int, step: int) -> None:
+    """Send the messages of a step, and tell of each."""
+    for number in range(SENT_A_STEP):
+        body = b"%d" % (step * SENT_A_STEP + number)
+        producer.send("T", body)
+        os.write(out, b"S %b\n" % body)
+
+
 def consume(folder: Path, out: int, start: int, steps: int) -> None:
     """Send, consume and tell what was done, a line each, a virtual second a step; then drain the queues."""
     clock = ManualClock(now=1_700_000_000_000 + start * 100_000_000)
@@ -57,10 +65,7 @@ def consume(folder: Path, out: int, start: int, steps: int) -> None:
         consumer.start()
         os.write(out, b"R\n")
         for step in range(steps):
-            for number in range(SENT_A_STEP):
-                body = b"%d" % ((start * 10_000 + step) * SENT_A_STEP + number)
-                producer.send("T", body)
-                os.write(out, b"S %b\n" % body)
+            send_step(producer, out, start * 10_000 + step)
             clock.advance(1000)
             broker.persist_offsets()
         clock.advance(120_000)
@@ -114,10 +119,7 @@ def consume_in_order(seed: float, folder: Path, out: int, start: int, steps: int
         members = [join("first")]
         os.write(out, b"R\n")
         for step in range(steps):
-            for number in range(SENT_A_STEP):
-                body = b"%d" % ((start * 10_000 + step) * SENT_A_STEP + number)
-                producer.send("T", body)
-                os.write(out, b"S %b\n" % body)
+            send_step(producer, out, start * 10_000 + step)
             clock.advance(1000)
             if random.random() < 0.1:
                 if len(members) < 3:

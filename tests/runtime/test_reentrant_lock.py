@@ -8,36 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Condition, Event, RLock, Thread
+from threading import Condition, RLock, Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyengine._runtime.reentrant_lock import ReentrantLock
+from tests.runtime.held import held
 
 ROUNDS = 3000
-
-
-@contextmanager
-def held(lock: ReentrantLock | RLock) -> Iterator[None]:
-    """Another thread has the lock meanwhile."""
-    taken, over = Event(), Event()
-
-    def hold() -> None:
-        with lock:
-            taken.set()
-            assert over.wait(30)
-
-    other = Thread(target=hold)
-    other.start()
-    assert taken.wait(30)
-    try:
-        yield
-    finally:
-        over.set()
-        other.join()
 
 
 @given(st.lists(st.sampled_from(["take", "try", "give", "save", "restore"])), st.booleans())
