@@ -11,8 +11,6 @@ class MessageDispatch:
     redelivery_counter: int
     @property
     def message(self) -> Message | None: ...
-    @property
-    def expires(self) -> bool: ...
     def __init__(
         self,
         consumer_id: str,

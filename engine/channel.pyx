@@ -44,11 +44,6 @@ cdef class MessageDispatch:
     def message(self):
         return self.take()
 
-    @property
-    def expires(self):
-        """Whether its message has a time to live."""
-        return self.source is not None and self.source._expiration != 0
-
     def __repr__(self):
         return (f"MessageDispatch(consumer_id={self.consumer_id!r}, destination={self.destination!r}, "
                 f"message={self.message!r}, redelivery_counter={self.redelivery_counter})")

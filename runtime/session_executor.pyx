@@ -103,12 +103,9 @@ cdef class SessionExecutor:
 
     # Messages that come
 
-    def arrive(self, MessageDispatch dispatch not None):
-        """The broker dispatched a message to a consumer of this session. Returns what is to be acknowledged at once and
-        was not yet."""
-        return self.arrived(dispatch)
-
     cdef tuple arrived(self, MessageDispatch dispatch):
+        # The broker dispatched a message to a consumer of this session; what is to be acknowledged at once and was not
+        # yet, or None.
         cdef SessionState state = self.state
         cdef int64_t now = 0
         cdef Offer offer
