@@ -392,10 +392,11 @@ def test_a_full_disk_ends_the_query_and_loses_nothing(
     state = max((place / "state" / "shard-00000").iterdir())
     deliveries = max(file.stat().st_size for file in place.glob("sink/*/*.parquet"))
     work = streaming._Shards
+    options = {**OPTIONS, "partitions": 1}  # a second task would still be writing when the query ends
     for size in (100, min(state.stat().st_size - 100, deliveries + 2000)):
         monkeypatch.setattr(streaming, "_Shards", lambda *about, size=size: SmallFiles(work(*about), size))
         with pytest.raises(Exception, match=r"OutputError.*File too large"):
-            run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
+            run(spark, ran / "in", 1, come_and_go(), place, **options)
         assert not list(place.glob("state/shard-*/.*"))
         monkeypatch.undo()
     run(spark, ran / "in", 1, come_and_go(), place, **OPTIONS)
