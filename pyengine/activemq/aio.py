@@ -11,6 +11,7 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -99,7 +100,8 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         arrived = asyncio.Event()
 
         def available() -> None:
-            loop.call_soon_threadsafe(arrived.set)
+            with suppress(RuntimeError):  # the loop was closed under its task: nobody waits here any more
+                loop.call_soon_threadsafe(arrived.set)
 
         deadline = None if timeout is None else loop.time() + timeout
         consumer._state.available = available

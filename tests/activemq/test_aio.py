@@ -119,6 +119,30 @@ def test_a_batch_that_is_cancelled_loses_nothing():
     play(script)
 
 
+@pytest.mark.parametrize("dispatch_async", ["false", "true"])
+def test_a_loop_that_is_closed_under_its_task_troubles_nobody_else(dispatch_async):
+    async def wait_for_a_message() -> tuple[Any, ...]:
+        factory = aio.ConnectionFactory(f"vm://localhost?jms.dispatchAsync={dispatch_async}", broker=broker)
+        waiting = factory.create_connection()
+        consumer = await (await waiting.create_session()).create_consumer("queue")
+        receiving = asyncio.create_task(consumer.receive())
+        await asyncio.sleep(0)
+        return waiting, receiving
+
+    with Broker() as broker:
+        loop = asyncio.new_event_loop()
+        waiting, receiving = loop.run_until_complete(wait_for_a_message())
+        loop.close()
+        with connection_factory.ConnectionFactory(broker=broker).create_connection() as sending:
+            alive = sending.create_session()
+            alive.create_producer("queue").send("for somebody")
+            waiting.blocking.close()
+            found = alive.create_consumer("queue").receive(WAIT)
+        assert found is not None
+        assert found.body == "for somebody"
+        receiving._log_destroy_pending = False
+
+
 @pytest.mark.parametrize("end", ["consumer", "session", "connection", "lost", "broker"])
 def test_iteration_ends_when_the_consumer_does(end):
     async def script(broker):
