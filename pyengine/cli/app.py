@@ -1,4 +1,7 @@
-"""The commands. Results go to standard output; progress and errors to standard error."""
+"""The commands. Results go to standard output; progress and errors to standard error.
+
+Each imports what it needs when it runs: a shell that completes words runs this program at every Tab.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pyengine.backlog import findings_page, pages, simulation_page
-from pyengine.backlog.evidence import Remark
-from pyengine.backlog.heard import heard
-from pyengine.cli import allocate as allocating
-from pyengine.cli import diagnose as diagnosing
-from pyengine.cli import lint as linting
-from pyengine.cli import match as matching
-from pyengine.cli import policies as policing
-from pyengine.cli import run as running
-from pyengine.cli import simulate as simulating
-from pyengine.cli import watch as watching
 from pyengine.errors import PyengineError
 
 app = typer.Typer(
@@ -119,6 +111,8 @@ def run(
 ) -> None:
     """Send every row through its queue, and say who got what and why the rest waits."""
     with plain_errors():
+        from pyengine.cli import run as running
+
         folder = out or Path("out") / topology.stem
         summary = running.run(topology, folder, master, partitions, quiet or as_json, lang.value)
         if as_json:
@@ -147,6 +141,8 @@ def match(
     Exit code 1: some rows could not be read or evaluated.
     """
     with plain_errors():
+        from pyengine.cli import match as matching
+
         findings = matching.match(matching.Question(selector, dialect, missing), files or ["-"], format, count=count)
     raise typer.Exit(1 if findings else 0)
 
@@ -168,6 +164,12 @@ def diagnose(
     file was not understood, the others are answered all the same.
     """
     with plain_errors():
+        from pyengine.backlog import findings_page, pages
+        from pyengine.backlog.evidence import Remark
+        from pyengine.backlog.heard import heard
+        from pyengine.cli import diagnose as diagnosing
+        from pyengine.cli import policies as policing
+
         answer = diagnosing.ask(files, encoding, policing.properties_of(define or []))
         evidence, found, refused = answer
         if report is not None:
@@ -197,6 +199,8 @@ def policies(
     Exit code 1: something that is not modelled may change which consumer gets a message.
     """
     with plain_errors():
+        from pyengine.cli import policies as policing
+
         found = policing.answer(file, destinations or [], define or [], broker)
         if as_json:
             print(json.dumps(found, ensure_ascii=False, indent=2))
@@ -222,6 +226,10 @@ def watch(
     A Python service can watch itself: pyengine.backlog.watch. Exit code 1: a thread stands still.
     """
     with plain_errors():
+        from pyengine.backlog import findings_page, pages
+        from pyengine.cli import diagnose as diagnosing
+        from pyengine.cli import watch as watching
+
         evidence, found = watching.ask(pid, samples, every, tool.value if tool else "")
         if report is not None:
             pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
@@ -249,6 +257,10 @@ def lint(
     has evaluated. Exit code 1: warnings or errors were found.
     """
     with plain_errors():
+        from pyengine.backlog import findings_page, pages
+        from pyengine.cli import lint as linting
+        from pyengine.cli import policies as policing
+
         found = linting.ask(files, encoding, policing.properties_of(define or []))
         if report is not None:
             worst_first = sorted(found, key=lambda each: -each[1].severity)
@@ -275,6 +287,9 @@ def simulate(
     Exit code 1: in a variant messages are left that nobody takes.
     """
     with plain_errors():
+        from pyengine.backlog import pages, simulation_page
+        from pyengine.cli import simulate as simulating
+
         asked, played = simulating.ask(scenario, encoding)
         if report is not None:
             pages.write(simulation_page.render(asked.title, played, lang.value), report)
@@ -308,6 +323,8 @@ def allocate(
 ) -> None:
     """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go."""
     with plain_errors():
+        from pyengine.cli import allocate as allocating
+
         options = allocating.Options(
             allocating.items(brokers), allocating.items(rooms), room_mark, virtual_nodes, allocating.items(join),
             allocating.items(leave),
