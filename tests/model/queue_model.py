@@ -372,6 +372,7 @@ class ModelQueue:
                 browser.audit.add(message.n)
                 if not self.browsed_enough(browser) and browser.matches(message):
                     browser.enqueued += 1
+                    browser.dispatched += 1
                     self.out.append((browser.id, message.n, message.redeliveries, message.group_first))
                     added = True
             if not added or self.browsed_enough(browser):

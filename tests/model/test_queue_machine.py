@@ -299,7 +299,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert queue.take_slow() == model.slowed
         model.slowed.clear()
         for consumer in model.consumers:
-            assert queue.counters_of(consumer.id)["slow"] == consumer.slow
+            counters = queue.counters_of(consumer.id)
+            assert counters["slow"] == consumer.slow
+            assert (counters["enqueued"], counters["dispatched"]) == (consumer.enqueued, consumer.dispatched)
             assert queue.unacknowledged(consumer.id) == [self.handles[message.n] for message in consumer.held]
             assert queue.assigned_groups(consumer.id) == model.groups.counts.get(consumer.id, 0)
         if model.groups.kind != "bucket":
