@@ -32,8 +32,9 @@ MOST = 2**31 - 1
 class Closing(Enum):
     """What happens to messages that a consumer was given and its user has not got.
 
-    NOW: they go back to the broker. DRAIN: listeners still get what has arrived, then the rest goes back. LOST: as if
-    the process had died: nothing is acknowledged, and the broker is not told what the user got.
+    NOW: they go back to the broker. DRAIN: listeners still get what has arrived, then the rest goes back; a listener of
+    the session cannot ask for that (IllegalStateError). LOST: as if the process had died: nothing is acknowledged, and
+    the broker is not told what the user got.
     """
 
     NOW = "now"

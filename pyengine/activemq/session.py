@@ -457,7 +457,9 @@ class Session(SessionExecutor):
         self._after_change()
 
     def drain(self) -> None:
-        """Let listeners have what has arrived."""
+        """Let listeners have what has arrived. Raises IllegalStateError in one of them, which it would wait for."""
+        if self.listening_thread == threading.get_ident():
+            raise IllegalStateError("a listener cannot wait for what comes behind it; close with Closing.NOW there")
         self.clock.settle()
         with self.lock:
             self._wait(lambda: not self.state.has_work and not self._deliverer)

@@ -915,6 +915,25 @@ def test_draining_lets_listeners_have_what_has_arrived():
     assert got == list("abcdef")
 
 
+@pytest.mark.parametrize("noun", ["consumer", "session", "connection"])
+def test_a_listener_cannot_drain_what_comes_behind_it(noun):
+    got = []
+
+    def listener(message):
+        got.append(message.body)
+        if message.body == "a":
+            with pytest.raises(IllegalStateError, match=r"close with Closing\.NOW"):
+                nouns[noun].close(Closing.DRAIN)
+
+    with ConnectionFactory("vm://drain?jms.dispatchAsync=false").create_connection() as connection:
+        session = connection.create_session()
+        consumer = session.create_consumer("q", listener=listener)
+        nouns = {"consumer": consumer, "session": session, "connection": connection}
+        connection.create_session().create_producer("q").send_batch(list("abc"))
+        consumer.close(Closing.DRAIN)
+    assert got == list("abc")
+
+
 def test_closing_ends_a_receive_on_another_thread():
     with ConnectionFactory("vm://waiting").create_connection() as connection:
         consumer = connection.create_session().create_consumer("q")
