@@ -9,12 +9,13 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pyengine._engine.message import Message
+from pyengine._runtime.reentrant_lock import ReentrantLock
 from pyengine.activemq.record import encode_message
 from pyengine.activemq.store_file import (
     FIELDS,
@@ -76,12 +77,15 @@ class SqliteStore:
             self._db.close()
             self._lock.release()
             raise
-        self._changed = threading.Condition()
+        # Ctrl-C comes between two calls of the main thread. What belongs together is assigned without one in between,
+        # and a lock that is taken again must not be interrupted.
+        self._changed = threading.Condition(cast(Any, ReentrantLock()))
         self._writing = False
-        self._open = False
+        self._open = False  # the present unit is in the transaction in part
         self._broken: sqlite3.Error | None = None
         self._current = _Unit()
-        self._pending = _Unit()
+        self._pending: list[_Unit] = []
+        self._applied: list[_Unit] = []  # what the transaction has so far
         self._sealed = 0
         self._written = 0
 
@@ -259,15 +263,12 @@ class SqliteStore:
 
         Returns its number for ``wait``, 0 if it is empty.
         """
-        current = self._current
-        if not current and not self._open:
+        if not self._current and not self._open:
             return 0
-        self._current = _Unit()
         with self._changed:
-            if self._pending:
-                self._pending.merge(current)
-            else:
-                self._pending = current
+            following = _Unit()
+            self._pending += [self._current]
+            self._current = following
             self._open = False
             self._sealed += 1
             self._changed.notify_all()
@@ -295,23 +296,38 @@ class SqliteStore:
         return True
 
     def _write(self) -> None:
-        """Write what is sealed; the condition is held, and given up meanwhile."""
-        pending, upto = self._pending, self._sealed
-        self._pending = _Unit()
+        """Write what is sealed; the condition is held, given up meanwhile. Ctrl-C leaves it to whoever waits next."""
+        pending, upto, written = self._pending, self._sealed, False
+        begun, changes = self._db.in_transaction, self._db.total_changes
+        self._pending = []
         self._writing = True
-        self._changed.release()
-        written = False
         try:
-            pending.write(self._db)
+            self._changed.release()
+            _joined(pending).write(self._db)
             written = True
         except sqlite3.Error as error:
             self._give_up(error)
+        except BaseException:
+            written = not self._roll_back() and (begun or self._db.total_changes != changes)
+            raise
         finally:
-            self._changed.acquire()
-            self._writing = False
-            if written:
-                self._written = upto
-            self._changed.notify_all()
+            try:
+                self._changed.acquire()
+            finally:
+                self._writing = False
+                if written:
+                    self._written = upto
+                else:
+                    self._pending = self._applied + pending + self._pending
+                self._applied = []
+                self._changed.notify_all()
+
+    def _roll_back(self) -> bool:
+        """Forget what the transaction has so far; False: there is none."""
+        if not self._db.in_transaction:
+            return False
+        self._db.execute("ROLLBACK")
+        return True
 
     def _bring_in(self) -> None:
         """Make everything so far visible to reading; the present unit is written for good once it is sealed."""
@@ -322,7 +338,9 @@ class SqliteStore:
             with self._changed:
                 while self._writing:
                     self._changed.wait()
-                current, self._current = self._current, _Unit()
+                current, rest = self._current, _Unit()
+                self._current = rest
+                self._applied += [current]
                 self._open = True
                 try:
                     current.apply(self._db)
@@ -332,6 +350,10 @@ class SqliteStore:
                     self._sealed += 1  # the unit that nobody waits for with success
                     self._changed.notify_all()
                     self._refuse()
+                except BaseException:
+                    self._roll_back()
+                    self._current, self._applied, self._open = _joined(self._applied), [], False
+                    raise
 
     def _give_up(self, problem: sqlite3.Error) -> None:
         """A unit cannot be written: nor is any after it."""
@@ -357,6 +379,16 @@ class SqliteStore:
         finally:
             self._db.close()
             self._lock.release()
+
+
+def _joined(units: Sequence[_Unit]) -> _Unit:
+    """Units that follow each other as one; they stay as they are."""
+    if len(units) == 1:
+        return units[0]
+    whole = _Unit()
+    for unit in units:
+        whole.merge(unit)
+    return whole
 
 
 def _forget_subscription(db: sqlite3.Connection, number: int) -> None:
@@ -481,7 +513,7 @@ class _Unit:
             self.apply(db)
             db.execute("COMMIT")
         elif self.added or self.removed:
-            added = next(self._rows(), (None,) * 6)
+            added = self._rows()[0] if self.added else (None,) * 6
             gone = self.removed[0] if self.removed else (None, None)
             db.execute("INSERT INTO exchange VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*added, *gone))
 
@@ -540,6 +572,8 @@ class _Unit:
         if sizes:
             db.executemany("UPDATE destination SET size = size + ? WHERE id = ?", sizes)
 
-    def _rows(self) -> Iterator[tuple[int, int, int, int, str, str | bytes | None]]:
-        for sequence, (destination, message, redeliveries) in self.added.items():
-            yield (destination, sequence, message.priority, redeliveries, *encode_message(message))
+    def _rows(self) -> list[tuple[int, int, int, int, str, str | bytes | None]]:
+        return [
+            (destination, sequence, message.priority, redeliveries, *encode_message(message))
+            for sequence, (destination, message, redeliveries) in self.added.items()
+        ]

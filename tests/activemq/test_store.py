@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from threading import Thread
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -297,6 +300,65 @@ def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_sho
             sending.join()
             acknowledging.join()
             until(lambda: other.execute("SELECT count(*) FROM message").fetchone() == (1,))
+
+
+def units(kept: SqliteStore) -> Iterator[Callable[[], object]]:
+    """Makes changes of four units, and yields the calls that keep them; sees what it wrote before it is over."""
+    queue = kept.destination("queue://q")
+    kept.add(queue, pyengine.Message(None, body="1"))
+    kept.add(queue, pyengine.Message(None, body="2"))
+    yield kept.seal
+    yield kept.write
+    kept.remove(queue, 1)
+    kept.add(queue, pyengine.Message(None, body="3"))
+    yield lambda: kept.load(queue, (0, 0), 10, by_priority=False)
+    kept.add(queue, pyengine.Message(None, body="4"))
+    yield kept.seal
+    kept.remove(queue, 2)
+    yield kept.seal
+    yield kept.write
+    kept.add(queue, pyengine.Message(None, body="5"))
+    yield kept.seal
+    yield kept.write
+
+
+def interrupted(calls: Iterator[Callable[[], object]], at: int) -> bool:
+    """Make these calls; whether Ctrl-C came in between, behind the event ``at`` of the store's code. The call that it
+    ends is made again. Python hears Ctrl-C where a function begins or a call is over: where it asks a profiler.
+    """
+    seen = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal seen
+        caller = frame.f_back if event in ("call", "return") else frame
+        if event != "c_call" and caller is not None and caller.f_code.co_filename == ours:
+            seen += 1
+            if seen == at:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    ours = SqliteStore.wait.__code__.co_filename
+    for call in calls:
+        sys.setprofile(count if seen < at else None)
+        try:
+            call()
+        except KeyboardInterrupt:
+            call()
+        finally:
+            sys.setprofile(None)
+    return seen >= at
+
+
+def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    for at in count(1):
+        kept = SqliteStore(tmp_path / str(at))
+        came = interrupted(units(kept), at)
+        kept.close()
+        left = [stored.message.body for stored in StoreReader(tmp_path / str(at)).messages(1, 0, 100)]
+        assert left == ["3", "4", "5"], at
+        if not came:
+            break
+    assert at > 100
 
 
 def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
