@@ -158,24 +158,25 @@ class Broker(RegionBroker, Administration):
 
     def close(self) -> None:
         """Stop: connections that are left fail. Closing twice is harmless."""
-        with self.outbox:
-            if self._closed:
-                return
-            self._closed = True
-            if _RUNNING.get(self.name) is self:
-                del _RUNNING[self.name]
-            left = list(self._connections.values())
-            self._connections.clear()
-        for connection in left:
-            connection.sink.failed(f"broker {self.name!r} has stopped")
-            connection.task.close()
-        with self.outbox:
-            for subscription in self._subscriptions.values():
-                subscription.forget()
-        if self.store is not None:
-            self.store.close()
-        if self._owns_clock:
-            self.clock.close()
+        with ExitStack() as ending:  # the store and the clock end, whatever a connection says to that
+            with self.outbox:
+                if self._closed:
+                    return
+                if self._owns_clock:
+                    ending.callback(self.clock.close)
+                if self.store is not None:
+                    ending.callback(self.store.close)
+                self._closed = True
+                if _RUNNING.get(self.name) is self:
+                    del _RUNNING[self.name]
+                left = list(self._connections.values())
+                self._connections.clear()
+            for connection in left:
+                connection.sink.failed(f"broker {self.name!r} has stopped")
+                connection.task.close()
+            with self.outbox:
+                for subscription in self._subscriptions.values():
+                    subscription.forget()
 
     def _open(self) -> None:
         if self._closed:

@@ -371,14 +371,16 @@ class SqliteStore:
         """Write what is left and let go of the directory. A forked process leaves both to the one that opened it."""
         if not self._lock.is_ours:
             return
-        if self._taken > self._sequence:
-            self.set_mark("sequence", self._sequence)
-        self.seal()
         try:
+            if self._taken > self._sequence:
+                self.set_mark("sequence", self._sequence)
+            self.seal()
             self.wait(self._sealed)
         finally:
-            self._db.close()
-            self._lock.release()
+            try:
+                self._db.close()
+            finally:
+                self._lock.release()
 
 
 def _joined(units: Sequence[_Unit]) -> _Unit:

@@ -17,6 +17,7 @@ import pytest
 
 import pyengine
 from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
+from pyengine.activemq.commands import ConnectionInfo, ConnectionSink
 from pyengine.activemq.record import decode_message, encode_message
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader
@@ -300,6 +301,17 @@ def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_sho
             sending.join()
             acknowledging.join()
             until(lambda: other.execute("SELECT count(*) FROM message").fetchone() == (1,))
+
+
+def test_a_connection_that_raises_when_the_broker_ends_does_not_keep_the_store_open(tmp_path: Path) -> None:
+    def failed(reason: str) -> None:
+        raise RuntimeError(reason)
+
+    broker = Broker(tmp_path)
+    broker.add_connection(ConnectionInfo("foreign"), ConnectionSink(lambda dispatch: None, failed=failed))
+    with pytest.raises(RuntimeError, match="has stopped"):
+        broker.close()
+    Broker(tmp_path).close()
 
 
 def units(kept: SqliteStore) -> Iterator[Callable[[], object]]:
