@@ -193,6 +193,8 @@ cdef class SessionExecutor:
                     dispatch = self.state.step(now_of(self.clock))
                     if dispatch is not None:
                         self._deliverer = PyThread_get_thread_ident()
+                    if self.waiting:
+                        self.changed.notify_all()  # what waited behind listeners' messages may be a receiver's
             finally:
                 self.lock.give_back()
             if dispatch is None:

@@ -12,6 +12,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import Broker, Closing, ConnectionFactory
+from pyengine.activemq.session import Session
 from pyengine.destinations import parse_destination
 from pyengine.errors import (
     ConfigurationError,
@@ -21,7 +22,7 @@ from pyengine.errors import (
     InvalidSelectorError,
     JMSError,
 )
-from tests.activemq.wire import bodies
+from tests.activemq.wire import bodies, until
 
 
 @pytest.fixture
@@ -899,6 +900,30 @@ def test_the_pool_has_no_more_threads_than_it_may():
     # When every thread of the pool is busy the one that delivers does the work.
     assert 1 <= len(pool) <= 2
     assert all(name.startswith("ActiveMQ Connection Dispatcher") for name in names - pool)
+
+
+def test_a_browser_that_waits_behind_what_came_for_listeners_is_woken(monkeypatch):
+    class LateTask:
+        def wake_up(self):
+            """The session's thread has not come to it yet."""
+
+    monkeypatch.setattr(Session, "_new_task", lambda session: LateTask())
+    with ConnectionFactory("vm://behind?jms.dispatchAsync=false").create_connection() as connection:
+        producer = connection.create_session().create_producer()
+        producer.send("seen", "queue://other")
+        session = connection.create_session()
+        consumer = session.create_consumer("q", listener=print)
+        producer.send("given back", "queue://q")
+        consumer.close()
+        seen = []
+        browsing = threading.Thread(
+            target=lambda: seen.extend(message.body for message in session.create_browser("other")), daemon=True
+        )
+        browsing.start()
+        until(lambda: session.waiting)
+        session._run()
+        browsing.join(10)
+        assert seen == ["seen"]
 
 
 def test_draining_lets_listeners_have_what_has_arrived():
