@@ -52,6 +52,7 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef bint delayed(self, int64_t now) except -1
+    cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
     cdef bint bypasses(self, int32_t message) noexcept           # when idle: somebody takes it, and what waits stays
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
+from pyengine._engine.chain cimport Chain, start_chain
 from pyengine._engine.consumers cimport ConsumerList
 from pyengine._engine.groups cimport CACHED
 from pyengine._engine.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
@@ -142,11 +143,33 @@ cdef class Rounds(QueueState):
                     continue
                 self.fresh[taken] = message
                 taken += 1
+            if self.prioritized_messages:
+                self.sort(taken)
         self.stirred |= taken > 0
         self.dispatch(now, taken)
         if active:
             self.browse_round()
         return 1
+
+    cdef void sort(self, int64_t fresh) noexcept:
+        # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the broker's
+        # PrioritizedPendingList).
+        cdef Chain levels[10]
+        cdef int64_t index
+        cdef int32_t message
+        cdef int level
+        for level in range(10):
+            start_chain(&levels[level])
+        for index in range(fresh):                    # they lie in no chain now
+            message = self.fresh[index]
+            self.pending.link(&levels[9 - self.pending.at[message].priority], message)
+        index = 0
+        for level in range(10):
+            message = levels[level].first
+            while message >= 0:
+                self.fresh[index] = message
+                index += 1
+                message = self.pending.at[message].next
 
     cdef bint idle(self) noexcept:
         return (self.pending.stored == 0 and self.rounds_due == 0 and not self.echo

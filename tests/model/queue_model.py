@@ -279,6 +279,8 @@ class ModelQueue:
                 else:
                     fresh.append(message)
         self.paged += fresh
+        if self.prioritized:
+            fresh.sort(key=lambda each: -each.priority)
         self.dispatch(fresh, now)
         self.browse()
         return True
