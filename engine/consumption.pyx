@@ -27,6 +27,12 @@ cdef MessageDispatch last_of(dict delivered):
         return dispatch
 
 
+cdef int check_no_listener(Exchange session) except -1:
+    if session.listeners:
+        raise IllegalStateError("Cannot synchronously receive a message when a MessageListener is set")
+    return 0
+
+
 cdef class Consumption:
     """One consumer as its client counts (org.apache.activemq.ActiveMQMessageConsumer, spec activemq 2.4, 2.11-2.14).
 
@@ -242,8 +248,7 @@ cdef class Consumption:
         """The next message for a caller that asks for one, or None: nothing waits, or (``ended``) nothing will come, or
         it is closed. Raises IllegalStateError where a listener is set in the session."""
         cdef MessageDispatch dispatch
-        if self.session.listeners:
-            raise IllegalStateError("Cannot synchronously receive a message when a MessageListener is set")
+        check_no_listener(self.session)
         while True:
             dispatch = self.waiting.dequeue()
             if dispatch is None:
@@ -304,7 +309,8 @@ cdef class Consumption:
         return self.waiting.closed or (self.waiting.running and self.waiting.size > 0)
 
     def wants_pull(self):
-        """Whether the broker must be asked before a message can come (prefetch 0)."""
+        """Whether the broker must be asked before a message can come (prefetch 0). Raises as ``receive``."""
+        check_no_listener(self.session)
         self.ended = False
         return self.prefetch == 0 and not self.waiting.size
 

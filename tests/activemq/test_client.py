@@ -608,6 +608,17 @@ def test_consumers_that_leave_together_get_nothing_while_they_go(connect, broker
     assert (view.dispatch_count - before, view.queue_size, view.in_flight_count) == (0, 1, 0)
 
 
+def test_a_receive_that_is_refused_asks_the_broker_for_nothing(connect, broker):
+    session = connect("jms.dispatchAsync=false").create_session()
+    pulls = session.create_consumer("q?consumer.prefetchSize=0")
+    session.create_consumer("other", listener=print)
+    session.create_producer("q").send("x")
+    for receive in (pulls.receive_no_wait, lambda: pulls.receive(1), lambda: pulls.receive_batch(2)):
+        with pytest.raises(IllegalStateError, match="MessageListener is set"):
+            receive()
+    assert broker.view("q").dispatch_count == 0
+
+
 def test_a_consumer_of_several_queues_without_prefetch_asks_once(connect, broker):
     session = connect("jms.dispatchAsync=false").create_session()
     consumer = session.create_consumer("q.*?consumer.prefetchSize=0")
