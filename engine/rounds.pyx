@@ -152,8 +152,8 @@ cdef class Rounds(QueueState):
         return 1
 
     cdef void sort(self, int64_t fresh) noexcept:
-        # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the broker's
-        # PrioritizedPendingList).
+        # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the
+        # broker has a PrioritizedPendingList).
         cdef Chain levels[10]
         cdef int64_t index
         cdef int32_t message
