@@ -17,6 +17,7 @@ cdef class SessionState(Exchange):
     cdef readonly bint closed
 
     cdef Offer offered(self, MessageDispatch dispatch, int64_t now, bint later) except? <Offer>-1
+    cdef bint behind(self, Consumption consumer)
     cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1
     cpdef MessageDispatch step(self, int64_t now)
     cdef bint waits(self)

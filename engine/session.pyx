@@ -37,10 +37,15 @@ cdef class SessionState(Exchange):
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
             return Offer.KEPT
-        if (later or self.asynchronous) and (consumer.listening or self.queue.size):
+        if ((later or self.asynchronous) and (consumer.listening or self.queue.size)) or self.behind(consumer):
             self.queue.enqueue(dispatch)
             return Offer.QUEUED
         return self.offer(consumer, dispatch, now)
+
+    cdef bint behind(self, Consumption consumer):
+        # Whether something waits for the listener already, which acknowledges one message after the other.
+        return consumer.listening and ((self.queue.running and self.queue.size > 0) or (
+            consumer.waiting.running and consumer.waiting.size > 0))
 
     cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
         cdef Offer offer = consumer.offer(dispatch, now)

@@ -608,6 +608,21 @@ def test_consumers_that_leave_together_get_nothing_while_they_go(connect, broker
     assert (view.dispatch_count - before, view.queue_size, view.in_flight_count) == (0, 1, 0)
 
 
+def test_a_session_without_threads_delivers_what_waited_before_what_comes_meanwhile(connect):
+    connection = connect("jms.dispatchAsync=false&jms.alwaysSessionAsync=false")
+    heard = []
+    session = connection.create_session()
+    consumer = session.create_consumer("q?consumer.prefetchSize=3", listener=lambda message: heard.append(message.body))
+    connection.stop()
+    connect().create_session().create_producer("q").send_batch(str(n) for n in range(6))
+    connection.start()
+    assert heard == [str(n) for n in range(6)]
+    consumer.message_listener = None
+    connect().create_session().create_producer("q").send_batch(str(n) for n in range(6, 12))
+    consumer.message_listener = lambda message: heard.append(message.body)
+    assert heard == [str(n) for n in range(12)]
+
+
 def test_a_receive_that_is_refused_asks_the_broker_for_nothing(connect, broker):
     session = connect("jms.dispatchAsync=false").create_session()
     pulls = session.create_consumer("q?consumer.prefetchSize=0")
