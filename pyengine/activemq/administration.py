@@ -16,7 +16,7 @@ from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
 from pyengine.activemq.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import InvalidDestinationError, did_you_mean
+from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean
 from pyengine.topology.checked import check
 
 
@@ -108,11 +108,16 @@ class Administration:
             self._queue_named(queue).resume()
         self.settle()
 
-    def purge(self, queue: str | Destination) -> int:
-        """Remove every message of a queue, also those that consumers hold; returns how many."""
+    def purge(self, queue: str | Destination, maximum: int | None = None) -> int:
+        """Remove every message of a queue, also those that consumers hold; returns how many.
+
+        maximum: only so many, by arrival; none if it is 0 or less.
+        """
+        check("maximum", maximum, int | None)
         with self.outbox:
             found = self._queue_named(queue)
-            number = found.take_off(handle for handle, _ in self._matching(found, ""))
+            chosen = self._matching(found, "")[: None if maximum is None else max(0, maximum)]
+            number = found.take_off(handle for handle, _ in chosen)
         self.settle()
         return number
 
@@ -178,6 +183,24 @@ class Administration:
                     moved += 1
         self.settle()
         return moved
+
+    def retry_message(self, queue: str | Destination, message_id: str) -> None:
+        """Move one message of any queue back to where it came from, whether it is a dead letter or not.
+
+        Raises JMSError if the queue does not have it, and for one that came from nowhere else.
+        """
+        check("message_id", message_id, str)
+        with self.outbox:
+            found = self._queue_named(queue)
+            wanted = (each for each in self._messages(found) if each[1].message_id == message_id)
+            handle, message = next(wanted, (None, None))
+            if handle is None or message is None:
+                raise JMSError(f"{found.destination} has no message {message_id!r}")
+            if message.original_destination is None:
+                raise JMSError(f"message {message_id!r} of {found.destination} has no original destination")
+            origin = destination_of(message.original_destination, "queue")
+            self._forward("move", found, handle, message, origin)
+        self.settle()
 
     def set_dlq(self, queue: str | Destination) -> None:
         """Let a queue count as one of dead letters (others: from their first dead letter to the broker's end)."""

@@ -6,7 +6,7 @@ import pytest
 
 from pyengine.activemq import AckKind, HoldReason, Verdict
 from pyengine.activemq.views import QueueView, TopicView
-from pyengine.errors import InvalidDestinationError
+from pyengine.errors import InvalidDestinationError, JMSError, PyengineError
 from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy, SharedDeadLetterStrategy
 from tests.activemq.wire import Wire, destination
 
@@ -87,6 +87,17 @@ def test_purge_removes_what_consumers_hold_too_and_their_acknowledgements_still_
     assert wire.taken()[-1] == ("a", "new")
 
 
+def test_a_purge_of_some_takes_those_that_came_first(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q", prefetch=1)
+    wire.send("q", *range(5))
+    assert [broker.purge("q", maximum) for maximum in (0, -1, 3)] == [0, 0, 3]
+    assert [message.body for message in broker.browse("q")] == ["3", "4"]
+    assert broker.purge("q", 9) == 2
+    with pytest.raises(PyengineError, match="maximum"):
+        broker.purge("q", "all")
+
+
 def test_remove_copy_and_move_by_selector_and_id(broker):
     wire = Wire(broker)
     for n in range(6):
@@ -130,6 +141,25 @@ def test_dead_letters_are_retried_and_may_die_again(broker):
     assert wire.taken() == [("a", "bad"), ("a", "bad")]
     wire.acknowledge("a", "bad", AckKind.POISON)
     assert broker.view("ActiveMQ.DLQ").queue_size == 1
+
+
+def test_one_message_is_retried_whatever_its_queue(broker):
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    for n in range(3):
+        wire.send("q", n)
+        wire.acknowledge("a", n, AckKind.POISON)
+    _, second, _ = broker.browse("ActiveMQ.DLQ")
+    broker.retry_message("ActiveMQ.DLQ", second.message_id)
+    assert wire.taken()[-1] == ("a", "1")
+    broker.copy_messages("ActiveMQ.DLQ", "copies", message_id=broker.browse("ActiveMQ.DLQ")[0].message_id)
+    broker.retry_message("copies", broker.browse("copies")[0].message_id)
+    assert [broker.view(name).queue_size for name in ("ActiveMQ.DLQ", "copies", "q")] == [3, 0, 1]
+    with pytest.raises(JMSError, match="queue://q has no message 'ID:nobody'"):
+        broker.retry_message("q", "ID:nobody")
+    wire.send("other", "new")
+    with pytest.raises(JMSError, match="of queue://other has no original destination"):
+        broker.retry_message("other", broker.browse("other")[0].message_id)
 
 
 def test_only_dead_letter_queues_are_retried(make):
