@@ -6,7 +6,8 @@ Clients ask for dispatchAsync=false, so the order in which the broker reaches th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -126,12 +127,21 @@ def policy_of(given: dict[str, Any], topic: bool) -> Policy:
 class Watched:
     """A broker whose dispatches are written down as they reach the connections."""
 
-    def __init__(self, broker: activemq.Broker, dispatched: Callable[[MessageDispatch], None]) -> None:
+    def __init__(
+        self,
+        broker: activemq.Broker,
+        dispatched: Callable[[MessageDispatch], None],
+        ordered: Callable[[Iterable[str]], list[str]],
+    ) -> None:
         self._broker = broker
         self._dispatched = dispatched
+        self._ordered = ordered
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._broker, name)
+
+    def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
+        self._broker.remove_consumers(self._ordered(consumer_ids), last_delivered=last_delivered)
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         def dispatch(command: MessageDispatch) -> Answer | None:
@@ -170,6 +180,9 @@ class Replay:
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection | activemq.Session, activemq.MessageProducer] = {}
         self.senders: dict[str, activemq.Session] = {}
+        # Those that several consumers share, by name, and how many consumers each session has had.
+        self.sessions: dict[str | None, activemq.Session] = {}
+        self.consumers: Counter[activemq.Session] = Counter()
         self.clients: dict[str, Client] = {}
         self.names: dict[str, str] = {}
         self.totals: dict[str, list[int]] = {}
@@ -177,12 +190,13 @@ class Replay:
         self.other: list[dict[str, Any]] = []
         self.asynchronous: list[Exception] = []
         self.events = 0
+        self.leaving: list[str] = []
         self.start()
 
     def start(self) -> None:
         """Start the broker, with what is in the store."""
         self.broker = activemq.Broker(self.folder and self.folder.name, **self.settings)
-        self.watched = Watched(self.broker, self.see)
+        self.watched = Watched(self.broker, self.see, self.ordered)
         self.broker.on(SlowConsumer, lambda event: self.say(slow=self.names.get(event.consumer.consumer_id)))
         self.broker.on(MessageDiscarded, self.discarded)
         self.broker.on(MessageExpired, lambda event: self.say(expired=event.message.get_int_property("n")))
@@ -239,7 +253,11 @@ class Replay:
         name = step["name"]
         options = {key: step[key] for key in ("redelivery", *CONNECTION_OPTIONS) if key in step}
         connection = self.connection(step.get("conn", f"of {name}"), options, step.get("clientId"))
-        session = connection.create_session(MODES[step.get("ack", "individual")])
+        session = self.sessions.get(step.get("session"))
+        if session is None or session.closed:
+            session = connection.create_session(MODES[step.get("ack", "individual")])
+        if "session" in step:
+            self.sessions[step["session"]] = session
         chosen = {f"consumer.{key}": step[key] for key in CONSUMER_OPTIONS if key in step}
         if "prefetch" in step:
             chosen["consumer.prefetchSize"] = step["prefetch"]
@@ -247,7 +265,8 @@ class Replay:
         query = "&".join(part for part in (query, urlencode({k: str(v).lower() for k, v in chosen.items()})) if part)
         destination = (session.create_topic if self.topic else session.create_queue)(text + ("?" + query) * bool(query))
         listen = step.get("listen")
-        consumer_id = f"{session.session_id}:1"
+        self.consumers[session] += 1
+        consumer_id = f"{session.session_id}:{self.consumers[session]}"
         self.names[consumer_id] = name
         client = Client(name, session, None)  # type: ignore[arg-type]
         listener = None if listen is None else self.listener(client, listen)
@@ -338,6 +357,7 @@ class Replay:
         self.clients[step["name"]].consumer.close()
 
     def step_close_session(self, step: Step) -> None:
+        self.leaving = step.get("order", [])
         self.clients[step["name"]].session.close()
 
     def step_close_connection(self, step: Step) -> None:
@@ -347,6 +367,11 @@ class Replay:
     def step_kill(self, step: Step) -> None:
         self.order(step)
         self.connection_of(step).close(activemq.Closing.LOST)
+
+    def ordered(self, consumer_ids: Iterable[str]) -> list[str]:
+        """Consumers of a session that closes, in the order in which the real broker removed them, if it is known."""
+        last = {name: number for number, name in enumerate(self.leaving)}
+        return sorted(consumer_ids, key=lambda each: last.get(self.names[each], -1))
 
     def order(self, step: Step) -> None:
         """Let the consumers of a connection go in the order in which the real broker removed them, if it is known."""
@@ -393,6 +418,7 @@ class Replay:
         self.connections.clear()
         self.producers.clear()
         self.senders.clear()
+        self.sessions.clear()
         self.clients.clear()
         self.start()
 

@@ -194,6 +194,7 @@ def _smaller(script: Script) -> list[Script]:
             "clientId",
             "durable",
             "ms",
+            "session",
         }:
             smaller = {name: value for name, value in step.items() if name != key}
             found.append(script | {"steps": [*steps[:number], smaller, *steps[number + 1 :]]})
@@ -203,6 +204,7 @@ def _smaller(script: Script) -> list[Script]:
 def _sound(steps: list[Script]) -> bool:
     """True if every step is about a consumer or connection that is there."""
     alive: dict[str, str] = {}
+    sessions: dict[str, str] = {}
     got: set[tuple[str, int]] = set()
     durable: dict[str, tuple[str, str]] = {}
     for step in steps:
@@ -213,10 +215,14 @@ def _sound(steps: list[Script]) -> bool:
                     return False
                 durable[step["name"]] = step["conn"], step["durable"]
             alive[step["name"]] = step["conn"]
+            sessions[step["name"]] = step.get("session", f"of {step['name']}")
         elif "name" in step and step["name"] not in alive:
             return False
-        elif step["op"] in ("close", "closeSession"):
+        elif step["op"] == "close":
             del alive[step["name"]]
+        elif step["op"] == "closeSession":
+            mates = {name for name, session in sessions.items() if session == sessions[step["name"]]}
+            alive = {name: conn for name, conn in alive.items() if name not in mates}
         elif step["op"] == "restart":
             alive.clear()
         elif step["op"] in ("kill", "closeConnection"):

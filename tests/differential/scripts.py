@@ -23,7 +23,9 @@ LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
 TIME_TO_LIVE, PAUSES = 700, (200, 800)
 # Sessions that only send, in transactions; others send in the session of a consumer.
 SENDERS = ({"sender": "s0"}, {"sender": "s1"})
-KINDS = ("queue", "topic", "durable", "several", "listeners", "stored")
+KINDS = ("queue", "topic", "durable", "several", "listeners", "stored", "sessions")
+# What the consumers of one session, and of its connection, have in common.
+SHARED = ("conn", "ack", "redelivery", "messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")
 # Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
 TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T", "Q.1,Q.2", "Q.2,topic://VirtualTopic.T")
 SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
@@ -44,6 +46,7 @@ class Living:
     pauses: int = 0
     made: int = 0
     halted: bool = False
+    sessions: set[str] = field(default_factory=set)
 
     @property
     def topic(self) -> bool:
@@ -75,6 +78,9 @@ def _send(living: Living, numbers: Numbers) -> Step:
         step["persistent"] = True
     if living.timed and third % 7 == 0:
         step["ttl"] = TIME_TO_LIVE
+    if living.kind == "sessions":
+        # Of copies, one in each queue, docs/differences.md says which counts as delivered when its session closes.
+        step["to"] = ("Q.1", "Q.2")[third % 2]
     if living.kind == "several":
         step["to"] = TARGETS[third % len(TARGETS)]
     if second % 7 == 6:
@@ -134,8 +140,27 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
         # A session that fails while its user holds several messages is listed in docs/differences.md.
         failing = third % 4 if step["ack"] in ("auto", "transacted") else 3
         step["listen"] = {"fail": [n for n in range(1, 60) if n % 3 == failing], "failTimes": 1 + first % 3}
+    if living.kind == "sessions":
+        _join(living, step, first)
+        step["dest"] = ("Q.1", "Q.2", "Q.1")[third % 3]
     living.consumers[name] = step
     return step
+
+
+def _join(living: Living, step: Step, number: int) -> None:
+    """Four of five consumers come to one of three sessions, each with a connection of its own; none is made twice."""
+    session = f"S{number // 5 % 3}"
+    mates = [each for each in living.consumers.values() if each.get("session") == session]
+    if number % 5 == 4 or (session in living.sessions and not mates):
+        return
+    living.sessions.add(session)
+    step["session"] = session
+    if not mates:
+        step["conn"] = f"own {step['name']}"
+        return
+    for key in SHARED:
+        step.pop(key, None)
+    step |= {key: mates[0][key] for key in SHARED if key in mates[0]}
 
 
 def _receive(living: Living, numbers: Numbers) -> Step | None:
@@ -178,7 +203,12 @@ def _leave(living: Living, numbers: Numbers) -> Step | None:
             living.leave(consumer["conn"])
             return {"op": "closeConnection", "conn": consumer["conn"]}
         case 2:
-            del living.consumers[consumer["name"]]
+            session = consumer.get("session")
+            living.consumers = {
+                name: each
+                for name, each in living.consumers.items()
+                if each is not consumer and (session is None or each.get("session") != session)
+            }
             return {"op": "closeSession", "name": consumer["name"]}
         case _:
             del living.consumers[consumer["name"]]
@@ -205,7 +235,7 @@ def _browse(living: Living, numbers: Numbers) -> Step:
 def _administer(living: Living, numbers: Numbers) -> Step | None:
     """Pause and resume take turns; a broker with a store is started anew."""
     _, first, second, third = numbers
-    if living.kind == "several":
+    if living.kind in ("several", "sessions"):
         return None
     if living.kind == "stored" and first % 3 == 0:
         living.consumers.clear()
@@ -297,11 +327,11 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
 
     kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
     the queues of a virtual topic; "listeners": a queue with listeners too; "stored": a queue of brokers with a
-    store, which half of the durable ones have too.
+    store, which half of the durable ones have too; "sessions": two queues, sessions with several consumers.
     Every eighth script of "durable", "several" and "listeners" takes time: messages expire, redelivery has delays.
     quiet: how long our clock waits after a step for what the real one does at once.
     """
-    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "stored")
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "stored", "sessions")
     living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
     if kind == "durable":
@@ -318,6 +348,6 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
         script["dest"] = "topic"
     if kind == "stored" or (kind == "durable" and draw(st.booleans())):
         script["store"] = True
-    if kind == "several":
+    if kind in ("several", "sessions"):
         script["destName"] = "Q.1"
     return script

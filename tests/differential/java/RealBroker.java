@@ -118,6 +118,8 @@ public final class RealBroker {
     private final Map<String, ActiveMQConnection> connections = new LinkedHashMap<>();
     private final Map<String, TransportConnection> brokerSide = new ConcurrentHashMap<>();
     private final Map<String, Client> clients = new LinkedHashMap<>();
+    /** Of consumers that share one, by its name. */
+    private final Map<String, ActiveMQSession> sessions = new LinkedHashMap<>();
     private final Map<String, Session> senders = new LinkedHashMap<>();
     private final List<Client> everyone = new ArrayList<>();
     private final Map<String, String> names = new ConcurrentHashMap<>();
@@ -164,6 +166,9 @@ public final class RealBroker {
                     shown.put("error", refused.getClass().getSimpleName());
                 }
                 settle();
+                if (step.get("op").asText().equals("closeSession")) {
+                    left.forEach(shown.putArray("order")::add);
+                }
                 if (!dispatched.isEmpty()) {
                     shown.putArray("dispatched").addAll(dispatched);
                 }
@@ -192,6 +197,7 @@ public final class RealBroker {
         }
         connections.clear();
         senders.clear();
+        sessions.clear();
         clients.clear();
     }
 
@@ -516,12 +522,12 @@ public final class RealBroker {
                 Session session = sessionOf(client, step);
                 withoutRounds(operation.equals("commit") ? session::commit : session::rollback);
                 if (client != null) {
-                    client.got.clear();
+                    settled(client);
                 }
             }
             case "recover" -> {
                 client.session.recover();
-                client.got.clear();
+                settled(client);
             }
             case "close" -> {
                 client.consumer.close();
@@ -586,7 +592,13 @@ public final class RealBroker {
             case "transacted" -> Session.SESSION_TRANSACTED;
             default -> ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE;
         };
-        client.session = (ActiveMQSession) connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
+        ActiveMQSession shared = sessions.get(step.path("session").asText());
+        client.session = shared != null && !shared.isClosed()
+                ? shared
+                : (ActiveMQSession) connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
+        if (step.has("session")) {
+            sessions.put(step.get("session").asText(), client.session);
+        }
         StringBuilder options = new StringBuilder();
         option(options, step, "exclusive", "exclusive");
         option(options, step, "priority", "priority");
@@ -710,7 +722,7 @@ public final class RealBroker {
     }
 
     /** n: the number of a received message, or -k: the k-th received and not yet acknowledged; none: nothing is done. */
-    private static void acknowledge(Client client, JsonNode step, ObjectNode shown) throws Exception {
+    private void acknowledge(Client client, JsonNode step, ObjectNode shown) throws Exception {
         int n = step.get("n").asInt();
         if (n < 0) {
             List<Integer> left = new ArrayList<>(client.got.keySet());
@@ -729,7 +741,16 @@ public final class RealBroker {
         if (client.session.isIndividualAcknowledge()) {
             client.got.remove(n);
         } else {
-            client.got.clear();
+            settled(client);
+        }
+    }
+
+    /** What the consumers of a session received is acknowledged, or will come again. */
+    private void settled(Client client) {
+        for (Client each : clients.values()) {
+            if (each.session == client.session) {
+                each.got.clear();
+            }
         }
     }
 
