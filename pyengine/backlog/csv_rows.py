@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -84,14 +84,17 @@ def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
     return commas, quoted, valid
 
 
-def read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
+def read_csv(
+    name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
+) -> tuple[Any, Any, list[Reject]]:
     """An Arrow table, the numbers of its rows, and the rows that cannot be read. Raises InvalidSourceError.
 
     Declared columns (``types``) stay texts, to be converted afterwards: a bad value costs its row, not the file.
 
     A file with quotes gets a last line that has too many fields for a row: a quote that is open swallows it. Its texts
     are read once more, because what is in quotes may be null in a column of numbers, and is a text elsewhere. A file
-    with bytes that are no UTF-8 is read without them, and once more to tell the rows that have them.
+    with bytes that are no UTF-8 is read without them, and once more to tell the rows that have them. Columns of doubles
+    that somebody reads (``wanted``) are read once more where a whole number may have been rounded.
     """
     from pyarrow import csv
 
@@ -144,12 +147,27 @@ def read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, lis
             name, f"a quote opens in row {row} (from 0) and never closes", "double a quote that is part of a value"
         )
     numbers = row_numbers(table.num_rows, {each.row for each in rejects})
+    unheld: dict[int, Reject] = {}
+    unique = [column for column in table.column_names if table.column_names.count(column) == 1]
+    rounded = [
+        column
+        for column in unique
+        if (wanted is None or column in wanted)
+        and table.schema.field(column).type == arrow.float64()
+        and _may_be_rounded(table.column(column)).to_numpy().any()
+    ]
+    if rounded:
+        written = {column: arrow.string() for column in rounded}
+        again = read(lambda row: "skip", column_types=written, include_columns=rounded)
+        for column in rounded:
+            whole = _without_rounded(table.column(column), again.column(column), numbers, column, unheld)
+            table = table.set_column(table.column_names.index(column), column, whole)
     texts = [
         column
         for column, kind in zip(table.column_names, table.schema.types, strict=True)
         if kind == arrow.string() and types.get(column, "string") == "string"
     ]
-    if quoted and len(set(table.column_names)) == table.num_columns and texts:
+    if quoted and len(unique) == table.num_columns and texts:
         again = read(
             lambda row: "skip",
             column_types={column: arrow.string() for column in texts},
@@ -159,8 +177,40 @@ def read_csv(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, lis
         for column in texts:
             table = table.set_column(table.column_names.index(column), column, again.column(column))
     if not valid:
-        return _without_marked(table, numbers, rejects, marked, mark)
-    return table, numbers, rejects
+        _find_marked(marked, mark, numbers, unheld)
+    if unheld:
+        keep = arrow.array([index not in unheld for index in range(table.num_rows)], arrow.bool_())
+        table, numbers = table.filter(keep), numbers.filter(keep)
+    return table, numbers, [*rejects, *unheld.values()]
+
+
+def _may_be_rounded(doubles: Any) -> Any:
+    """Whether doubles are so large that they do not tell whole numbers apart."""
+    compute = required_pyarrow().compute
+    return compute.fill_null(compute.greater_equal(compute.abs(doubles), float(1 << 53)), False)
+
+
+def _without_rounded(doubles: Any, texts: Any, numbers: Any, name: str, found: dict[int, Reject]) -> Any:
+    """A column of doubles, or of longs where its texts hold no fraction; whole numbers that it cannot hold as they are
+    written go to ``found``, as from JSON lines."""
+    arrow = required_pyarrow()
+    compute = arrow.compute
+    texts = compute.utf8_trim_whitespace(texts.combine_chunks())
+    whole = compute.match_substring_regex(texts, "^[+-]?[0-9]+$")
+    beyond: dict[int, str] = {}
+    between: dict[int, str] = {}
+    for index in compute.indices_nonzero(compute.and_(_may_be_rounded(doubles), whole)).to_pylist():
+        text = texts[index].as_py()
+        if len(text.lstrip("+-0")) > 19 or not -(1 << 63) <= int(text) < 1 << 63:
+            beyond[index] = "is an integer beyond long"
+        elif int(text) != doubles[index].as_py():
+            between[index] = "is no double, as the column's other values are"
+    held = compute.if_else(arrow.array([index in beyond for index in range(len(texts))], arrow.bool_()), None, texts)
+    if compute.all(compute.match_substring_regex(held, "^-?[0-9]+$"), min_count=0).as_py():
+        doubles, between = held.cast(arrow.int64()), {}
+    for index, reason in (beyond | between).items():
+        found.setdefault(index, Reject(numbers[index].as_py(), name, texts[index].as_py()[:200], reason))
+    return doubles
 
 
 def _unused_character(file: Any) -> str:
@@ -170,16 +220,11 @@ def _unused_character(file: Any) -> str:
     return next(chr(code) for code in range(0xFDD0, 0x110000) if chr(code) not in used)
 
 
-def _without_marked(
-    table: Any, numbers: Any, rejects: list[Reject], marked: Any, mark: str
-) -> tuple[Any, Any, list[Reject]]:
-    """What was read without the rows in which a text of ``marked`` has the mark of bytes that are no UTF-8."""
+def _find_marked(marked: Any, mark: str, numbers: Any, found: dict[int, Reject]) -> None:
+    """The rows in which a text of ``marked`` has the mark of bytes that are no UTF-8 go to ``found``."""
     arrow = required_pyarrow()
-    found: dict[int, Reject] = {}
     for column, texts in zip(marked.column_names, marked.columns, strict=True):
         if texts.type == arrow.string():
             for index in arrow.compute.indices_nonzero(arrow.compute.match_substring(texts, mark)).to_pylist():
                 value = texts[index].as_py().replace(mark, "\ufffd")[:200]
                 found.setdefault(index, Reject(numbers[index].as_py(), column, value, "is not UTF-8"))
-    keep = arrow.array([index not in found for index in range(table.num_rows)], arrow.bool_())
-    return table.filter(keep), numbers.filter(keep), [*rejects, *found.values()]

@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +39,12 @@ def read_source(source: Source) -> Rows:
     Raises InvalidSourceError for what cannot be found or read, MissingColumnError for a column that the topology names
     and the data does not have, UnsupportedColumnError for one that cannot take its declared type, MissingExtraError.
     """
+    wanted = _wanted(source)
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types))
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted)
     else:
-        rows = read_files(_paths(source.path), source.format, dict(source.types))
+        rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
     if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
         raise _nothing(source)
     for column in (*source.columns, *(source.properties or ()), *(column for column, _ in source.types)):
@@ -51,16 +52,29 @@ def read_source(source: Source) -> Rows:
     return rows
 
 
+def _wanted(source: Source) -> tuple[str, ...] | None:
+    """The columns that a source reads; None: all."""
+    if source.properties is None:
+        return None
+    types = (column for column, _ in source.types)
+    return tuple(dict.fromkeys((*source.columns, *source.properties, *types)))
+
+
 def _nothing(source: Source) -> InvalidSourceError:
     name = source.path or f"{source.package}:{source.table}"
     return InvalidSourceError(name, "is empty", "give at least one file that has columns")
 
 
-def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, Any] | None = None) -> Rows:
+def read_files(
+    paths: Iterable[str | Path],
+    format: str = "",
+    types: dict[str, Any] | None = None,
+    wanted: Container[str] | None = None,
+) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
     A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by
-    suffix. types: column -> name of a Java type. Raises as read_source.
+    suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. Raises as read_source.
     """
     paths = list(paths)
     parts: list[Rows] = []
@@ -69,7 +83,7 @@ def read_files(paths: Iterable[str | Path], format: str = "", types: dict[str, A
         if not kind:
             hint = "name it .parquet, .jsonl or .csv, or give the format"
             raise InvalidSourceError(str(path), "has no known suffix", hint)
-        parts.append(_read(str(path), path, kind, types or {}))
+        parts.append(_read(str(path), path, kind, types or {}, wanted))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
     return _together(parts, ", ".join(map(str, paths)))
@@ -171,20 +185,18 @@ def read_piece(piece: Piece, source: Source) -> Rows:
     import pyarrow.parquet
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
-        wanted = None
-        if source.properties is not None:
-            types = (column for column, _ in source.types)
-            wanted = list(dict.fromkeys((*source.columns, *source.properties, *types)))
-            for name in wanted:
-                one_column(name, file.schema_arrow.names, piece.path)
-        table = file.read_row_groups(list(piece.row_groups), columns=wanted, use_threads=False)
+        wanted = _wanted(source)
+        for name in wanted or ():
+            one_column(name, file.schema_arrow.names, piece.path)
+        columns = None if wanted is None else list(wanted)
+        table = file.read_row_groups(list(piece.row_groups), columns=columns, use_threads=False)
     numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
     return _apply_types(piece.path, table, numbers, [], dict(source.types))
 
 
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
     """The rows of an open binary stream, read to its end. name: for errors. Raises as read_source."""
-    return _read(name, io.BytesIO(stream.read()), format, {})
+    return _read(name, io.BytesIO(stream.read()), format, {}, None)
 
 
 def _suffix(path: str | Path) -> str:
@@ -238,11 +250,11 @@ def _packaged(package: str, table: str) -> tuple[str, bytes]:
     )
 
 
-def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
+def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None) -> Rows:
     """What is in a .zip or .gz; the data files of an archive in name order."""
     if name.lower().endswith(".gz"):
         with gzip.open(file) as packed:
-            return _read(name[:-3], io.BytesIO(packed.read()), kind, types)
+            return _read(name[:-3], io.BytesIO(packed.read()), kind, types, wanted)
     with zipfile.ZipFile(file) as archive:
         plain = sorted(each for each in archive.namelist() if not each.endswith("/") and not _is_hidden(Path(each)))
         known = [each for each in plain if Path(each).suffix.lower() in SUFFIXES]
@@ -255,6 +267,7 @@ def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows
                     io.BytesIO(archive.read(each)),
                     SUFFIXES.get(Path(each).suffix.lower(), kind),
                     types,
+                    wanted,
                 )
                 for each in known or plain
             ],
@@ -277,8 +290,8 @@ def _told(name: str, kind: str) -> Iterator[None]:
         raise InvalidSourceError(name, f"is not valid {kind}: {error}", "check the file and its format") from error
 
 
-def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
-    readers: dict[str, Callable[[str, Any, dict[str, Any]], tuple[Any, Any, list[Reject]]]] = {
+def _read(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None = None) -> Rows:
+    readers: dict[str, Callable[..., tuple[Any, Any, list[Reject]]]] = {
         "parquet": _read_parquet,
         "jsonl": _read_jsonl,
         "csv": read_csv,
@@ -289,8 +302,8 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any]) -> Rows:
         if _is_empty(file):
             return Rows(required_pyarrow().table({}), row_numbers(0))
         if name.lower().endswith(PACKED):
-            return _read_packed(name, file, kind, types)
-        table, numbers, rejects = readers[kind](name, file, types)
+            return _read_packed(name, file, kind, types, wanted)
+        table, numbers, rejects = readers[kind](name, file, types, wanted)
     return _apply_types(name, table, numbers, rejects, types)
 
 
@@ -302,14 +315,18 @@ def _is_empty(file: Any) -> bool:
     return not file.getbuffer()
 
 
-def _read_parquet(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
+def _read_parquet(
+    name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
+) -> tuple[Any, Any, list[Reject]]:
     import pyarrow.parquet
 
     table = pyarrow.parquet.ParquetFile(file).read()
     return table, row_numbers(table.num_rows), []
 
 
-def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, list[Reject]]:
+def _read_jsonl(
+    name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
+) -> tuple[Any, Any, list[Reject]]:
     """One JSON object a line; a line that is none, or holds what no message can, is a reject, an empty line nothing."""
     arrow = required_pyarrow()
     raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
@@ -340,6 +357,9 @@ def _read_jsonl(name: str, file: Any, types: dict[str, Any]) -> tuple[Any, Any, 
     fractions: set[str] = set()
     unheld: dict[int, Reject] = {}
     for column in names:
+        if wanted is not None and column not in wanted:
+            columns[column] = [None] * len(objects)
+            continue
         values = [each.get(column) for each in objects]
         if column in types:
             values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]

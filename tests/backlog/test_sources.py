@@ -148,6 +148,46 @@ def test_whole_numbers_beside_fractions_are_doubles_where_one_is_equal(tmp_path:
     ]
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_whole_numbers_in_csv_are_rejected_where_their_column_would_round_them(tmp_path: Path, quote: str) -> None:
+    file = tmp_path / "a.csv"
+    whole = [str(number) for number in (2**62, -(2**53) - 1, 2**63)]
+    numbers = ["1", "1.5", str(2**53 + 1), f" {2**53} ", whole[0], "", *whole[1:], "1e300", "9" * 5000]
+    file.write_text("n,o\n" + "".join(f"{quote}{number}{quote},{2**53 + 1}\n" for number in numbers))
+    rows = read_files([file])
+    assert rows.table.to_pydict() == {
+        "n": [1.0, 1.5, float(2**53), float(2**62), None, 1e300],
+        "o": [2**53 + 1] * 6,
+    }
+    assert rows.numbers.to_pylist() == [0, 1, 3, 4, 5, 8]
+    assert [(each.row, each.column, each.value[:17], each.reason) for each in rows.rejects] == [
+        (2, "n", "9007199254740993", "is no double, as the column's other values are"),
+        (6, "n", "-9007199254740993", "is no double, as the column's other values are"),
+        (7, "n", "92233720368547758", "is an integer beyond long"),
+        (9, "n", "9" * 17, "is an integer beyond long"),
+    ]
+
+
+def test_whole_numbers_in_csv_are_longs_beside_one_beyond_long(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"n\n{2**53 + 1}\n{2**63}\nNA\n-{2**63}\n" + "0" * 30 + "7\n")
+    rows = read_files([file])
+    assert rows.table.to_pydict() == {"n": [2**53 + 1, None, -(2**63), 7]}
+    assert [(each.row, each.value, each.reason) for each in rows.rejects] == [
+        (1, str(2**63), "is an integer beyond long")
+    ]
+
+
+def test_a_column_that_nobody_reads_costs_no_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"n,o\n1,{2**64}\n2,0.5\n")
+    (tmp_path / "a.jsonl").write_text(f'{{"n": 3, "o": {2**64}}}\n{{"n": 4, "o": [1]}}\n{{"n": 5, "o": "x"}}\n')
+    for path, numbers in (("a.csv", [1, 2]), ("a.jsonl", [3, 4, 5])):
+        rows = read_source(Source(path=str(tmp_path / path), destination="q", properties=("n",)))
+        assert rows.table.column("n").to_pylist() == numbers
+        assert rows.rejects == ()
+    assert len(read_source(Source(path=str(tmp_path / "a.csv"), destination="q")).rejects) == 1
+
+
 def test_a_column_may_be_a_dictionary_in_one_file_and_plain_in_another(tmp_path: Path) -> None:
     """As pandas writes a column that is categorical in one frame and not in the next."""
     codes = pa.array(["x", None, "y"]).dictionary_encode()
