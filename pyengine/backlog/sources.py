@@ -94,16 +94,39 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
     arrow = required_pyarrow()
     if len(parts) == 1:
         return parts[0]
+    tables = [_plain(part.table) for part in parts]
+    for table in tables:
+        for column in _names(tables):
+            if table.column_names.count(column) > 1:
+                one_column(column, table.column_names, names)
     try:
-        table = arrow.concat_tables([_plain(part.table) for part in parts], promote_options="permissive")
+        table = arrow.concat_tables(tables, promote_options="permissive")
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-        raise InvalidSourceError(names, f"the files do not fit together: {error}", "declare types") from error
+        column = next(filter(lambda name: not _fits(name, tables), _names(tables)))
+        problem = f"the files do not fit together in column {column!r}: {error}"
+        raise InvalidSourceError(names, problem, f'declare its type: types = {{ {column} = "string" }}') from error
     numbers, rejects, start = [], [], 0
     for part in parts:
         numbers.append(arrow.compute.add(part.numbers, start))
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
+
+
+def _names(tables: Sequence[Any]) -> dict[str, None]:
+    """The names of the columns of some table, each once."""
+    return {name: None for table in tables for name in table.column_names}
+
+
+def _fits(name: str, tables: Sequence[Any]) -> bool:
+    """Whether the columns of one name have types, and values, that can be put together."""
+    arrow = required_pyarrow()
+    try:
+        parts = [table.select([name]) for table in tables if name in table.column_names]
+        arrow.concat_tables(parts, promote_options="permissive")
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError):
+        return False
+    return True
 
 
 def _plain(table: Any) -> Any:

@@ -340,6 +340,23 @@ def test_several_files_are_one_source_with_running_numbers(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ("n,x\n1,a\n", "n,x\n1,1.5\n", r"do not fit together in column 'x': .*; declare its type: types = { x = "),
+        (f"n,x\n1,{2**53 + 1}\n", "n,x\n1,1.5\n", r"do not fit together in column 'x': Integer value"),
+        ("n,x,x\n1,2,3\n", "n,x\n1,2\n", r"column 'x' of type ambiguous .* two columns of .*1\.csv.* have this name"),
+    ],
+)
+def test_files_that_do_not_fit_together_say_in_which_column(
+    tmp_path: Path, first: str, second: str, words: str
+) -> None:
+    (tmp_path / "1.csv").write_text(first)
+    (tmp_path / "2.csv").write_text(second)
+    with pytest.raises((InvalidSourceError, UnsupportedColumnError), match=words):
+        read_files([tmp_path / "1.csv", tmp_path / "2.csv"])
+
+
+@pytest.mark.parametrize(
     ("source", "words"),
     [
         (Source(destination="q", path="/nowhere/a.csv"), "cannot be read"),
