@@ -181,7 +181,7 @@ class _Reader:
         given: dict[str, Any] = {"destination": "" if default else where}
         self.places[given["destination"]] = element.line, str(element)
         by_name = {
-            keys.java_name(key): key
+            schema.java_name(key): key
             for key in Policy.__dataclass_fields__
             if key not in ("destination", "selector_errors")
         }
@@ -271,7 +271,7 @@ class _Reader:
         """A strategy or virtual destination whose fields are plain values."""
         self.used.add(id(element))
         types = keys.types_of(kind)
-        by_name = {keys.java_name(key): key for key in types}
+        by_name = {schema.java_name(key): key for key in types}
         given: dict[str, Any] = {}
         for name, prop in self.context.properties(element).items():
             key = by_name.get(name)
@@ -286,11 +286,11 @@ class _Reader:
             self._refuse(element, "", None, "has no propertyName", 'add propertyName="..."')
         missing = [part.name for part in fields(kind) if part.default is MISSING and part.name not in given]
         if missing:
-            self._refuse(element, "", None, f"has no {keys.java_name(missing[0])}", "add it")
+            self._refuse(element, "", None, f"has no {schema.java_name(missing[0])}", "add it")
         return kind(**given)
 
     def _dispatch_policy(self, element: Element, prop: Property) -> str | None:
-        known = {keys.java_name(f"{name}_dispatch_policy"): name for name in keys.DISPATCH_POLICIES}
+        known = {schema.java_name(f"{name}_dispatch_policy"): name for name in keys.DISPATCH_POLICIES}
         return self._choice(element, prop, known, schema.DISPATCH_PROPERTIES)
 
     def _pending_queue_policy(self, element: Element, prop: Property) -> str | None:
@@ -372,7 +372,7 @@ class _Reader:
         kind = CompositeTopic if element.kind == "compositeTopic" else CompositeQueue
         self.used.add(id(element))
         types = keys.types_of(kind)
-        by_name = {keys.java_name(key): key for key in types}
+        by_name = {schema.java_name(key): key for key in types}
         given: dict[str, Any] = {}
         for name, prop in self.context.properties(element).items():
             if name == "forwardTo":
@@ -485,7 +485,7 @@ class _Reader:
     def _redelivery_policy(self, element: Element) -> tuple[str, RedeliveryPolicy]:
         self.used.add(id(element))
         where, rest = self._covers(element)
-        by_name = {keys.java_name(key): key for key in keys.REDELIVERY}
+        by_name = {schema.java_name(key): key for key in keys.REDELIVERY}
         given: dict[str, Any] = {}
         for prop in rest:
             key = by_name.get(prop.name)

@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyengine.errors import ConfigurationError, shown
+from pyengine.topology.schema import java_name, largest
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 _TEXTS = (str, bytes, bytearray, Mapping)  # can be walked through, and are no lists
@@ -30,6 +31,23 @@ class Checked:
                 value = tuple(value)
                 object.__setattr__(self, name, value)
             check(f"{kind.__name__}.{name}", value, hint)
+
+
+class Properties(Checked):
+    """Settings of a broker: a whole number is one that the broker's own property of this name holds."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        kind: Any = type(self)
+        for name, hint in _hints(kind).items():
+            value = getattr(self, name)
+            if isinstance(value, int) and int in _choices(hint):
+                high = largest(java_name(name))
+                if not -high - 1 <= value <= high:
+                    problem = f"must be a whole number from {-high - 1} to {high}"
+                    raise ConfigurationError(f"{kind.__name__}.{name}", shown(value), problem)
 
 
 def check_arguments(owner: str, function: Callable[..., object], given: Mapping[str, object]) -> None:

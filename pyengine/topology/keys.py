@@ -59,19 +59,6 @@ REDELIVERY: dict[str, type] = {
     "use_collision_avoidance": bool,
     "collision_avoidance_percent": int,
 }
-_JAVA = {
-    "persist_jms_redelivered": "persistJMSRedelivered",
-    "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
-    "evict_expired_messages_high_watermark": "evictExpiredMessagesHighWatermark",
-}
-
-
-def java_name(key: str) -> str:
-    """The broker's spelling of a snake_case key."""
-    if key in _JAVA:
-        return _JAVA[key]
-    first, *rest = key.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def element_name(strategy: type) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
-from pyengine.topology.checked import Checked, check, check_arguments
+from pyengine.topology.checked import Checked, Properties, check, check_arguments
 from pyengine.topology.policy import (
     CLIENT_QUEUE_PREFETCH,
     CLIENT_TOPIC_PREFETCH,
@@ -19,6 +19,9 @@ from pyengine.topology.policy import (
 
 JavaTypeName = Literal["byte", "short", "int", "long", "float", "double", "boolean", "string"]
 JAVA_TYPES: tuple[JavaTypeName, ...] = ("byte", "short", "int", "long", "float", "double", "boolean", "string")
+TimeUnit = Literal["s", "ms", "us", "ns"]
+FormatName = Literal["", "parquet", "jsonl", "csv"]
+OrderName = Literal["rows", "timestamp"]
 TOPIC = "topic://"  # before the name of a destination that is a topic
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
@@ -58,7 +61,7 @@ class TimeColumn(Checked):
     """
 
     column: str
-    unit: str = "ms"
+    unit: TimeUnit = "ms"
     timezone: str = "UTC"
     plus_minutes: str = ""
 
@@ -86,7 +89,7 @@ class Source(Checked):
     path: str = ""
     package: str = ""
     table: str = ""
-    format: str = ""
+    format: FormatName = ""
     id: str = ""
     group: str = ""
     group_sequence: str = ""
@@ -95,7 +98,7 @@ class Source(Checked):
     priority: str | Steps | None = None
     timestamp: TimeColumn | None = None
     expiration: TimeColumn | None = None
-    order: str = "rows"
+    order: OrderName = "rows"
     properties: tuple[str, ...] | None = None
     types: tuple[tuple[str, JavaTypeName], ...] = ()
 
@@ -130,7 +133,7 @@ class DestinationEntry(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer(Checked):
+class Consumer(Properties):
     """One consumer. Consumers are registered in the order of the file.
 
     destination: a name, a wildcard or a composite; a wildcard consumer is a consumer of every queue it covers, with its

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, parse_destination
-from pyengine.topology.checked import Checked
+from pyengine.topology.checked import Checked, Properties
 
 if TYPE_CHECKING:
     from pyengine._engine.message import Message
@@ -29,7 +29,7 @@ CLIENT_DURABLE_PREFETCHES = (100, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractDeadLetterStrategy(Checked):
+class AbstractDeadLetterStrategy(Properties):
     """Which messages become dead letters.
 
     process_non_persistent, process_expired: also those. enable_audit: a message id is moved once; the audit remembers
@@ -74,7 +74,7 @@ DEFAULT_DEAD_LETTER_STRATEGY = SharedDeadLetterStrategy()
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantPendingMessageLimitStrategy(Checked):
+class ConstantPendingMessageLimitStrategy(Properties):
     """A topic consumer may leave ``limit`` messages pending; -1 any number, 0 none beyond its prefetch."""
 
     limit: int = -1
@@ -91,21 +91,21 @@ PendingMessageLimitStrategy: TypeAlias = ConstantPendingMessageLimitStrategy | P
 
 
 @dataclass(frozen=True, slots=True)
-class OldestMessageEvictionStrategy(Checked):
+class OldestMessageEvictionStrategy(Properties):
     """Evict the oldest pending message."""
 
     evict_expired_messages_high_watermark: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class OldestMessageWithLowestPriorityEvictionStrategy(Checked):
+class OldestMessageWithLowestPriorityEvictionStrategy(Properties):
     """Evict the oldest of the pending messages with the lowest priority."""
 
     evict_expired_messages_high_watermark: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class UniquePropertyMessageEvictionStrategy(Checked):
+class UniquePropertyMessageEvictionStrategy(Properties):
     """Keep the newest message (by timestamp) of each value of a property, evict the others."""
 
     property_name: str
@@ -129,7 +129,7 @@ MessageEvictionStrategy: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class AbortSlowConsumerStrategy(Checked):
+class AbortSlowConsumerStrategy(Properties):
     """Close consumers that are slow too often (max_slow_count) or for too long (max_slow_duration); -1 switches off.
 
     abort_connection: end the whole connection instead. check_period: how often it looks.
@@ -157,14 +157,14 @@ SlowConsumerStrategy: TypeAlias = AbortSlowConsumerStrategy | AbortSlowAckConsum
 
 
 @dataclass(frozen=True, slots=True)
-class FixedCountSubscriptionRecoveryPolicy(Checked):
+class FixedCountSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the last ``maximum_size`` messages."""
 
     maximum_size: int = 100
 
 
 @dataclass(frozen=True, slots=True)
-class FixedSizedSubscriptionRecoveryPolicy(Checked):
+class FixedSizedSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the last messages that fit ``maximum_size`` bytes."""
 
     maximum_size: int = 65_536
@@ -176,7 +176,7 @@ class LastImageSubscriptionRecoveryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class TimedSubscriptionRecoveryPolicy(Checked):
+class TimedSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the messages of the last ``recover_duration`` ms, counted in whole seconds."""
 
     recover_duration: int = 60_000
@@ -219,7 +219,7 @@ DispatchPolicyName = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Policy(Checked):
+class Policy(Properties):
     """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
 
     destination: a name, wildcard or composite, of a queue without a prefix (``topic://Prices.>``). Attribute names are

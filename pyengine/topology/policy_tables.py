@@ -109,7 +109,7 @@ def strategy_settings(key: str, strategy: Any, settings: dict[str, Any]) -> Any:
 
 def _only(table: Table, known: list[str]) -> None:
     for key in table.values:
-        ours = next((name for name in known if keys.java_name(name) == key), key)
+        ours = next((name for name in known if schema.java_name(name) == key), key)
         if ours != key:
             table.refuse(key, "is the broker's spelling", f"did you mean {ours!r}?")
     table.only(known)
@@ -163,7 +163,7 @@ def _plain(table: Table, key: str, kind: type) -> Any:
     if kind is float:
         return table.number(key, 0.0)
     low = 0 if key in _NOT_NEGATIVE else keys.MINIMUMS.get(key, -1)
-    high = schema.largest(keys.java_name(key))
+    high = schema.largest(schema.java_name(key))
     return table.integer(key, 0, low, high, hint=_WINDOW_HINT if key == "max_page_size" else "")
 
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyengine.destinations import Destination
 from pyengine.topology import schema
-from pyengine.topology.model import JAVA_TYPES, Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology
+from pyengine.topology.model import (
+    JAVA_TYPES,
+    Consumer,
+    DestinationEntry,
+    FormatName,
+    OrderName,
+    Source,
+    Steps,
+    TimeColumn,
+    TimeUnit,
+    Topology,
+)
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
 
@@ -64,9 +75,9 @@ def _source(table: Table, file: str) -> Source:
         path=path,
         package=package,
         table=name,
-        format=table.choice("format", ("", "parquet", "jsonl", "csv"), ""),
+        format=cast(FormatName, table.choice("format", get_args(FormatName), "")),
         destination=table.text("destination", required=True),
-        order=table.choice("order", ("rows", "timestamp"), "rows"),
+        order=cast(OrderName, table.choice("order", get_args(OrderName), "rows")),
         properties=table.texts("properties"),
         types=_types(table.table("types")),
         priority=_priority(table),
@@ -146,7 +157,7 @@ def _moment(table: Table, key: str) -> TimeColumn | None:
         inner.refuse("timezone", "is not a known time zone", hint)
     return TimeColumn(
         column=inner.text("column", required=True),
-        unit=inner.choice("unit", ("s", "ms", "us", "ns"), "ms"),
+        unit=cast(TimeUnit, inner.choice("unit", get_args(TimeUnit), "ms")),
         timezone=timezone,
         plus_minutes=inner.text("plus_minutes"),
     )

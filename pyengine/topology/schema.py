@@ -199,8 +199,21 @@ _LONGS = frozenset(
      "initialRedeliveryDelay", "maxSlowCount", "maxSlowDuration", "maxTimeSinceLastAck", "maximumRedeliveryDelay",
      "minimumMessageSize", "recoverDuration", "redeliveryDelay"}
 )  # fmt: skip
+_JAVA = {
+    "persist_jms_redelivered": "persistJMSRedelivered",
+    "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
+    "evict_expired_messages_high_watermark": "evictExpiredMessagesHighWatermark",
+}
+
+
+def java_name(key: str) -> str:
+    """The broker's spelling of a snake_case key."""
+    if key in _JAVA:
+        return _JAVA[key]
+    first, *rest = key.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def largest(name: str) -> int:
-    """The largest number that the broker's own property of this name holds, a long or an int."""
-    return (1 << (63 if name in _LONGS else 31)) - 1
+    """The largest number that the broker's own property of this name holds: a long, an int, a byte (of a priority)."""
+    return (1 << (63 if name in _LONGS else 7 if name == "priority" else 31)) - 1

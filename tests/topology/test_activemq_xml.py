@@ -14,7 +14,7 @@ from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Policy, PolicyMap, schema
-from pyengine.topology.keys import DISPATCH_POLICIES, PENDING_QUEUE_POLICIES, STRATEGIES, element_name, java_name
+from pyengine.topology.keys import DISPATCH_POLICIES, PENDING_QUEUE_POLICIES, STRATEGIES, element_name
 from pyengine.topology.policy import (
     AbortSlowAckConsumerStrategy,
     AbortSlowConsumerStrategy,
@@ -37,6 +37,7 @@ from pyengine.topology.policy import (
     UniquePropertyMessageEvictionStrategy,
     VirtualTopic,
 )
+from pyengine.topology.schema import java_name
 
 DATA = Path(__file__).parent / "data"
 # Key, the broker's default (spec activemq 4.5), another value, and how XML writes it.

@@ -10,7 +10,7 @@ from pyengine.backlog.findings import Finding, Said, say
 from pyengine.backlog.traps.broker import entry_of
 from pyengine.destinations import Destination
 from pyengine.topology import BrokerConfiguration, Policy
-from pyengine.topology.keys import java_name
+from pyengine.topology.schema import java_name
 from pyengine.topology.writing import settings_of
 
 DEFAULTS = Policy("")

@@ -15,11 +15,11 @@ from pyengine.activemq.topics import limit_of
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.destinations import entry_pattern
 from pyengine.topology import Policy
-from pyengine.topology.keys import java_name
 from pyengine.topology.policy import (
     AbortSlowAckConsumerStrategy,
     DiscardingDeadLetterStrategy,
 )
+from pyengine.topology.schema import java_name
 
 DEFAULTS = Policy("")
 QUEUE_ONLY = (
