@@ -264,7 +264,8 @@ cdef class GroupMap:
         self.eldest = self.youngest = -1
         self.now.round = 0
         self.now.position = INT64_MAX
-        memset(self.counts, 0, self.slots * sizeof(int64_t))
+        if self.slots:  # without a slot there is no memory, which memset must not be given
+            memset(self.counts, 0, self.slots * sizeof(int64_t))
         return 0
 
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil:
