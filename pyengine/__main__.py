@@ -16,8 +16,8 @@ def main() -> None:
         print(f"pyengine: {MissingExtraError('cli', ' and '.join(missing))}", file=sys.stderr)
         raise SystemExit(2)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started this
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+        if getattr(sys, name) is None:  # closed by whoever started this; no stream may close it again (below)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
     if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
         del os.environ["COLUMNS"]
     try:

@@ -118,6 +118,18 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     assert words in line
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="closes descriptors in the shell")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "code"), [("--version", 0), ("diagnose tests/backlog/data/jolokia-1.json", 1), ("match", 2)]
+)
+def test_closed_streams_change_no_exit_code(command: str, closed: str, code: int) -> None:
+    words = f"{sys.executable} -m pyengine {command} {closed}"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert code == 2 or not done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code"),
     [
