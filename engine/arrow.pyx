@@ -159,12 +159,14 @@ cdef object described(const ArrowSchema* schema):
     cdef str text = (<bytes> schema.format).decode("utf-8", "replace")
     if schema.dictionary != NULL:
         return f"dictionary of {described(schema.dictionary)}"
-    return f"{FORMAT_NAMES[text]} (Arrow format {text!r})" if text in FORMAT_NAMES else f"Arrow format {text!r}"
+    cdef object name = FORMAT_NAMES.get(text.partition(":")[0])
+    return f"Arrow format {text!r}" if name is None else f"{name} (Arrow format {text!r})"
 
 
 cdef dict FORMAT_NAMES = {
     "z": "binary", "Z": "large_binary", "vz": "binary_view", "+l": "list", "+L": "large_list", "+s": "struct",
     "+m": "map", "+r": "run_end_encoded", "+vl": "list_view", "+vL": "large_list_view",
+    "d": "decimal", "w": "fixed_size_binary", "+w": "fixed_size_list", "+ud": "dense_union", "+us": "sparse_union",
     "tiM": "month_interval", "tiD": "day_time_interval", "tin": "month_day_nano_interval",
 }
 

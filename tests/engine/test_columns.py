@@ -206,7 +206,7 @@ def test_what_cannot_be_read() -> None:
     assert Selector("a = 1").mask(table).tolist() == [True]
     with pytest.raises(UnsupportedColumnError, match="'list' of type list"):
         Selector("list IS NULL").mask(table)
-    with pytest.raises(UnsupportedColumnError, match=r"'dec'.*d:30,2"):
+    with pytest.raises(UnsupportedColumnError, match=r"'dec' of type decimal .*d:30,2"):
         Selector("dec > 1").mask(table)
     with pytest.raises(InvalidMessageError, match="9223372036854775808"):
         Selector("big > 1").mask(table)
