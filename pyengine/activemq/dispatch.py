@@ -30,8 +30,9 @@ from pyengine.activemq.assignments import TRUTH as TRUTH
 from pyengine.activemq.assignments import compiled as compiled
 from pyengine.activemq.shapes import Membership, Shape, Shapes
 from pyengine.activemq.topic_dispatch import TopicDispatcher
-from pyengine.errors import MissingColumnError
+from pyengine.errors import ConfigurationError, MissingColumnError, shown
 from pyengine.topology import Topology
+from pyengine.topology.checked import check_arguments
 from pyengine.topology.model import TOPIC
 
 DELIVERED, EXPIRED = -1, -2  # of offer_runs
@@ -83,8 +84,12 @@ def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_
 
     messages: as pyengine.backlog.messages makes them. Within its queue a message comes after those of an earlier
     JMSTimestamp if the source says ``order = "timestamp"``, then by row. Rows come out queue by queue, in order of
-    delivery, then what is held. batch_size changes nothing but the memory used.
+    delivery, then what is held. batch_size changes nothing but the memory used. Raises ConfigurationError for another
+    argument, MissingColumnError for a property that a selector reads and the messages lack.
     """
+    check_arguments("dispatch_table", dispatch_table, locals())
+    if batch_size < 1:
+        raise ConfigurationError("dispatch_table.batch_size", shown(batch_size), "must be 1 or more")
     table = messages.select(columns_read(topology, messages.column_names))
     destinations = table.column(DESTINATION).combine_chunks()
     encoded = destinations if pa.types.is_dictionary(destinations.type) else destinations.dictionary_encode()

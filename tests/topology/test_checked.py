@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+from pyengine.activemq.dispatch import dispatch_table
 from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy
 from pyengine.errors import ConfigurationError
 from pyengine.topology import policy
@@ -30,6 +32,12 @@ from pyengine.topology.policy import Policy
         (lambda: policy.CompositeTopic("t", forward_only="no"), r"CompositeTopic.forward_only='no': must be True"),
         (lambda: Consumer("c", "q", prefetch=2.0), r"Consumer.prefetch=2.0: must be a whole number or None$"),
         (lambda: TimeColumn("sent", unit=1), r"TimeColumn.unit=1: must be 's' or 'ms' or 'us' or 'ns'$"),
+        (
+            lambda: dispatch_table(pa.table({}), Topology(Source("q"))),
+            r"dispatch_table.topology=(.|\n)*: must be a Topology$",
+        ),
+        (lambda: dispatch_table(Topology(Source("q")), [{}]), r"dispatch_table.messages=\[{}\]: must be a Table$"),
+        (lambda: dispatch_table(Topology(Source("q")), pa.table({}), 0), r"batch_size=0: must be 1 or more$"),
         (lambda: Source("q", order="time"), r"Source.order='time': must be 'rows' or 'timestamp'$"),
         (lambda: Source("q", format="xml"), r"Source.format='xml': must be '' or 'parquet' or 'jsonl' or 'csv'$"),
         (lambda: Consumer("c", "q", prefetch=2**31), r"Consumer.prefetch=2147483648: must be a whole number from -2"),
