@@ -344,7 +344,7 @@ class Broker:
         if not isinstance(message, MessageExt):
             raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was pulled")
         node = self._node(message.broker_name)
-        if not node.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush):
+        if not node.store.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush):
             raise MQBrokerError(SYSTEM_ERROR, SendStatus.FLUSH_DISK_TIMEOUT.name)
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
@@ -362,7 +362,7 @@ class Broker:
         if message.topic not in node.topics:
             check_topic(message.topic)
         stored: Stored = node.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
-        status = SendStatus.SEND_OK if node.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
+        status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
         return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
 

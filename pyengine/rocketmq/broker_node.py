@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from pyengine._engine import delay, pull_hold, record
-from pyengine._engine.consume_queue import ConsumeQueue, PullCode
+from pyengine._engine import delay, pull_hold
+from pyengine._engine.consume_queue import PullCode
 from pyengine._engine.consumer_groups import ConsumerGroups
 from pyengine._engine.consumer_offsets import ConsumerOffsets
 from pyengine._engine.consumer_parameters import suggested
 from pyengine._engine.delay import DelayLevels
-from pyengine._engine.hash_code import tags_code
 from pyengine._engine.pull_hold import PullHold
 from pyengine._engine.rebalance_lock import RebalanceLocks
 from pyengine.clock import Clock, Timer
@@ -30,11 +29,12 @@ from pyengine.errors import (
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import BrokerFiles
-from pyengine.rocketmq.commit_log import CommitLog, FileLog, Frame, MemoryLog
+from pyengine.rocketmq.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.kept_offsets import KeptOffsets
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.message_check import check_sent_message, check_sent_topic
+from pyengine.rocketmq.message_store import SCHEDULE_TOPIC, MessageStore
 from pyengine.rocketmq.remoting import (
     CLIENT,
     FLAG_COMMIT_OFFSET,
@@ -51,12 +51,11 @@ from pyengine.rocketmq.remoting import (
     PullResult,
     PullStatus,
 )
-from pyengine.rocketmq.schedule import SCHEDULE_TOPIC, ScheduleMessageService
+from pyengine.rocketmq.schedule import ScheduleMessageService
 from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_id
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
-LOG_FLUSH_INTERVAL = 500  # ms
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
@@ -67,14 +66,6 @@ _STATUS = {
     PullCode.RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
     PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
 }
-
-
-@dataclass(slots=True)
-class _Queue:
-    """One message queue: its index and the pulls that wait at its end."""
-
-    index: ConsumeQueue = field(default_factory=ConsumeQueue)
-    hold: PullHold = field(default_factory=PullHold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +143,6 @@ class BrokerNode:
     ) -> None:
         self.name = name
         self.clock = clock
-        self.log = commit_log
         self.lock = threading.RLock()
         self.topics: dict[str, int] = {}
         self.offsets = ConsumerOffsets()
@@ -161,98 +151,30 @@ class BrokerNode:
         self._levels = options.levels
         self._max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
-        self._queues: dict[tuple[str, int], _Queue] = {}
-        self._delayed = ScheduleMessageService(
-            clock, options.levels, self.lock,
-            lambda level: self.queue(SCHEDULE_TOPIC, level - 1).index, self._send_on,
-        )  # fmt: skip
+        folder = "" if files is None else str(files.folder)
+        self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
+        self._delayed = ScheduleMessageService(clock, options.levels, self.lock, self.store, self._send_on)
+        self._holds: dict[tuple[str, int], PullHold] = {}
         self._hold_timer: Timer | None = None
         self._started = clock.now()
-        self._indexed = commit_log.end  # what lies before it in the log is in the indexes
         self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
         self._closed = False  # nothing is taken any more
         self._released = False  # the files are let go of
         self._files = files
-        self._flush_timer: Timer | None = None
         self._kept: KeptOffsets | None = None
         if files is not None:
-            self._load(files, commit_log)
+            self.topics.update(files.read_topics())
+            for (topic, queue_id), queue in self.store.consume_queues.items():
+                if topic != SCHEDULE_TOPIC and queue.max_offset and self.topics.get(topic, 0) <= queue_id:
+                    self.topics[topic] = queue_id + 1
+            self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
         self._worker = clock.worker(f"PullMessageThread_{name}")
         self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
         self._delayed.start()
         if self._kept is not None:
+            self.store.start(self._files_worker)
             self._kept.start(self._files_worker)
-
-    # What is kept in files
-
-    def _load(self, files: BrokerFiles, commit_log: CommitLog) -> None:
-        """Take up what a former process left."""
-        self.topics.update(files.read_topics())
-        self._kept = KeptOffsets(files, self.offsets, self.clock, self.lock)
-        for frame in commit_log.frames():
-            self._take_up(frame)
-        self._indexed = commit_log.end
-
-    def _take_up(self, frame: Frame) -> None:
-        """Put what a frame of the log says into its queue's index. Raises InvalidSourceError where it does not fit."""
-        kind, position, size, topic, queue_id, offset, store_time, code, delivers = frame
-        queue = self._queues.setdefault((topic, queue_id), _Queue())
-        if kind == record.RecordKind.DELETED:
-            if offset >= queue.index.max_offset:
-                queue.index = ConsumeQueue(min_offset=offset)
-            else:
-                queue.index.delete_below(offset)
-            return
-        if offset != queue.index.max_offset:
-            if len(queue.index) or offset < queue.index.max_offset:
-                problem = f"{topic} {queue_id}: offset {offset} follows {queue.index.max_offset - 1}"
-                raise InvalidSourceError("" if self._files is None else str(self._files.folder), problem)
-            queue.index = ConsumeQueue(min_offset=offset)
-        if topic == SCHEDULE_TOPIC:
-            code = self._levels.deliver_time(queue_id + 1, store_time)
-        stored = size - record.HEADER_SIZE - (0 if delivers is None else record.DELIVERS_SIZE)
-        queue.index.append(position, stored, code, store_time)
-        if topic != SCHEDULE_TOPIC and self.topics.get(topic, 0) <= queue_id:
-            self.topics[topic] = queue_id + 1
-        if delivers is not None:
-            self._delayed.take_up(*delivers)
-
-    def _take_up_rest(self) -> None:
-        """Take up the frame whose writer was interrupted, as by Ctrl-C, before its message was in an index.
-
-        Without it the next message would get the same offset, and the folder could not be opened again.
-        """
-        while self._indexed < self.log.end:
-            data = self.log.read(self._indexed)
-            for frame in record.scan(data, self._indexed)[0]:
-                kind, _, _, topic, queue_id, offset, *_ = frame
-                if kind == record.RecordKind.DELETED or offset >= self._index(topic, queue_id).max_offset:
-                    self._take_up(frame)
-                if topic == SCHEDULE_TOPIC:
-                    self._delayed.schedule(queue_id + 1)
-            self._indexed += len(data)
-
-    def _append(self, frame: bytes) -> None:
-        """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""
-        try:
-            self.log.append(frame)
-        except OSError as error:
-            raise MQBrokerError(
-                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
-            ) from error
-
-    def persist_offsets(self) -> None:
-        """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
-        if self._kept is not None:
-            self._kept.persist()
-
-    def _sync_later(self) -> None:
-        """Bring the log to the disk half a second after its first message that is not (flushIntervalCommitLog)."""
-        if self._files is not None and (self._flush_timer is None or not self._flush_timer.pending):
-            self._flush_timer = self.clock.call_at(
-                self.clock.now() + LOG_FLUSH_INTERVAL, lambda: self._files_worker.submit(self.log.sync)
-            )
 
     # Topics and queues
 
@@ -283,8 +205,8 @@ class BrokerNode:
                 self._files.write_topics(self.topics)
             return True
 
-    def queue(self, topic: str, queue_id: int) -> _Queue:
-        """The state of a queue. Raises MQBrokerError for one that the topic does not have."""
+    def _check_queue(self, topic: str, queue_id: int) -> None:
+        """Raise MQBrokerError for a queue that the topic does not have."""
         count = len(self._levels) if topic == SCHEDULE_TOPIC else self.topics.get(topic)
         if count is None:
             raise no_topic(topic)
@@ -294,35 +216,25 @@ class BrokerNode:
                 f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}] "
                 f"consumer:[/{CLIENT}]",
             )
-        found = self._queues.get((topic, queue_id))
-        if found is None:
-            found = self._queues[(topic, queue_id)] = _Queue()
-        return found
-
-    def _index(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """A queue's index; who asks for the offsets of one that there is not, is told those of an empty one."""
-        found = self._queues.get((topic, queue_id))
-        return ConsumeQueue() if found is None else found.index
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
-            return self._index(topic, queue_id).min_offset
+            return self.store.consume_queue(topic, queue_id).min_offset
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
-            return self._index(topic, queue_id).max_offset
+            return self.store.consume_queue(topic, queue_id).max_offset
 
     def search_offset(self, topic: str, queue_id: int, timestamp: int) -> int:
         with self.lock:
-            return self._index(topic, queue_id).search(timestamp)
+            return self.store.consume_queue(topic, queue_id).search(timestamp)
 
     def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
         """A copy of the message at an offset, None where there is none."""
         with self.lock:
-            index = self.queue(topic, queue_id).index
-            if not index.min_offset <= offset < index.max_offset:
-                return None
-            return self._decode(self.log.read(index.position(offset)))
+            self._check_queue(topic, queue_id)
+            queue = self.store.consume_queue(topic, queue_id)
+            return self._decode(queue.position(offset)) if queue.min_offset <= offset < queue.max_offset else None
 
     # Storing
 
@@ -371,7 +283,7 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             try:
-                stored = self._decode(self.log.read(message.commit_log_offset))
+                stored = self._decode(message.commit_log_offset)
             except PyengineError as error:
                 raise MQBrokerError(
                     SYSTEM_ERROR, f"look message by offset failed, {message.commit_log_offset}"
@@ -422,40 +334,36 @@ class BrokerNode:
         sys_flag: int = 0,
         delivers: tuple[int, int] | None = None,
     ) -> Stored:
-        """Append a message to the log and its queue's index, and wake the pulls that wait for it."""
+        """Store a message in its queue, or in that of its delay level."""
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
-        self.queue(topic, queue_id)
-        now = self.clock.now()
+        self._check_queue(topic, queue_id)
         if level > 0:
             if level != wanted:
                 properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
-        queue = self.queue(topic, queue_id)
-        self._take_up_rest()
-        position, offset = self.log.end, queue.index.max_offset
-        frame = record.encode_message(
-            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
-            store_host=self._host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag, delivers=delivers,
+        position, offset = self.store.put_message(
+            topic, queue_id, body, properties, born=born, born_host=born_host, reconsume_times=reconsume_times,
+            flag=flag, sys_flag=sys_flag, delivers=delivers,
         )  # fmt: skip
-        # Behind the frame, which refuses tags that are no text.
-        code = self._levels.deliver_time(level, now) if level > 0 else tags_code(properties.get(names.PROPERTY_TAGS))
-        self._append(frame)
-        queue.index.append(position, record.stored_size(frame), code, now)
-        self._indexed = self.log.end
-        self._sync_later()
-        if level > 0:
-            self._delayed.schedule(level)
-        else:
-            self._run_again(queue.hold.arrived(queue.index.max_offset, code, properties, now))
-        return Stored(target, offset, self.offset_msg_id(position), self.log.end)
+        return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
+
+    def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
+        """A message was stored: have it delivered when it is due, or wake the pulls that wait for it."""
+        if topic == SCHEDULE_TOPIC:
+            self._delayed.schedule(queue_id + 1)
+            return
+        hold = self._holds.get((topic, queue_id))
+        if hold is not None:
+            max_offset = self.store.consume_queue(topic, queue_id).max_offset
+            self._run_again(hold.arrived(max_offset, code, properties, self.clock.now()))
 
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
-        stored = self._decode(self.log.read(position))
+        stored = self._decode(position)
         properties = stored.properties
         properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
         self._put(
@@ -486,28 +394,28 @@ class BrokerNode:
         """The answer, None if the pull waits (PullMessageProcessor)."""
         self._check_open()
         topic, _, queue_id = request.queue
-        queue = self.queue(topic, queue_id)
+        self._check_queue(topic, queue_id)
         wanted = pull_filter(request, self.groups)
-        index, position_of = queue.index, queue.index.position
+        queue = self.store.consume_queue(topic, queue_id)
 
         def matches(offset: int) -> bool:
-            return wanted.matches(self._decode(self.log.read(position_of(offset))).properties)
+            return wanted.matches(self._decode(queue.position(offset)).properties)
 
-        code, following, found = index.pull(
+        code, following, found = queue.pull(
             request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
         )
         self._pulled[request.consumer_group, topic, queue_id] = following
         if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
             self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
         if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
-            queue.hold.hold(
+            self._holds.setdefault((topic, queue_id), PullHold()).hold(
                 (request, callback), request.queue_offset, self.clock.now(), request.suspend_timeout, wanted.codes,
                 None if wanted.selector is None else wanted.matches,
             )  # fmt: skip
             self._look_at_held()
             return None
-        messages = tuple(self._decode(self.log.read(position_of(offset))) for offset in found)
-        return PullResult(_STATUS[code], following, index.min_offset, index.max_offset, messages)
+        messages = tuple(self._decode(queue.position(offset)) for offset in found)
+        return PullResult(_STATUS[code], following, queue.min_offset, queue.max_offset, messages)
 
     def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
         for request, callback in pulls:
@@ -524,14 +432,15 @@ class BrokerNode:
         with self.lock:
             if self._closed:
                 return
-            for queue in self._queues.values():
-                if len(queue.hold):
-                    self._run_again(queue.hold.check(queue.index.max_offset, self.clock.now()))
-            if any(len(queue.hold) for queue in self._queues.values()):
+            for queue, hold in self._holds.items():
+                if len(hold):
+                    self._run_again(hold.check(self.store.consume_queue(*queue).max_offset, self.clock.now()))
+            if any(map(len, self._holds.values())):
                 self._look_at_held()
 
-    def _decode(self, frame: bytes) -> MessageExt:
-        return message_of(frame, self.name)
+    def _decode(self, position: int) -> MessageExt:
+        """A copy of the message at a position of the log."""
+        return message_of(self.store.log.read(position), self.name)
 
     # Groups, offsets and locks
 
@@ -578,7 +487,7 @@ class BrokerNode:
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
         """A group's offset, or what one without is told; OffsetNotFoundError."""
         with self.lock:
-            index = self._index(topic, queue_id)
+            index = self.store.consume_queue(topic, queue_id)
             first = index.min_offset == 0 and index.max_offset > 0
             offset = self.offsets.query(group, topic, queue_id, index.min_offset, first)
         if offset < 0:
@@ -601,6 +510,11 @@ class BrokerNode:
                 return topics
             return [topic for topic in topics if self.groups.subscription(group, topic) is not None]
 
+    def persist_offsets(self) -> None:
+        """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
+        if self._kept is not None:
+            self._kept.persist()
+
     def lock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         with self.lock:
             self._check_open()
@@ -619,21 +533,12 @@ class BrokerNode:
         """
         with self.lock:
             self._check_open()
-            self._take_up_rest()
-            index = self.queue(topic, queue_id).index
-            below = min(offset, index.max_offset)
-            if below <= index.min_offset:
-                return 0
-            gone = self._delete_below(topic, queue_id, below)
-            self._sync_later()
-            end = self._indexed = self.log.end
-        if not self.log.flush(end):
+            self._check_queue(topic, queue_id)
+            gone = self.store.delete_below(topic, queue_id, offset)
+            end = self.store.log.end
+        if gone and not self.store.log.flush(end):
             raise _unconfirmed()
         return gone
-
-    def _delete_below(self, topic: str, queue_id: int, offset: int) -> int:
-        self._append(record.encode_deletion(topic, queue_id, offset))
-        return self._index(topic, queue_id).delete_below(offset)
 
     def delete_expired(self, before: int) -> int:
         """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages.
@@ -642,29 +547,9 @@ class BrokerNode:
         """
         with self.lock:
             self._check_open()
-            self._take_up_rest()
-            gone, needed, below = 0, self.log.end, {}
-            for (topic, queue_id), queue in self._queues.items():
-                index = queue.index
-                kept = index.search(before)
-                if topic == SCHEDULE_TOPIC:
-                    kept = min(kept, self._delayed.delivered(queue_id + 1))
-                below[topic, queue_id] = max(kept, index.min_offset)
-            if all(queue.index.min_offset == below[place] for place, queue in self._queues.items()):
-                return 0
-            # The places of empty queues are only known from frames, so they are said anew behind what may go.
-            for (topic, queue_id), kept in below.items():
-                gone += self._delete_below(topic, queue_id, kept)
-            for level, offset in self._delayed.all_delivered.items():
-                if offset:
-                    self._append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
-            self._indexed = self.log.end
-            for queue in self._queues.values():
-                if len(queue.index):
-                    needed = min(needed, queue.index.position(queue.index.min_offset))
-            if not self.log.sync():
-                raise _unconfirmed()
-            self.log.delete_before(needed)
+            gone = self.store.delete_expired(before)
+        if gone is None:
+            raise _unconfirmed()
         return gone
 
     def close(self) -> None:
@@ -678,11 +563,11 @@ class BrokerNode:
             self._delayed.close()
             if self._kept is not None:
                 self._kept.stop()
-            for timer in (self._hold_timer, self._flush_timer):
-                if timer is not None:
-                    timer.cancel()
-            for queue in self._queues.values():
-                self._run_again(queue.hold.drop_all())
+            self.store.stop()
+            if self._hold_timer is not None:
+                self._hold_timer.cancel()
+            for hold in self._holds.values():
+                self._run_again(hold.drop_all())
         self._worker.close()
         if self._files_worker is not self._worker:
             self._files_worker.close()
@@ -690,7 +575,7 @@ class BrokerNode:
             self._kept.close()
         with self.lock:
             if not self._released:
-                self.log.close()
+                self.store.log.close()
                 if self._files is not None:
                     self._files.close()
                 self._released = True

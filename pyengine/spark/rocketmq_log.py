@@ -34,8 +34,8 @@ from pyengine.rocketmq.message import (
     MessageExt,
 )
 from pyengine.rocketmq.message_check import check_sent_message
+from pyengine.rocketmq.message_store import SCHEDULE_TOPIC
 from pyengine.rocketmq.producer import Producer
-from pyengine.rocketmq.schedule import SCHEDULE_TOPIC
 from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
 from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 from pyengine.spark.state_files import write_whole
@@ -267,7 +267,7 @@ class _StreamWriter(StreamWriter):
                     "batch": batchId,
                     "checkpoint": self.checkpoint,
                     "files": paths_of(messages),
-                    "logs": {name: node.log.end for name, node in broker.nodes.items()},
+                    "logs": {name: node.store.log.end for name, node in broker.nodes.items()},
                     "done": False,
                 }
                 self._note(known)
@@ -286,7 +286,9 @@ class _StreamWriter(StreamWriter):
         there: set[str] = set()
         for name, start in known["logs"].items():
             log = LogReader(Path(self.target.directory), name)
-            there |= {message.msg_id for message in log.messages(max(start, log.start()), broker.nodes[name].log.end)}
+            there |= {
+                message.msg_id for message in log.messages(max(start, log.start()), broker.nodes[name].store.log.end)
+            }
         _make_ready(broker, known["files"], self.target)
         producer = Producer(broker, self.target.group)
         for number, row in enumerate(staged_rows(known["files"])):
@@ -296,7 +298,7 @@ class _StreamWriter(StreamWriter):
                 message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = id
                 producer.send(message, queue=queue)
         for node in broker.nodes.values():
-            node.log.sync()
+            node.store.log.sync()
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing of the micro-batch was stored; or its commit failed, and the next one goes on with the same files."""

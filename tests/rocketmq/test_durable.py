@@ -420,7 +420,7 @@ def test_a_full_disk_refuses_messages_and_delays_those_that_are_due(tmp_path: Pa
     broker = rocketmq.Broker(tmp_path, clock=clock)
     producer = rocketmq.Producer(broker)
     producer.send("T", b"late", delay_time_level=1)
-    size = broker.nodes["broker-a"].log.end
+    size = broker.nodes["broker-a"].store.log.end
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, unlimited[1]))
     try:

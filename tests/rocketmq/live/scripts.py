@@ -120,7 +120,7 @@ class Ours:
             return ["refused", error.code, error.problem]
 
     def _put(self, end: int) -> dict[str, Any]:
-        message = self.node._decode(self.node.log.read(end))
+        message = self.node._decode(end)
         self.stored.append(message)
         return {
             "place": [message.topic, message.queue_id, message.queue_offset],
@@ -131,7 +131,7 @@ class Ours:
         }
 
     def _send(self, to: list[Any], properties: dict[str, str]) -> Any:
-        end = self.node.log.end
+        end = self.node.store.log.end
         message = rocketmq.Message(to[0], b"\1", properties=properties)
         self.broker.send_message("P", message, _queue(to))
         return self._put(end)
@@ -139,7 +139,7 @@ class Ours:
     def _back(self, group: str, place: int, level: int, most: int) -> Any:
         if not self.stored:
             return None
-        end = self.node.log.end
+        end = self.node.store.log.end
         self.broker.consumer_send_message_back(group, self.stored[place % len(self.stored)], level, most)
         return self._put(end)
 
