@@ -132,7 +132,8 @@ class FileLog:
     A frame is written when ``append`` returns, so that the end of the process loses nothing. every_flush: ``flush``
     waits for the disk too, one wait for all threads that ask at the same time (RocketMQ's SYNC_FLUSH with group
     commit); otherwise whoever owns the log calls ``sync`` now and then (ASYNC_FLUSH). Where the disk fails at that, the
-    system may take what it has not written for written, so nothing is appended any more; what is there can be read.
+    system may take what it has not written for written, so nothing is appended any more; what is there can be read. So
+    it is where the log's last file is found deleted or moved then: nobody who opens the folder would see what follows.
 
     Opening reads all frames (:meth:`frames`) and cuts what a crash left half written off the end. Raises
     InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError where
@@ -230,9 +231,11 @@ class FileLog:
         """One thread brings the file to the disk for all that wait."""
         with self._disk:
             if self._synced < position and self._failure is None and not self._closed:
-                target = self.end
+                target, last = self.end, self._segments[-1]
                 try:
-                    os.fsync(self._segments[-1].descriptor)
+                    os.fsync(last.descriptor)
+                    if not os.path.samestat(os.stat(last.path), os.fstat(last.descriptor)):
+                        raise FileNotFoundError(errno.ENOENT, "it is another file now", str(last.path))
                     self._synced = target
                 except OSError as error:
                     self._fail(error)

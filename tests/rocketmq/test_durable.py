@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from types import FrameType
+from typing import Literal
 
 import pytest
 
@@ -23,7 +25,7 @@ from pyengine.errors import (
     MQBrokerError,
     MQClientError,
 )
-from pyengine.rocketmq import MessageQueue
+from pyengine.rocketmq import MessageQueue, SendStatus
 from pyengine.rocketmq.broker_files import BrokerFiles, read_topics
 from pyengine.rocketmq.log_reader import LogReader
 from pyengine.rocketmq.offset_files import read_consumer_offsets
@@ -507,6 +509,32 @@ def test_a_close_that_is_interrupted_anywhere_is_ended_by_the_next_one(tmp_path:
     assert step > 20
     with opened(tmp_path) as broker:
         assert bodies(broker) == [b"%d" % number for number in range(1, step)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open cannot be deleted there")
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_folder_that_is_deleted_or_moved_takes_nothing_from_the_next_flush_on(
+    tmp_path: Path, flush: Literal["SYNC_FLUSH", "ASYNC_FLUSH"], moved: bool
+) -> None:
+    clock = ManualClock(now=1_700_000_000_000)
+    broker = rocketmq.Broker(tmp_path / "data", clock=clock, flush_disk_type=flush)
+    producer = rocketmq.Producer(broker)
+    producer.send("T", b"before")
+    clock.advance(500)
+    if moved:
+        (tmp_path / "data").rename(tmp_path / "elsewhere")
+    else:
+        shutil.rmtree(tmp_path / "data")
+    first = producer.send("T", b"unseen").status
+    assert first is (SendStatus.FLUSH_DISK_TIMEOUT if flush == "SYNC_FLUSH" else SendStatus.SEND_OK)
+    clock.advance(500)
+    with pytest.raises(
+        MQBrokerError, match=r"CODE: 14 .* No such file or directory: '.*/data/.*; open the folder anew"
+    ):
+        producer.send("T", b"refused")
+    assert sorted(message.body or b"" for message in broker.messages("T")) == [b"before", b"unseen"]
+    broker.close()
 
 
 FAULTS = """
