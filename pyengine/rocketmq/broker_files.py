@@ -41,7 +41,7 @@ class BrokerFiles:
     def __init__(self, directory: Path, name: str) -> None:
         if name in (".", "..") or any(mark in name for mark in '/\\:*?"<>|\0'):
             raise ConfigurationError("names", name, "this name cannot be a folder's", "a durable broker needs one")
-        self.folder = directory / name
+        self.folder = directory.absolute() / name  # wherever the process goes later
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"

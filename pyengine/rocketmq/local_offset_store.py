@@ -29,7 +29,7 @@ class LocalFileOffsetStore(RememberedOffsets):
         plain_text("client_id", client_id)
         plain_text("group", group)
         folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
-        self.path = folder / client_id / group / "offsets.json"
+        self.path = folder.absolute() / client_id / group / "offsets.json"  # wherever the process goes later
 
     def load(self) -> None:
         """Fill the memory from the file. Raises MQClientError if neither it nor its ``.bak`` can be read."""

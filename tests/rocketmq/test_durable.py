@@ -511,6 +511,28 @@ def test_a_close_that_is_interrupted_anywhere_is_ended_by_the_next_one(tmp_path:
         assert bodies(broker) == [b"%d" % number for number in range(1, step)]
 
 
+def test_a_folder_named_from_here_stays_the_same_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = rocketmq.LocalFileOffsetStore("client", "G", directory="offsets")
+    clock = ManualClock()
+    with rocketmq.Broker("data", clock=clock, segment_bytes=100) as broker:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        for number in range(3):
+            rocketmq.Producer(broker).send("T", b"%d" % number, queue=Q0)
+            clock.advance(500)
+        broker.update_consumer_offset("G", Q0, 3)
+        store.update_offset(Q0, 3)
+        store.persist(Q0)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    monkeypatch.chdir(tmp_path)
+    with rocketmq.Broker("data", clock=clock) as again:
+        assert bodies(again) == [b"0", b"1", b"2"]
+        assert again.consumer_offsets("G", "T") == {Q0: 3}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a file that is open cannot be deleted there")
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 @pytest.mark.parametrize("moved", [False, True])
