@@ -343,6 +343,9 @@ class Broker:
         """Give a message back for a later try, or for the dead letters (spec rocketmq 6.2)."""
         if not isinstance(message, MessageExt):
             raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was pulled")
+        plain_text("group", group)
+        whole_number("delay_level", delay_level, INT32)
+        whole_number("max_reconsume_times", max_reconsume_times, INT32)
         node = self._node(message.broker_name)
         if not node.store.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush):
             raise MQBrokerError(SYSTEM_ERROR, SendStatus.FLUSH_DISK_TIMEOUT.name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt
 
@@ -65,14 +66,16 @@ Orderly: TypeAlias = Callable[
 
 def _check(listener: object) -> None:
     if not callable(listener):
-        raise TypeError(f"a listener is a function of messages and context, not {listener!r}")
+        hint = "give a function of (messages, context) that returns a status"
+        raise ConfigurationError("listener", repr(listener), "cannot be called", hint)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageListenerConcurrently:
     """A listener for messages in any order, on many threads. consume_message: (messages, context) -> status.
 
-    A coroutine function may stand for a function. None and an exception count as RECONSUME_LATER.
+    A coroutine function may stand for a function. None and an exception count as RECONSUME_LATER. Raises
+    ConfigurationError for what cannot be called.
     """
 
     consume_message: Concurrently
@@ -86,6 +89,7 @@ class MessageListenerOrderly:
     """A listener for each queue's messages in their order. consume_message: (messages, context) -> status.
 
     A coroutine function may stand for a function. None and an exception count as SUSPEND_CURRENT_QUEUE_A_MOMENT.
+    Raises ConfigurationError for what cannot be called.
     """
 
     consume_message: Orderly

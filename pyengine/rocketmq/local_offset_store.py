@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyengine.errors import InvalidSourceError, MQClientError
+from pyengine.errors import ConfigurationError, InvalidSourceError, MQClientError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
 from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets, check_queue, listed_queues
@@ -21,13 +21,15 @@ class LocalFileOffsetStore(RememberedOffsets):
     directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
     file as a whole and keeps the old one as ``.bak``, so that a crash leaves one that can be read. Thread-safe; two
     processes with the same client id overwrite each other's entries, as the real ones do. Raises ConfigurationError for
-    a client id or a group that is no text.
+    a client id or a group that is no text and for what is no path.
     """
 
     def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
         super().__init__()
         plain_text("client_id", client_id)
         plain_text("group", group)
+        if directory is not None and not isinstance(directory, str | Path):
+            raise ConfigurationError("directory", repr(directory), "a path is needed")
         folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
         self.path = folder.absolute() / client_id / group / "offsets.json"  # wherever the process goes later
 

@@ -74,7 +74,9 @@ class AllocationPlan:
         return [self.queues[i] for i in np.flatnonzero(self.owners == position).tolist()]
 
     def owner(self, queue: MessageQueue) -> str | None:
-        """The owner of a queue, None for nobody. Raises ValueError for a queue that is not in the plan."""
+        """The owner of a queue, None for nobody. Raises AllocationError for a queue that is not in the plan."""
+        if queue not in self.queues:
+            raise AllocationError("queue", queue, f"{queue!r} is no queue of the plan; give one of its queues")
         position = int(self.owners[list(self.queues).index(queue)])
         return None if position < 0 else self.client_ids[position]
 
@@ -104,8 +106,10 @@ class AllocationPlan:
     def moves(self, after: AllocationPlan) -> list[Move]:
         """The queues that change their owner from this plan to another one of the same queues.
 
-        Raises AllocationError for plans of different queues.
+        Raises AllocationError for plans of different queues and for what is no plan.
         """
+        if not isinstance(after, AllocationPlan):
+            raise AllocationError("after", after, f"after = {after!r} is no plan; give one of allocate_topics()")
         if list(self.queues) != list(after.queues):
             raise AllocationError("after", after, "plans of different queues cannot be compared")
         numbers = {client_id: i for i, client_id in enumerate(dict.fromkeys([*self.client_ids, *after.client_ids]))}
@@ -114,13 +118,14 @@ class AllocationPlan:
 
     def with_clients(self, client_ids: Iterable[str]) -> AllocationPlan:
         """The plan after these clients joined."""
-        return allocate_topics(self.strategy, self.queues, [*self.client_ids, *client_ids])
+        return allocate_topics(self.strategy, self.queues, [*self.client_ids, *in_a_list("client_ids", client_ids)])
 
     def without_clients(self, client_ids: Iterable[str]) -> AllocationPlan:
         """The plan after these clients left. Raises AllocationError if nobody is left, or for one that is not in it."""
-        gone = set(client_ids)
-        for client_id in gone - set(self.client_ids):
-            raise AllocationError("client_ids", client_id, f"{client_id} is not in the plan and cannot leave it")
+        gone = in_a_list("client_ids", client_ids)
+        for client_id in gone:
+            if client_id not in self.client_ids:
+                raise AllocationError("client_ids", client_id, f"{client_id} is not in the plan and cannot leave it")
         return allocate_topics(self.strategy, self.queues, [name for name in self.client_ids if name not in gone])
 
     def _name(self, place: int) -> str | None:

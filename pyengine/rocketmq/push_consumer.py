@@ -83,7 +83,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
         """Set the listener and return it, so that it can decorate a function.
 
         listener: a function or coroutine function (messages, context) -> ConsumeConcurrentlyStatus, or one wrapped in
-        MessageListenerOrderly for ConsumeOrderlyStatus and order. Raises TypeError for what cannot be called.
+        MessageListenerOrderly for ConsumeOrderlyStatus and order. Raises ConfigurationError for what cannot be called.
         """
         if isinstance(listener, MessageListenerConcurrently | MessageListenerOrderly):
             self.message_listener = listener

@@ -84,7 +84,7 @@ class RecordWorker:
         max_mebibytes: int = 100,
         max_span: int = 2000,
     ) -> None:
-        if order not in _ORDERS:
+        if not isinstance(order, str) or order not in _ORDERS:
             raise ConfigurationError("order", repr(order), "unknown", "'key', 'queue' or 'none'")
         budget = {"max_messages": max_messages, "max_mebibytes": max_mebibytes, "max_span": max_span}
         for name, most in budget.items():

@@ -202,6 +202,8 @@ def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, pr
         (lambda: rocketmq.dlq_topic(None), "group=None: must be a text"),
         (lambda: rocketmq.consume_stats(5, "g"), "cluster=5: no RocketMQ cluster"),
         (lambda: rocketmq.RemoteBrokerOffsetStore(5, "g"), "api=5: no RocketMQ cluster"),
+        (lambda: rocketmq.LocalFileOffsetStore("c", "g", directory=5), "directory=5: a path is needed"),
+        (lambda: rocketmq.RecordWorker([]), r"order=\[\]: unknown"),
     ],
 )
 def test_what_is_no_text_and_no_cluster_is_named(make: Any, problem: str) -> None:

@@ -723,6 +723,19 @@ def test_what_is_no_topic_client_subscription_or_group_is_named(strange: Any) ->
         assert (refused.value.option, refused.value.value) == (option, repr(strange))
 
 
+def test_what_cannot_be_given_back_is_named(cluster: Cluster) -> None:
+    cluster.producer.send("T", b"x", queue=MessageQueue("T", "broker-a", 0))
+    message = cluster.broker.message(MessageQueue("T", "broker-a", 0), 0)
+    usual = {"group": "G", "message": message, "delay_level": 0, "max_reconsume_times": 16}
+    for option, strange in (
+        ("group", 5), ("message", 5), ("delay_level", None), ("delay_level", 2**31), ("max_reconsume_times", "16"),
+    ):  # fmt: skip
+        given: dict[str, Any] = {**usual, option: strange}
+        with pytest.raises(ConfigurationError) as refused:
+            cluster.broker.consumer_send_message_back(**given)
+        assert refused.value.option == option
+
+
 @pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("strange", ["x", ["T"], ("T", "broker-a", 0), 5])
 def test_what_is_no_queue_of_an_offset_store_is_named(tmp_path: Path, local: bool, strange: Any) -> None:

@@ -78,9 +78,10 @@ def test_start_refuses_a_text_where_it_is_no_text_that_counts(name: str, value: 
 @pytest.mark.parametrize("listener", [None, 5])
 def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
     with broker_with(0, clock=ManualClock()) as broker:
-        with pytest.raises(TypeError, match=f"a listener is a function of messages and context, not {listener}"):
+        words = f"listener={listener}: cannot be called; give a function of \\(messages, context\\)"
+        with pytest.raises(ConfigurationError, match=words):
             consumer_of(broker, listener)
-        with pytest.raises(TypeError, match="a listener is a function"):
+        with pytest.raises(ConfigurationError, match=words):
             rocketmq.MessageListenerOrderly(listener)
 
 

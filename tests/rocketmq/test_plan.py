@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,6 +110,9 @@ def test_files_that_list_no_topics(tmp_path: Path, text: str, words: str) -> Non
         read_queues(tmp_path / "nowhere.json")
 
 
+PLAN: Any = rocketmq.allocate_topics("AVG", QUEUES, ["c1", "c2"])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -126,6 +130,11 @@ def test_files_that_list_no_topics(tmp_path: Path, text: str, words: str) -> Non
         ),
         (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1' is no list of client ids"),
         (lambda: rocketmq.sort_queues("ab"), "queues = 'ab' is no list of message queues"),
+        (lambda: PLAN.with_clients("c1"), "client_ids = 'c1' is no list of client ids"),
+        (lambda: PLAN.with_clients(5), "client_ids = 5 is no list of client ids"),
+        (lambda: PLAN.without_clients(None), "client_ids = None is no list of client ids"),
+        (lambda: PLAN.owner(5), "5 is no queue of the plan"),
+        (lambda: PLAN.moves(None), "after = None is no plan"),
     ],
 )
 def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> None:
