@@ -374,7 +374,7 @@ def _consumer(random: Random) -> list[Operation]:
             lambda: [
                 "age",
                 place(),
-                *random.choice((("lock", 19000), ("lock", 21000), ("lock", 31000), ("pull", 121000))),
+                *random.choice((("lock", 10000), ("lock", 21000), ("lock", 31000), ("pull", 121000))),
             ],
         ),
         (0.4, lambda: ["mark", place(), *random.choice((("locked", 0), ("locked", 1), ("dropped", 1)))]),

@@ -395,13 +395,14 @@ final class RealConsumer implements RealClasses.Player {
         return made;
     }
 
-    /** What the client logs goes to the trace at hand. */
+    /** What the client logs on this thread goes to the trace at hand; its rates of each minute come from another one. */
     private static void hear() {
+        Thread player = Thread.currentThread();
         LoggerContext context = (LoggerContext) LoggerFactory.getILoggerFactory();
         AppenderBase<ILoggingEvent> appender = new AppenderBase<ILoggingEvent>() {
             @Override
             protected void append(ILoggingEvent event) {
-                if (now != null)
+                if (now != null && Thread.currentThread() == player)
                     now.lines.add(event.getLevel() + " " + event.getFormattedMessage());
             }
         };
