@@ -105,15 +105,34 @@ cdef class ConsumeQueue:
         return self.delete_below(self.base + low - self.first)
 
     def search(self, int64_t timestamp):
-        """The first offset stored at ``timestamp`` (ms) or later; max_offset if all are older (spec rocketmq 4.6)."""
-        cdef int64_t low = self.first, high = self.end, middle
-        while low < high:
+        """The first offset stored at ``timestamp`` (ms) or later; max_offset if all are older (spec rocketmq 4.6).
+
+        Where the clock was set back in between, what ConsumeQueue.binarySearchInQueueByTime then comes upon.
+        """
+        cdef int64_t low = self.first, high = self.end - 1, middle, found = self.end
+        if low > high or self.entries[high].store_time < timestamp:
+            return self.base + found - self.first
+        if self.entries[low].store_time > timestamp:
+            return self.base
+        while low <= high:
             middle = (low + high) >> 1
             if self.entries[middle].store_time < timestamp:
                 low = middle + 1
-            else:
-                high = middle
-        return self.base + low - self.first
+                continue
+            found = middle
+            if self.entries[middle].store_time == timestamp:
+                while found > self.first and self.entries[found - 1].store_time == timestamp:
+                    found -= 1
+                break
+            high = middle - 1
+        return self.base + found - self.first
+
+    def expired_end(self, int64_t timestamp):
+        """The offset behind the messages at the head that were all stored before ``timestamp`` (ms)."""
+        cdef int64_t place = self.first
+        while place < self.end and self.entries[place].store_time < timestamp:
+            place += 1
+        return self.base + place - self.first
 
     def pull(self, int64_t offset, int64_t max_nums, codes=None, matches=None):
         """What a pull from ``offset`` finds: (PullCode, next offset, offsets found).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -44,6 +45,7 @@ class IndexMachine(RuleBasedStateMachine):
     def search(self, time: int) -> None:
         times = [entry[3] for entry in self.entries[self.first :]]
         assert self.index.search(time) == self.first + bisect.bisect_left(times, time)
+        assert self.index.expired_end(time) == self.first + bisect.bisect_left(times, time)
 
     @rule(
         offset=st.integers(0, 40),
@@ -128,3 +130,27 @@ def test_locks_belong_to_one_client_until_they_are_given_back_or_sixty_seconds_o
             alive = {queue: owner for (g, queue), (owner, at) in held.items() if g == name and now - at <= 60_000}
             assert locks.all_expired(name, now) == (not alive)
             assert all(locks.owner(name, queue, now) == alive.get(queue) for queue in range(3))
+
+
+@pytest.mark.parametrize(
+    ("times", "answers"),
+    [  # of the real 5.3.3 store, for the times 0, 10, 20 ... 60
+        ([0, 50, 20, 20, 40, 50, 20, 50, 40], [0, 1, 1, 1, 4, 9, 9]),
+        ([0, 30, 20, 10], [0, 1, 4, 4, 4, 4, 4]),
+        ([30, 30, 0, 0, 0, 40, 50, 40, 30], [0, 0, 0, 5, 9, 9, 9]),
+        ([40, 10, 40, 0, 30, 0, 10, 30, 50], [0, 0, 0, 0, 8, 8, 9]),
+        ([50, 0, 30, 50, 50, 50, 10, 0, 30], [0, 0, 0, 0, 9, 9, 9]),
+        ([0, 10, 0, 0, 0, 30, 30], [2, 5, 5, 5, 7, 7, 7]),
+        ([40, 50, 50, 30, 40, 50, 50, 40], [0, 0, 0, 0, 4, 8, 8]),
+        ([40, 30, 10, 20, 50], [0, 0, 0, 0, 4, 4, 5]),
+        ([20, 50, 10, 40], [0, 0, 0, 1, 1, 4, 4]),
+        ([40, 10, 40, 40, 50, 40, 20], [0, 0, 0, 7, 7, 7, 7]),
+        ([20, 40, 30, 40, 50, 50], [0, 0, 0, 2, 3, 4, 6]),
+        ([50, 50, 50, 0, 40, 50], [0, 0, 0, 0, 0, 0, 6]),
+    ],
+)
+def test_a_search_by_time_where_the_clock_was_set_back(times: list[int], answers: list[int]) -> None:
+    index = ConsumeQueue()
+    for place, time in enumerate(times):
+        index.append(place * 100, 90, 0, time)
+    assert [index.search(time) for time in range(0, 61, 10)] == answers
