@@ -132,7 +132,7 @@ class MessageStore:
         self._dispatch_rest()
         gone, needed, below = 0, self.log.end, {}
         for (topic, queue_id), queue in self.consume_queues.items():
-            kept = queue.search(before)
+            kept = queue.expired_end(before)
             if topic == SCHEDULE_TOPIC:
                 kept = min(kept, self.delivered[queue_id + 1])
             below[topic, queue_id] = max(kept, queue.min_offset)

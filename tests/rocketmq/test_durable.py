@@ -511,6 +511,18 @@ def test_a_close_that_is_interrupted_anywhere_is_ended_by_the_next_one(tmp_path:
         assert bodies(broker) == [b"%d" % number for number in range(1, step)]
 
 
+def test_what_was_stored_while_the_clock_was_wrong_takes_nothing_younger_with_it(tmp_path: Path) -> None:
+    day = 24 * 3_600_000
+    for today, body in ((100, b"1"), (100, b"2"), (1, b"3"), (1, b"4"), (100, b"5")):
+        with opened(tmp_path, ManualClock(now=today * day)) as broker:
+            rocketmq.Producer(broker).send("T", body, queue=Q0)
+            assert broker.delete_expired(hours=72) == 0
+    with opened(tmp_path, ManualClock(now=104 * day)) as broker:
+        rocketmq.Producer(broker).send("T", b"6", queue=Q0)
+        assert broker.delete_expired(hours=72) == 5
+        assert bodies(broker) == [b"6"]
+
+
 def test_a_folder_named_from_here_stays_the_same_when_the_process_goes_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
