@@ -357,9 +357,16 @@ class BrokerNode:
             self._delayed.schedule(queue_id + 1)
             return
         hold = self._holds.get((topic, queue_id))
-        if hold is not None:
-            max_offset = self.store.consume_queue(topic, queue_id).max_offset
-            self._run_again(hold.arrived(max_offset, code, properties, self.clock.now()))
+        if hold:
+            max_offset, now = self.store.consume_queue(topic, queue_id).max_offset, self.clock.now()
+            # Taken out there: a sender that Ctrl-C interrupts would leave them neither waiting nor answered.
+            self._worker.submit(lambda: self._wake(hold, max_offset, code, properties, now))
+
+    def _wake(self, hold: PullHold, max_offset: int, code: int, properties: Mapping[str, str], now: int) -> None:
+        with self.lock:
+            woken = hold.arrived(max_offset, code, properties, now)
+        for request, callback in woken:
+            self._pull(request, callback, may_wait=False)
 
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""

@@ -451,7 +451,9 @@ def interrupted_at(step: int, call: Callable[[], object]) -> bool:
         seen += frame.f_code.co_filename.startswith(library)
         if seen == step:
             seen += 1
-            raise KeyboardInterrupt
+            handler = signal.getsignal(signal.SIGINT)
+            assert callable(handler)
+            handler(signal.SIGINT, frame)
 
     before = sys.gettrace()
     sys.settrace(trace)

@@ -28,6 +28,7 @@ from pyengine.rocketmq import (
     MQClientError,
 )
 from pyengine.rocketmq.consume_pool import ConsumePool
+from tests.rocketmq.test_durable import interrupted_at
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -255,6 +256,21 @@ def test_the_users_interrupt_is_a_failure_and_goes_on(site: Site, orderly: bool,
     before = site.clock.now()
     consumer.shutdown()
     assert site.clock.now() == before, "nothing runs that shutdown() would wait for"
+
+
+def test_a_send_that_is_interrupted_anywhere_leaves_no_pull_unanswered() -> None:
+    step, interrupted = 0, True
+    while interrupted:
+        step += 1
+        site = Site()
+        site.consumer()
+        interrupted = interrupted_at(step, lambda: site.producer.send("T", b"sent or not"))  # noqa: B023
+        site.send(b"next")
+        site.clock.advance(60_000)
+        assert site.bodies()[-1] == b"next", f"interrupted at function {step}"
+        assert len(site.bodies()) == site.broker.max_offset(MessageQueue("T", "broker-a", 0))
+        site.close()
+    assert step > 20
 
 
 def test_rebalances_go_on_after_one_that_the_user_interrupted() -> None:
