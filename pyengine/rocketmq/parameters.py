@@ -89,9 +89,10 @@ class ConsumerParameters(ClientConfig):
     real pool. pull_threshold_for_queue (messages), pull_threshold_size_for_queue (MiB), consume_concurrently_max_span
     (offsets): flow control of one queue; the two for_topic values, -1 for off, are divided among all queues at each
     change of the assignment. pull_interval: ms between two pulls. consume_message_batch_max_size: messages a listener
-    gets at most. pull_batch_size, pull_batch_size_in_bytes: what a pull brings at most. max_reconsume_times: -1 is 16,
-    without end in order. suspend_current_queue_time_millis: how long an ordered queue rests after a failure.
-    consume_timeout: minutes until a message whose listener does not return is given back.
+    gets at most. pull_batch_size: messages a pull brings at most. pull_batch_size_in_bytes goes with the pull, and no
+    broker looks at it, as in 5.3.3. max_reconsume_times: -1 is 16, without end in order.
+    suspend_current_queue_time_millis: how long an ordered queue rests after a failure. consume_timeout: minutes until a
+    message whose listener does not return is given back.
     await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
     trace_dispatcher, rpc_hook and adjust_thread_pool_nums_threshold have no effect, the last as in the real client.
     """
