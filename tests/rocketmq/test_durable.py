@@ -451,9 +451,7 @@ def interrupted_at(step: int, call: Callable[[], object]) -> bool:
         seen += frame.f_code.co_filename.startswith(library)
         if seen == step:
             seen += 1
-            handler = signal.getsignal(signal.SIGINT)
-            assert callable(handler)
-            handler(signal.SIGINT, frame)
+            raise KeyboardInterrupt
 
     before = sys.gettrace()
     sys.settrace(trace)
