@@ -1,4 +1,4 @@
-"""An error of ours inside a worker, carried to the driver as itself and not as Spark's report about it."""
+"""What comes out on the driver as itself: an error of ours inside a worker, not Spark's report about it, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,3 +41,17 @@ def raised_on_driver() -> Iterator[None]:
             raise
         original = pickle.loads(base64.b64decode(found.group(1)))
         raise original from None
+
+
+@contextmanager
+def interrupted_as_such() -> Iterator[None]:
+    """Around calls of Java: Ctrl-C is a KeyboardInterrupt, also where py4j failed in cleaning up behind it."""
+    try:
+        yield
+    except Exception as error:
+        before: BaseException | None = error
+        while before is not None:
+            if isinstance(before, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            before = before.__context__
+        raise

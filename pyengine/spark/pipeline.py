@@ -22,6 +22,7 @@ from pyengine.backlog.output import remove_partials, replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
+from pyengine.spark.failure import interrupted_as_such
 from pyengine.spark.session import LOCAL, require_count, require_spark, running_session, start_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
@@ -101,7 +102,8 @@ def run(
         plan = _plan(topology, aside, partitions)
         work = aside / plan.work
         if not (work / MARKER).is_file():  # else it was interrupted behind its last step
-            summary = _dispatched(topology, plan, aside, spark, LOCAL if master is None else master, tell)
+            with interrupted_as_such():
+                summary = _dispatched(topology, plan, aside, spark, LOCAL if master is None else master, tell)
             name: Literal["messages", "deliveries", "held", "rejects"]
             for name in ("messages", "deliveries", "held", "rejects"):
                 summary["paths"][name] = str(folder / name)

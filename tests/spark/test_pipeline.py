@@ -203,6 +203,23 @@ def test_the_files_say_what_a_single_process_says(spark: Any, orders: Topology, 
     assert pa.concat_tables(parts).sort_by("row").to_pylist() == expected
 
 
+def test_ctrl_c_stays_one_where_py4j_fails_behind_it() -> None:
+    from py4j.protocol import Py4JError
+
+    from pyengine.spark.failure import interrupted_as_such
+
+    def call(error: BaseException) -> None:
+        try:
+            raise error
+        except BaseException:
+            raise Py4JError("Gateway must be connected to send cancel cmd.") from None
+
+    with pytest.raises(KeyboardInterrupt), interrupted_as_such():
+        call(KeyboardInterrupt())
+    with pytest.raises(Py4JError), interrupted_as_such():
+        call(OSError())
+
+
 def test_an_error_in_a_worker_is_raised_as_itself(spark: Any) -> None:
     from pyengine.spark.failure import raised_on_driver
     from pyengine.spark.transforms import Assignment
