@@ -177,10 +177,7 @@ class Administration:
                 )
             found.expire_stored()
             for handle, message in list(self._messages(found)):
-                if message.original_destination is not None:
-                    origin = destination_of(message.original_destination, "queue")
-                    self._forward("move", found, handle, message, origin)
-                    moved += 1
+                moved += self._retry(found, handle, message)
         self.settle()
         return moved
 
@@ -192,15 +189,20 @@ class Administration:
         check("message_id", message_id, str)
         with self.outbox:
             found = self._queue_named(queue)
-            wanted = (each for each in self._messages(found) if each[1].message_id == message_id)
-            handle, message = next(wanted, (None, None))
-            if handle is None or message is None:
+            chosen = self._chosen(found, "", 1, message_id)
+            if not chosen:
                 raise JMSError(f"{found.destination} has no message {message_id!r}")
-            if message.original_destination is None:
+            if not self._retry(found, *chosen[0]):
                 raise JMSError(f"message {message_id!r} of {found.destination} has no original destination")
-            origin = destination_of(message.original_destination, "queue")
-            self._forward("move", found, handle, message, origin)
         self.settle()
+
+    def _retry(self, queue: QueueDestination, handle: int, message: Message) -> bool:
+        """Move a message back to where it came from; False: from nowhere else."""
+        if message.original_destination is None:
+            return False
+        origin = destination_of(message.original_destination, "queue")
+        self._forward("move", queue, handle, message, origin)
+        return True
 
     def set_dlq(self, queue: str | Destination) -> None:
         """Let a queue count as one of dead letters (others: from their first dead letter to the broker's end)."""

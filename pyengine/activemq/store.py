@@ -359,7 +359,7 @@ class SqliteStore:
         """A unit cannot be written: nor is any after it."""
         self._broken = problem
         with suppress(sqlite3.Error):
-            self._db.execute("ROLLBACK")
+            self._roll_back()
 
     def _refuse(self) -> None:
         if not self._lock.is_ours:

@@ -12,6 +12,7 @@ import io
 import json
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,13 +97,14 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         return parts[0]
     tables = [_plain(part.table) for part in parts]
     for table in tables:
-        for column in _names(tables):
-            if table.column_names.count(column) > 1:
+        for column, number in Counter(table.column_names).items():
+            if number > 1:
                 one_column(column, table.column_names, names)
     try:
         table = arrow.concat_tables(tables, promote_options="permissive")
     except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-        column = next(filter(lambda name: not _fits(name, tables), _names(tables)))
+        every = dict.fromkeys(name for table in tables for name in table.column_names)
+        column = next(name for name in every if not _fits(name, tables))
         problem = f"the files do not fit together in column {column!r}: {error}"
         raise InvalidSourceError(names, problem, f'declare its type: types = {{ {column} = "string" }}') from error
     numbers, rejects, start = [], [], 0
@@ -111,11 +113,6 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
-
-
-def _names(tables: Sequence[Any]) -> dict[str, None]:
-    """The names of the columns of some table, each once."""
-    return {name: None for table in tables for name in table.column_names}
 
 
 def _fits(name: str, tables: Sequence[Any]) -> bool:

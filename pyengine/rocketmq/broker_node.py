@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from pyengine._engine import delay, pull_hold
 from pyengine._engine.consume_queue import PullCode
@@ -320,21 +321,8 @@ class BrokerNode:
         self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
         return topic, self._random.randrange(DLQ_QUEUES)
 
-    def _put(
-        self,
-        topic: str,
-        queue_id: int,
-        body: bytes | None,
-        properties: dict[str, str],
-        *,
-        born: int,
-        born_host: bytes,
-        reconsume_times: int = 0,
-        flag: int = 0,
-        sys_flag: int = 0,
-        delivers: tuple[int, int] | None = None,
-    ) -> Stored:
-        """Store a message in its queue, or in that of its delay level."""
+    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: Any) -> Stored:
+        """Store a message in its queue, or in that of its delay level. about: see MessageStore.put_message."""
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
@@ -345,10 +333,7 @@ class BrokerNode:
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
-        position, offset = self.store.put_message(
-            topic, queue_id, body, properties, born=born, born_host=born_host, reconsume_times=reconsume_times,
-            flag=flag, sys_flag=sys_flag, delivers=delivers,
-        )  # fmt: skip
+        position, offset = self.store.put_message(topic, queue_id, body, properties, **about)
         return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
 
     def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:

@@ -75,10 +75,11 @@ class AllocationPlan:
 
     def owner(self, queue: MessageQueue) -> str | None:
         """The owner of a queue, None for nobody. Raises AllocationError for a queue that is not in the plan."""
-        if queue not in self.queues:
-            raise AllocationError("queue", queue, f"{queue!r} is no queue of the plan; give one of its queues")
-        position = int(self.owners[list(self.queues).index(queue)])
-        return None if position < 0 else self.client_ids[position]
+        try:
+            return self._name(list(self.queues).index(queue))
+        except ValueError:
+            problem = f"{queue!r} is no queue of the plan; give one of its queues"
+            raise AllocationError("queue", queue, problem) from None
 
     def loads(self) -> list[Load]:
         """How many queues each client owns, in the order of client_ids."""
@@ -122,11 +123,12 @@ class AllocationPlan:
 
     def without_clients(self, client_ids: Iterable[str]) -> AllocationPlan:
         """The plan after these clients left. Raises AllocationError if nobody is left, or for one that is not in it."""
-        gone = in_a_list("client_ids", client_ids)
-        for client_id in gone:
+        staying = dict.fromkeys(self.client_ids)
+        for client_id in in_a_list("client_ids", client_ids):
             if client_id not in self.client_ids:
                 raise AllocationError("client_ids", client_id, f"{client_id} is not in the plan and cannot leave it")
-        return allocate_topics(self.strategy, self.queues, [name for name in self.client_ids if name not in gone])
+            staying.pop(client_id, None)
+        return allocate_topics(self.strategy, self.queues, staying)
 
     def _name(self, place: int) -> str | None:
         position = int(self.owners[place])
