@@ -63,6 +63,10 @@ cdef class ReentrantLock:
         self.check_owned()
         self.give_back()
 
+    def locked(self):
+        """Whether any thread has it."""
+        return self.depth != 0
+
     def __enter__(self):
         return self.take(True)
 
