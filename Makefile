@@ -23,12 +23,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS := all,flights,test
 OUT := out/flights
+# A file's tests stay in one process.
+IN_TWO_PROCESSES := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 run: build
 	$(BIN)/pyengine run examples/flights/flights.toml --out $(OUT)
 
 test: build
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(IN_TWO_PROCESSES) $(PYTEST_ARGS)
 
 bench: build $(VENV)/bench.stamp
 	$(BIN)/python -m bench

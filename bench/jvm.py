@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import json
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.contest import REPETITION, RivalMissingError, Side
@@ -31,7 +32,17 @@ def _run(command: Sequence[str | Path], what: str) -> None:
         raise RivalMissingError(f"{what} failed: {lines[0][:200]}")
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time fetches and compiles: tests run in several, which share build/ and Maven's files."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @functools.cache
+@_alone()
 def class_path() -> str:
     """The jars (fetched with mvn on first use, or Debian's libactivemq-java) and the compiled harness."""
     if shutil.which("java") is None or shutil.which("javac") is None:
@@ -66,6 +77,7 @@ def rocketmq_class_path() -> str:
     return harness(SOURCES / "rocketmq", BUILD / "rocketmq-jars", BUILD / "rocketmq-classes", "rocketmq-client")
 
 
+@_alone()
 def harness(sources: Path, jars: Path, classes: Path, jar: str) -> str:
     """The class path of a folder of Java sources and its compiled classes; the jars of its pom.xml are fetched once."""
     for tool in ("java", "javac", "mvn"):

@@ -12,7 +12,6 @@ import tempfile
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -27,11 +26,12 @@ def totals(folder: Path) -> list[int]:
     return [int(match.group(1)) for match in found if match]
 
 
-def count_instructions() -> CompletedProcess[str]:
-    """The workload under callgrind: its plan as JSON, with the instructions of each dump; nothing without valgrind."""
+@pytest.fixture(scope="module")
+def measured() -> Mapping[str, float]:
+    """Instructions a message by path. The difference of 2N and N messages, so that nothing fixed counts."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        return CompletedProcess([], 0, stdout="")
+        pytest.skip("valgrind is not installed (Debian: apt-get install valgrind): instructions are not counted")
     with tempfile.TemporaryDirectory() as folder:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COV"))}
         environment |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -44,22 +44,9 @@ def count_instructions() -> CompletedProcess[str]:
             text=True,
             check=False,
         )
-        if done.returncode == 0:
-            done.stdout = json.dumps(json.loads(done.stdout) | {"dumps": totals(Path(folder))})
-        return done
-
-
-pytestmark = pytest.mark.beside(program=count_instructions)
-
-
-@pytest.fixture
-def measured(beside: CompletedProcess[str]) -> Mapping[str, float]:
-    """Instructions a message by path. The difference of 2N and N messages, so that nothing fixed counts."""
-    assert beside.returncode == 0, beside.stderr[-3000:]
-    if not beside.stdout:
-        pytest.skip("valgrind is not installed (Debian: apt-get install valgrind): instructions are not counted")
-    plan = json.loads(beside.stdout)
-    dumps, count = plan["dumps"], plan["messages"]
+        assert done.returncode == 0, done.stderr[-3000:]
+        plan, dumps = json.loads(done.stdout), totals(Path(folder))
+    count = plan["messages"]
     assert len(dumps) == 3 * len(plan["paths"]), f"{len(dumps)} dumps for {len(plan['paths'])} paths"
     each = {path: (dumps[3 * index + 2] - dumps[3 * index + 1]) / count for index, path in enumerate(plan["paths"])}
     for path in each:

@@ -6,10 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -18,31 +15,25 @@ ROOMS = sorted(path for folder in ("engine", "runtime") for path in (ROOT / fold
 MODULES = [f"pyengine._{room.parent.name}.{room.stem}" for room in ROOMS]
 
 
-def tool(name: str, *arguments: str) -> Callable[[], CompletedProcess[str]]:
-    """A tool of this environment, run in the checkout."""
+COMMANDS = {
+    "ruff": "ruff check .",
+    "format": "ruff format --check .",
+    "cython-lint": "cython-lint --max-line-length 120 engine runtime",
+    "mypy": "mypy",
+    "stubtest": "stubtest --ignore-missing-stub " + " ".join(MODULES),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_complaint(name: str) -> None:
     tools = Path(sys.executable).parent
     # Some of the tools start others of the same environment by name.
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
-    command = [str(tools / name), *arguments]
-    return partial(subprocess.run, command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, id=name, marks=pytest.mark.beside(program=tool(*command.split())))
-        for name, command in {
-            "ruff": "ruff check .",
-            "format": "ruff format --check .",
-            "cython-lint": "cython-lint --max-line-length 120 engine runtime",
-            "mypy": "mypy",
-            "stubtest": "stubtest --ignore-missing-stub " + " ".join(MODULES),
-        }.items()
-    ],
-)
-def test_no_complaint(name: str, beside: CompletedProcess[str]) -> None:
-    assert beside.returncode == 0, f"{name}: {beside.args}\n{beside.stdout}\n{beside.stderr}"
+    tool, *arguments = COMMANDS[name].split()
+    command = [str(tools / tool), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, f"{name}: {done.args}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.stem)

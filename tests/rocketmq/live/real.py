@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 
+from bench.jvm import harness
+
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build" / "rocketmq"
 OPENED = ("--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED")
-
-
-class RealMissingError(Exception):
-    """The real software cannot run here; the text says why."""
-
-
-def class_path() -> str:
-    """The jars, fetched with mvn on first use, and the compiled harness."""
-    for tool in ("java", "javac", "mvn"):
-        if shutil.which(tool) is None:
-            raise RealMissingError(f"no {tool} on PATH (Debian: apt-get install default-jdk-headless maven)")
-    jars, classes = BUILD / "jars", BUILD / "classes"
-    if not list(jars.glob("rocketmq-broker-*.jar")):
-        _run(["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"])
-    sources, built = sorted(HERE.glob("*.java")), classes / "Real.class"
-    if not built.exists() or built.stat().st_mtime < max(source.stat().st_mtime for source in sources):
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *sources])
-    return f"{jars}/*:{classes}"
-
-
-def _run(command: list[str | Path]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        raise RealMissingError(f"{command[0]} failed: {(done.stdout + done.stderr).strip()[:300]}")
 
 
 def free_port() -> int:
@@ -52,10 +29,13 @@ def free_port() -> int:
 
 
 class Real:
-    """One JVM. home: what it takes for the user's home; it writes its logs and offsets there."""
+    """One JVM. home: what it takes for the user's home; it writes its logs and offsets there.
+
+    Raises RivalMissingError, with the reason, where no JVM or no jars can be had.
+    """
 
     def __init__(self, home: Path) -> None:
-        path = class_path()
+        path = harness(HERE, BUILD / "jars", BUILD / "classes", "rocketmq-broker")
         self._errors = (home / "jvm.log").open("w")
         # Without the first the broker makes a key pair for TLS, which takes most of its start.
         options = (

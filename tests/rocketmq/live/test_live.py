@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine._engine import record
 from pyengine.clock import ManualClock
@@ -20,7 +21,7 @@ from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, PullResult
 from pyengine.rocketmq.broker_files import read_topics
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
 from pyengine.rocketmq.remoting import PullMessageRequest
-from tests.rocketmq.live.real import Real, RealMissingError
+from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import TOPICS, differences, patiently, start
 
 GROUP = "G"
@@ -36,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def real(home: Path) -> Iterator[Real]:
     try:
         jvm = Real(home)
-    except RealMissingError as reason:
+    except RivalMissingError as reason:
         pytest.skip(str(reason))
     yield jvm
     jvm.close()
