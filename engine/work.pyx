@@ -3,6 +3,7 @@
 
 from collections import deque
 
+cimport cython
 from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t
 
@@ -80,6 +81,7 @@ cdef Shape shape_of(object record) except *:
     return METHODS if callable(record.offset) else ATTRIBUTES
 
 
+@cython.always_allow_keywords(True)
 def polled(records):
     """The records as a list of Work that no table has yet; queue is (topic, partition) or (topic, broker, queue id).
 

@@ -32,6 +32,7 @@ BROKER = (
         (gzip.compress(TABLE.encode()), ""),
         (TABLE.replace("订", "\x1b[1m订\x1b[0m").encode(), ""),
     ],
+    ids=["utf-8", "with its mark", "utf-16", "utf-32", "gb18030", "gzip", "bold"],
 )
 def test_a_table_in_any_dress(data: bytes, encoding: str, tmp_path: Path) -> None:
     (tmp_path / "dstat").write_bytes(data)
