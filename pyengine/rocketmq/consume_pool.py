@@ -9,18 +9,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from pyengine._engine.consumer_parameters import allowed_core_pool_size
-from pyengine.clock import Clock, Worker
+from pyengine.clock import Clock, Timer, Worker
+from pyengine.rocketmq.client import call_later
 
 log = logging.getLogger("pyengine.rocketmq")
 
 Task = Callable[[], None]
 
+KEEP_ALIVE = 60_000  # ms that a thread beyond ``core`` stays without a task
+
 
 class ConsumePool:
     """Up to ``core`` threads; one more with each task until then, as in Java, and never more (spec rocketmq 6.1).
 
-    name: prefix of the threads' names, numbers follow. maximum: consume_thread_max, which only bounds
-    update_core_pool_size.
+    Of the threads that wait, the one that waits the longest gets the next task. name: prefix of the threads' names,
+    numbers follow. maximum: consume_thread_max, which only bounds update_core_pool_size.
     """
 
     def __init__(self, clock: Clock, name: str, core: int, maximum: int) -> None:
@@ -30,7 +33,8 @@ class ConsumePool:
         self._maximum = maximum
         self._changed = threading.Condition()
         self._tasks: deque[Task] = deque()
-        self._idle: list[Worker] = []
+        self._idle: deque[tuple[Worker, int]] = deque()  # and since when, ms, where there are more than ``core``
+        self._shrinking: Timer | None = None
         self._workers: list[Worker] = []
         self._started = 0
         self._busy = 0
@@ -42,10 +46,24 @@ class ConsumePool:
         return self._core
 
     def update_core_pool_size(self, size: int) -> None:
-        """Change it; silently nothing unless 0 < size < consume_thread_max and size fits a short."""
-        if allowed_core_pool_size(size, self._maximum):
-            with self._changed:
-                self._core = size
+        """Change it; silently nothing unless 0 < size < consume_thread_max and size fits a short.
+
+        Larger, threads for tasks that wait start at once. Smaller, the threads that are too many go on as long as they
+        get tasks, and end after a minute without one (ThreadPoolExecutor.setCorePoolSize).
+        """
+        if not allowed_core_pool_size(size, self._maximum):
+            return
+        called = []
+        with self._changed:
+            grown, self._core = size - self._core, size
+            for _ in range(min(grown, len(self._tasks))):
+                if len(self._workers) < size:
+                    called.append(self._one_more())
+            if len(self._workers) > size:
+                now = self._clock.now()
+                self._idle = deque((worker, now) for worker, _ in self._idle)
+                self._shrink_later()
+        self._call(called)
 
     def submit(self, tasks: Sequence[Task]) -> int:
         """Run each on a thread of the pool. Returns how many it took, from the first on: none once it is closed."""
@@ -56,18 +74,44 @@ class ConsumePool:
             self._tasks.extend(tasks)
             for _ in tasks:
                 if len(self._workers) < self._core:
-                    self._started += 1
-                    worker = self._clock.worker(f"{self._name}{self._started}")
-                    self._workers.append(worker)
+                    called.append(self._one_more())
                 elif self._idle:
-                    worker = self._idle.pop()
+                    called.append(self._idle.popleft()[0])
+                    self._busy += 1
                 else:
                     break
-                self._busy += 1
-                called.append(worker)
-        for worker in called:
-            worker.submit(partial(self._drain, worker))
+        self._call(called)
         return len(tasks)
+
+    def _one_more(self) -> Worker:
+        """A new thread, which is busy; the lock is held."""
+        self._started += 1
+        worker = self._clock.worker(f"{self._name}{self._started}")
+        self._workers.append(worker)
+        self._busy += 1
+        return worker
+
+    def _call(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
+            worker.submit(partial(self._drain, worker))
+
+    def _shrink_later(self) -> None:
+        """Look again when the thread that waits the longest has waited for long enough; the lock is held."""
+        if self._idle and (self._shrinking is None or not self._shrinking.pending):
+            self._shrinking = call_later(self._clock, self._idle[0][1] + KEEP_ALIVE, self._shrink)
+
+    def _shrink(self) -> None:
+        ended = []
+        with self._changed:
+            now = self._clock.now()
+            while self._idle and len(self._workers) > self._core and now - self._idle[0][1] >= KEEP_ALIVE:
+                worker = self._idle.popleft()[0]
+                self._workers.remove(worker)
+                ended.append(worker)
+            if len(self._workers) > self._core and not self._closed:
+                self._shrink_later()
+        for worker in ended:
+            worker.close()
 
     def close(self, wait: int) -> bool:
         """Take no more tasks and wait up to ``wait`` ms for the rest; what has not begun then never does.
@@ -79,7 +123,9 @@ class ConsumePool:
             done = self._clock.wait(self._changed, lambda: not self._tasks and not self._busy, wait)
             self._tasks.clear()
             idle = list(self._idle)
-        for worker in idle:
+            if self._shrinking is not None:
+                self._shrinking.cancel()
+        for worker, _ in idle:
             worker.close()
         return done
 
@@ -91,7 +137,7 @@ class ConsumePool:
             log.exception("a consume task of %s failed", self._name)
 
     def _drain(self, worker: Worker) -> None:
-        """Run tasks until none is left, or this thread is one too many."""
+        """Run tasks until none is left."""
         try:
             self._run_all(worker)
         except KeyboardInterrupt:  # the user's own, under a manual clock: the other tasks come when the clock goes on
@@ -100,24 +146,27 @@ class ConsumePool:
 
     def _run_all(self, worker: Worker) -> None:
         while True:
-            with self._changed:
-                retires = self._closed or len(self._workers) > self._core
-                if not self._tasks or (retires and not self._closed):
-                    self._busy -= 1
-                    if retires:
-                        self._workers.remove(worker)
-                    else:
-                        self._idle.append(worker)
-                    self._changed.notify_all()
-                    break
+            try:
                 task = self._tasks.popleft()
+            except IndexError:
+                with self._changed:
+                    if self._tasks:
+                        continue
+                    self._rest(worker)
+                    ends = self._closed
+                break
             self._run(task)
-            # Without the lock: whether to end is asked under it once no task is left, or a thread is one too many.
-            while len(self._workers) <= self._core:
-                try:
-                    task = self._tasks.popleft()
-                except IndexError:
-                    break
-                self._run(task)
-        if retires:
+        if ends:
             worker.close()
+
+    def _rest(self, worker: Worker) -> None:
+        """Its thread has no task; the lock is held."""
+        self._busy -= 1
+        if self._closed:
+            self._workers.remove(worker)
+        elif len(self._workers) > self._core:
+            self._idle.append((worker, self._clock.now()))
+            self._shrink_later()
+        else:
+            self._idle.append((worker, 0))
+        self._changed.notify_all()

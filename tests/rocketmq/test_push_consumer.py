@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyengine import rocketmq
-from pyengine.clock import ManualClock, SystemClock
+from pyengine.clock import ManualClock, SystemClock, Worker
 from pyengine.errors import ConfigurationError, IllegalStateError
 from pyengine.rocketmq import (
     ConsumeConcurrentlyContext,
@@ -607,7 +607,7 @@ def test_brokers_that_cannot_be_reached_for_a_while(site: Site, monkeypatch: pyt
     assert site.committed() == [2]
 
 
-def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
+def test_the_pool_grows_with_its_tasks() -> None:
     clock = SystemClock()
     pool = ConsumePool(clock, "pool_", 3, 5)
     names: set[str] = set()
@@ -627,12 +627,81 @@ def test_the_pool_grows_with_its_tasks_and_shrinks_when_told() -> None:
     go.set()
     assert pool.submit([task]) == 0
     clock.close()
-    second = ConsumePool(clock, "other_", 3, 5)
-    second.update_core_pool_size(1)
-    for _ in range(10):
-        second.submit([lambda: names.add(threading.current_thread().name)])
-    assert second.close(30_000)
-    assert {name for name in names if name.startswith("other_")} == {"other_1"}
+
+
+def test_more_threads_take_the_tasks_that_wait_already() -> None:
+    clock = SystemClock()
+    pool = ConsumePool(clock, "pool_", 1, 10)
+    go, done = threading.Event(), threading.Semaphore(0)
+
+    def stuck() -> None:
+        go.wait(120)
+
+    pool.submit([stuck, *[done.release] * 5])
+    assert not done.acquire(blocking=False)
+    pool.update_core_pool_size(3)
+    for _ in range(5):
+        assert done.acquire(timeout=120)
+    go.set()
+    assert pool.close(120_000)
+    clock.close()
+
+
+class NamedClock(ManualClock):
+    """Keeps the names of the workers that are not closed, and of the one that works."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.at_work = ""
+
+    def worker(self, name: str) -> Worker:
+        clock, made = self, super().worker(name)
+        clock.open.append(name)
+
+        class Named(Worker):
+            def submit(self, action: Callable[[], None]) -> None:
+                def act() -> None:
+                    clock.at_work = name
+                    action()
+
+                made.submit(act)
+
+            def close(self) -> None:
+                clock.open.remove(name)
+                made.close()
+
+        return Named()
+
+
+def test_threads_that_are_too_many_end_after_a_minute_without_a_task() -> None:
+    clock = NamedClock()
+    pool = ConsumePool(clock, "", 4, 10)
+    names: list[str] = []
+
+    def work(count: int) -> None:
+        for _ in range(count):
+            pool.submit([lambda: names.append(clock.at_work)])
+            clock.settle()
+
+    work(6)  # who waits the longest is next, as in Java
+    assert names == ["1", "2", "3", "4", "1", "2"]
+    pool.update_core_pool_size(1)
+    clock.advance(59_000)
+    work(2)
+    assert (names[6:], clock.open) == (["3", "4"], ["1", "2", "3", "4"])
+    clock.advance(1000)
+    assert clock.open == ["3", "4"]
+    pool.update_core_pool_size(2)
+    clock.advance(60_000)
+    assert clock.open == ["3", "4"]
+    pool.update_core_pool_size(1)
+    clock.advance(60_000)
+    assert clock.open == ["4"]
+    work(2)
+    assert names[8:] == ["4", "4"]
+    assert pool.close(0)
+    assert clock.open == []
 
 
 def test_topic_thresholds_are_shared_by_all_queues() -> None:
