@@ -11,6 +11,8 @@ MAX_TRANSFER_COUNT = MAX_COUNT
 cdef int64_t MAX_BYTES = 262144
 cdef int64_t MAX_SCAN_BYTES = 16000
 cdef int64_t ENTRY_BYTES = 20
+# How many messages one file of the real index holds (mappedFileSizeConsumeQueue).
+cdef int64_t FILE_ENTRIES = 300000
 
 
 cpdef enum PullCode:
@@ -104,16 +106,23 @@ cdef class ConsumeQueue:
                 high = middle
         return self.delete_below(self.base + low - self.first)
 
-    def search(self, int64_t timestamp):
+    def search(self, int64_t timestamp, int64_t file_entries=FILE_ENTRIES):
         """The first offset stored at ``timestamp`` (ms) or later; max_offset if all are older (spec rocketmq 4.6).
 
-        Where the clock was set back in between, what ConsumeQueue.binarySearchInQueueByTime then comes upon.
+        Where the clock was set back in between, what the real store comes upon: in the first of its files of
+        ``file_entries`` offsets whose last message is not older (MappedFileQueue.getConsumeQueueMappedFileByTime), by
+        ConsumeQueue.binarySearchInQueueByTime.
         """
-        cdef int64_t low = self.first, high = self.end - 1, middle, found = self.end
+        cdef int64_t zero = self.first - self.base, floor = self.first, end, middle, low, high, found
+        end = zero + (self.base // file_entries + 1) * file_entries
+        while end < self.end and self.entries[end - 1].store_time < timestamp:
+            floor, end = end, end + file_entries
+        low, high = floor, min(end, self.end) - 1
+        found = high + 1
         if low > high or self.entries[high].store_time < timestamp:
-            return self.base + found - self.first
+            return found - zero
         if self.entries[low].store_time > timestamp:
-            return self.base
+            return low - zero
         while low <= high:
             middle = (low + high) >> 1
             if self.entries[middle].store_time < timestamp:
@@ -121,11 +130,11 @@ cdef class ConsumeQueue:
                 continue
             found = middle
             if self.entries[middle].store_time == timestamp:
-                while found > self.first and self.entries[found - 1].store_time == timestamp:
+                while found > floor and self.entries[found - 1].store_time == timestamp:
                     found -= 1
                 break
             high = middle - 1
-        return self.base + found - self.first
+        return found - zero
 
     def expired_end(self, int64_t timestamp):
         """The offset behind the messages at the head that were all stored before ``timestamp`` (ms)."""

@@ -154,3 +154,33 @@ def test_a_search_by_time_where_the_clock_was_set_back(times: list[int], answers
     for place, time in enumerate(times):
         index.append(place * 100, 90, 0, time)
     assert [index.search(time) for time in range(0, 61, 10)] == answers
+
+
+@pytest.mark.parametrize(
+    ("times", "first", "answers"),
+    [  # of the real 5.3.3 store with four messages a file of its index, those below the first deleted
+        ([40, 40, 20, 40, 40, 30, 50, 10, 10, 30, 60, 30, 40], 0, [0, 0, 0, 0, 0, 13, 13]),
+        ([50, 10, 40, 50, 20, 30, 50, 40], 0, [0, 0, 0, 0, 0, 3, 8]),
+        ([20, 20, 60, 10, 50, 40, 50, 60, 20, 10], 0, [0, 0, 4, 4, 4, 6, 7]),
+        ([60, 10, 20, 50, 10, 40, 20, 20, 10, 10, 30], 0, [0, 0, 0, 0, 0, 0, 11]),
+        ([10, 40, 60, 60, 30, 10, 60, 20, 60], 0, [0, 0, 1, 1, 1, 2, 2]),
+        ([50, 10, 40, 50, 30, 10], 1, [1, 1, 2, 2, 2, 3, 6]),
+        ([50, 20, 40, 50, 60, 10, 40, 20, 20], 3, [3, 3, 3, 3, 3, 3, 9]),
+        ([50, 40, 20, 10, 40, 20, 60, 40], 3, [3, 3, 4, 4, 6, 8, 8]),
+        ([30, 50, 40, 60, 10], 3, [3, 3, 3, 3, 3, 3, 3]),
+    ],
+)
+def test_a_search_by_time_over_several_files_of_the_index(times: list[int], first: int, answers: list[int]) -> None:
+    index = ConsumeQueue()
+    for place, time in enumerate(times):
+        index.append(place * 100, 90, 0, time)
+    index.delete_below(first)
+    assert [index.search(time, 4) for time in range(0, 61, 10)] == answers
+
+
+@pytest.mark.parametrize(("back_at", "answer"), [(300_000, 0), (299_999, 300_001)])
+def test_a_file_of_the_index_holds_300000_messages(back_at: int, answer: int) -> None:
+    index = ConsumeQueue()
+    for place in range(300_001):
+        index.append(place * 100, 90, 0, 50 if place < back_at else 20)
+    assert index.search(30) == answer
