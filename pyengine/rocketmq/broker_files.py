@@ -29,13 +29,14 @@ log = logging.getLogger("pyengine.rocketmq.broker")
 MOST_QUEUES = 1_000_000  # of a topic on a broker; every client keeps them all
 READ_QUEUES = 16  # TopicConfig.defaultReadQueueNums
 READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
+ROCKSDB = ("consumerOffsets", "topics", "rdb")  # folders of a real broker that keeps no offsets or topics in JSON
 
 
 class BrokerFiles:
     """The files of a broker.
 
     Raises IllegalStateError if another broker has the folder, here or in another process, InvalidSourceError if it
-    cannot be written.
+    cannot be written, or has what a real broker kept in RocksDB.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
@@ -45,6 +46,11 @@ class BrokerFiles:
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
+        for kept in ROCKSDB:
+            database = self.offsets_path.with_name(kept)
+            if (database / "CURRENT").exists():
+                hint = "let mqadmin rocksDBConfigToJson write consumerOffset.json and topics.json, then move it away"
+                raise InvalidSourceError(str(database), "is a RocksDB database, which is not read here", hint)
         try:
             self.log_folder.mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.folder)

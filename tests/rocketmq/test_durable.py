@@ -210,6 +210,17 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         rocketmq.Broker(tmp_path / "file")
 
 
+@pytest.mark.parametrize("kept", ["consumerOffsets", "topics", "rdb"])
+def test_what_a_real_broker_kept_in_rocksdb_is_refused(tmp_path: Path, kept: str) -> None:
+    database = tmp_path / "broker-a" / "config" / kept
+    database.mkdir(parents=True)
+    (database / "CURRENT").write_text("MANIFEST-000004\n")
+    with pytest.raises(InvalidSourceError, match=f"{kept}: is a RocksDB database.*mqadmin rocksDBConfigToJson"):
+        opened(tmp_path)
+    database.rename(tmp_path / "away")
+    opened(tmp_path).close()
+
+
 def test_damage_before_the_end_is_refused_and_touches_nothing(tmp_path: Path) -> None:
     with opened(tmp_path) as broker:
         producer = rocketmq.Producer(broker)
