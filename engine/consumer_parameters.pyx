@@ -65,6 +65,11 @@ def check_group(str group):
     if not is_name(group):
         raise MQClientError(attached(
             f"the specified group[{group}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"))
+
+
+def check_consumer_group(str group):
+    """Raise MQClientError unless a consumer may be of this group."""
+    check_group(group)
     if group == "DEFAULT_CONSUMER":
         raise MQClientError(suggested(
             "consumerGroup can not equal DEFAULT_CONSUMER, please specify another one."))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
-from pyengine._engine.consumer_parameters import check_given, check_group, check_ranges, suggested
+from pyengine._engine.consumer_parameters import check_consumer_group, check_given, check_ranges, suggested
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.allocation import AllocateMessageQueueAveragely, Strategy
 from pyengine.rocketmq.listener import (
@@ -163,7 +163,7 @@ class ConsumerParameters(ClientConfig):
             raise ConfigurationError("subscription", repr(self.subscription), "a mapping topic -> expression is needed")
         if consumer_group is not None:
             plain_text("consumer_group", consumer_group)
-        check_group(consumer_group)
+        check_consumer_group(consumer_group)
         values = {java_name(name): getattr(self, name) for name in type(self).__dataclass_fields__}
         check_given(("messageModel", "consumeFromWhere"), values)
         if self.consume_timestamp is None:

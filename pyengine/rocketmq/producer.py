@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, overload
 
-from pyengine._engine.consumer_parameters import attached, check_message
+from pyengine._engine.consumer_parameters import attached, check_group, check_message
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
@@ -25,7 +25,8 @@ class Producer:
     """Sends messages to a Broker. group: its producer group. Safe from any thread.
 
     max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have a limit of their own. Raises
-    ConfigurationError for a broker, a group or a size that is none.
+    MQClientError with RocketMQ's texts for a group that may not have this name, ConfigurationError for a broker, a group
+    or a size that is none.
     """
 
     def __init__(
@@ -34,7 +35,8 @@ class Producer:
         if not callable(getattr(broker, "send_message", None)):
             raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", "give a rocketmq.Broker")
         self.broker = broker
-        self.group = plain_text("group", group)
+        check_group(plain_text("group", group))
+        self.group = group
         self.max_message_size = whole_number("max_message_size", max_message_size)
         self._prefix = f"7F000001{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         self._number = count()

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyengine._engine import record
-from pyengine._engine.consumer_parameters import check_message
+from pyengine._engine.consumer_parameters import check_group, check_message
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
@@ -89,6 +89,7 @@ class RocketMQLog(LogSource):
             except InvalidSourceError:  # nothing was ever stored there
                 names = ("broker-a",)
         group = self.options.get("group", "DEFAULT_PRODUCER")
+        check_group(group)
         return _Target(self.directory, new_folder(self.directory), names, group)
 
     def stream_writer(self, schema: StructType, name: str, checkpoint: str) -> _StreamWriter:

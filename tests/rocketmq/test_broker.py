@@ -615,6 +615,14 @@ def test_what_cannot_be_is_refused() -> None:
             if body:
                 with pytest.raises(MQClientError, match=text):
                     broker.create_topic(topic, 1)
+        for group, text in (
+            ("", "the specified group is blank"),
+            ("a.b", r"the specified group\[a.b\] contains illegal characters, allowing only"),
+            ("g" * 121, "is longer than group max length: 120"),
+        ):
+            with pytest.raises(MQClientError, match=text):
+                rocketmq.Producer(broker, group)
+        assert rocketmq.Producer(broker, "DEFAULT_CONSUMER").group == "DEFAULT_CONSUMER"
         with pytest.raises(InvalidMessageError, match=r"body = 'x' \(str\): not bytes; encode a text"):
             producer.send("T", "x")  # type: ignore[call-overload]
 
