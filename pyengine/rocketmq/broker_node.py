@@ -283,6 +283,7 @@ class BrokerNode:
         """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
         with self.lock:
             self._check_open()
+            topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
             try:
                 stored = self._decode(message.commit_log_offset)
             except PyengineError as error:
@@ -295,8 +296,6 @@ class BrokerNode:
             if level < 0:
                 topic, queue_id = self._dead_letter_queue(group)
                 level = 0
-            else:
-                topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
             properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)

@@ -258,6 +258,21 @@ def test_delay_levels_are_read_as_the_real_broker_reads_them(levels: str, delays
     assert [read.deliver_time(level, 0) for level in range(1, len(read) + 1)] == list(delays)
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_what_is_given_back_makes_the_retry_topic_wherever_it_goes(cluster: Cluster, there: bool) -> None:
+    cluster.send(b"x")
+    message = cluster.broker.message(Q0, 0)
+    assert message is not None
+    if there:
+        cluster.broker.consumer_send_message_back("G", message, -1, 16)
+        assert cluster.bodies("%DLQ%G") == [b"x"]
+    else:
+        message.commit_log_offset = 7
+        with pytest.raises(MQBrokerError, match="look message by offset failed, 7"):
+            cluster.broker.consumer_send_message_back("G", message, 0, 16)
+    assert cluster.broker.topics()["%RETRY%G"] == 1
+
+
 def test_a_failed_message_is_retried_by_delay_level_and_ends_as_a_dead_letter(cluster: Cluster) -> None:
     cluster.join("c1")
     cluster.send(b"x", tags="A")
