@@ -285,7 +285,7 @@ class Broker:
                     members = node.groups.members(group)
                 if members:
                     return members
-                raise MQBrokerError(SYSTEM_ERROR, f"no consumer for this group, {CLIENT}")
+                raise MQBrokerError(SYSTEM_ERROR, f"no consumer for this group, {group}")
         raise no_topic(topic)
 
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:

@@ -710,7 +710,7 @@ def test_remarks_are_the_real_brokers() -> None:
         with pytest.raises(MQBrokerError) as refused:
             rocketmq.Producer(broker).send(rocketmq.Message(queue.topic, b"x"), queue=queue)
         assert str(refused.value) == remark
-    with pytest.raises(MQBrokerError, match=r"CODE: 1  DESC: no consumer for this group, 127\.0\.0\.1:0"):
+    with pytest.raises(MQBrokerError, match=r"CODE: 1  DESC: no consumer for this group, G$"):
         broker.get_consumer_id_list("T", "G")
 
 

@@ -1,29 +1,45 @@
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.OffsetNotFoundException;
+import org.apache.rocketmq.client.impl.CommunicationMode;
 import org.apache.rocketmq.client.impl.MQClientAPIImpl;
+import org.apache.rocketmq.client.impl.consumer.PullResultExt;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.body.LockBatchRequestBody;
 import org.apache.rocketmq.remoting.protocol.body.UnlockBatchRequestBody;
+import org.apache.rocketmq.remoting.protocol.filter.FilterAPI;
+import org.apache.rocketmq.remoting.protocol.header.PullMessageRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.QueryConsumerOffsetRequestHeader;
 import org.apache.rocketmq.remoting.protocol.header.UpdateConsumerOffsetRequestHeader;
+import org.apache.rocketmq.remoting.protocol.heartbeat.ConsumeType;
+import org.apache.rocketmq.remoting.protocol.heartbeat.ConsumerData;
+import org.apache.rocketmq.remoting.protocol.heartbeat.HeartbeatData;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
 import org.apache.rocketmq.store.MessageStore;
 
 /** What a broker is asked through the network, a list an operation, its name first. */
@@ -35,6 +51,7 @@ final class Script {
     private final MQClientAPIImpl api;
     private final String address;
     private final List<MessageExt> stored = new ArrayList<>();
+    private final Map<String, MQClientAPIImpl> clients = new HashMap<>();
 
     Script(BrokerController broker, DefaultMQPullConsumer consumer, DefaultMQProducer producer) throws Exception {
         this.store = broker.getMessageStore();
@@ -100,12 +117,7 @@ final class Script {
                     ? MessageSelector.byTag(operation.getString(2)) : MessageSelector.bySql(operation.getString(2));
                 PullResult result = consumer.pull(queue(operation.getJSONArray(1)), selector,
                     operation.getLongValue(4), operation.getIntValue(5), TIMEOUT);
-                List<Object> offsets = new ArrayList<>();
-                if (result.getMsgFoundList() != null)
-                    for (MessageExt message : result.getMsgFoundList())
-                        offsets.add(message.getQueueOffset());
-                return Arrays.asList(result.getPullStatus().name(), result.getNextBeginOffset(), result.getMinOffset(),
-                    result.getMaxOffset(), offsets);
+                return pulled(result, result.getMsgFoundList());
             }
             case "min":
                 return api.getMinOffset(address, queue(operation.getJSONArray(1)), TIMEOUT);
@@ -143,6 +155,51 @@ final class Script {
                     held.add(Arrays.asList(queue.getTopic(), queue.getQueueId()));
                 return held;
             }
+            case "beat": {
+                ConsumerData group = new ConsumerData();
+                group.setGroupName(operation.getString(1));
+                group.setConsumeType(ConsumeType.CONSUME_PASSIVELY);
+                group.setMessageModel(MessageModel.CLUSTERING);
+                group.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+                for (Object row : operation.getJSONArray(3)) {
+                    JSONArray wanted = (JSONArray) row;
+                    SubscriptionData subscription =
+                        FilterAPI.build(wanted.getString(0), wanted.getString(1), wanted.getString(2));
+                    subscription.setSubVersion(wanted.getLongValue(3));
+                    group.getSubscriptionDataSet().add(subscription);
+                }
+                HeartbeatData beat = new HeartbeatData();
+                beat.setClientID(operation.getString(2));
+                beat.getConsumerDataSet().add(group);
+                of(operation.getString(2)).sendHeartbeat(address, beat, TIMEOUT);
+                return null;
+            }
+            case "leave":
+                of(operation.getString(2)).unregisterClient(address, operation.getString(2), null,
+                    operation.getString(1), TIMEOUT);
+                return null;
+            case "members": {
+                List<String> found = api.getConsumerIdListByGroup(address, operation.getString(1), TIMEOUT);
+                Collections.sort(found);
+                return found;
+            }
+            case "wants": {
+                PullMessageRequestHeader header = new PullMessageRequestHeader();
+                header.setConsumerGroup(operation.getString(1));
+                header.setTopic(operation.getJSONArray(2).getString(0));
+                header.setQueueId(operation.getJSONArray(2).getIntValue(1));
+                header.setQueueOffset(operation.getLongValue(3));
+                header.setMaxMsgNums(operation.getIntValue(4));
+                header.setSubVersion(operation.getLongValue(5));
+                header.setSysFlag(0);
+                header.setCommitOffset(0L);
+                header.setSuspendTimeoutMillis(0L);
+                header.setExpressionType("TAG");
+                PullResultExt result =
+                    (PullResultExt) api.pullMessage(address, header, TIMEOUT, CommunicationMode.SYNC, null);
+                byte[] sent = result.getMessageBinary();
+                return pulled(result, sent == null ? null : MessageDecoder.decodes(ByteBuffer.wrap(sent)));
+            }
             default: {
                 UnlockBatchRequestBody body = new UnlockBatchRequestBody();
                 body.setConsumerGroup(operation.getString(1));
@@ -152,6 +209,24 @@ final class Script {
                 return null;
             }
         }
+    }
+
+    private static Object pulled(PullResult result, List<MessageExt> messages) {
+        List<Object> offsets = new ArrayList<>();
+        if (messages != null)
+            for (MessageExt message : messages)
+                offsets.add(message.getQueueOffset());
+        return Arrays.asList(result.getPullStatus().name(), result.getNextBeginOffset(), result.getMinOffset(),
+            result.getMaxOffset(), offsets);
+    }
+
+    /** A client with a connection of its own, by which the broker tells members from each other. */
+    private MQClientAPIImpl of(String client) {
+        return clients.computeIfAbsent(client, id -> {
+            MQClientAPIImpl made = new MQClientInstance(new ClientConfig(), 0, id).getMQClientAPIImpl();
+            made.start();
+            return made;
+        });
     }
 
     /** What was stored at the end that the log had; waits until it can be pulled. */

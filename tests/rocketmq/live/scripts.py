@@ -13,8 +13,8 @@ from typing import Any
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
 from pyengine.errors import MQBrokerError, OffsetNotFoundError
-from pyengine.rocketmq import MessageQueue, PullResult
-from pyengine.rocketmq.remoting import PullMessageRequest
+from pyengine.rocketmq import ConsumeFromWhere, MessageModel, MessageQueue, MessageSelector, PullResult
+from pyengine.rocketmq.remoting import HeartbeatData, PullMessageRequest
 from tests.rocketmq.live.real import Real, free_port
 
 TOPICS = {"One": 2, "Two": 1}
@@ -80,6 +80,30 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
     def some() -> list[Any]:
         return random.sample([["One", 0], ["One", 1], ["Two", 0], ["Nope", 3]], random.randrange(4))
 
+    version, last = 0, dict[str, int]()
+
+    def member() -> str:
+        return random.choice(("K", "L"))
+
+    def beat() -> list[Any]:
+        # Versions grow: what an older one does to a filter is listed (docs/differences.md).
+        nonlocal version
+        wanted, to = [], member()
+        for topic in random.sample(("One", "Two", f"%RETRY%{to}", "Nope"), random.randrange(4)):
+            kind = random.choice(("TAG", "TAG", "SQL92"))
+            version += 1
+            last[to + topic] = version
+            wanted.append([topic, random.choice(WANTED if kind == "TAG" else SQL), kind, version])
+        return ["beat", to, random.choice(("c1", "c2", "c3")), wanted]
+
+    def wants() -> list[Any]:
+        by, where = member(), queue()
+        known = last.get(by + where[0], 0)
+        return [
+            *("wants", by, where, random.choice((0, 1, 5, 33, 1000)), random.choice((1, 3, 32))),
+            random.choice((0, known, known, known + 1)),
+        ]
+
     makers: list[tuple[int, Callable[[], list[Any]]]] = [
         (14, send),
         (8, back),
@@ -91,6 +115,10 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
         (4, lambda: ["query", random.choice(("G", "H", "new")), queue()]),
         (4, lambda: ["lock", group(), random.choice(("c1", "c2")), some()]),
         (2, lambda: ["unlock", group(), random.choice(("c1", "c2")), some()]),
+        (5, beat),
+        (2, lambda: ["leave", member(), random.choice(("c1", "c2", "c3"))]),
+        (2, lambda: ["members", member()]),
+        (7, wants),
     ]
     for make in random.choices([make for _, make in makers], [weight for weight, _ in makers], k=count):
         yield make()
@@ -147,14 +175,16 @@ class Ours:
         request = PullMessageRequest(
             "c", "G", _queue(queue), offset, count, sys_flag=0, sub_expression=wanted, expression_type=kind
         )
+        # The real client looks at the tags themselves, the broker at their hash codes.
+        return self._pulled(request, rocketmq.build_subscription("", wanted).tags_set if kind == "TAG" else frozenset())
+
+    def _pulled(self, request: PullMessageRequest, tags: frozenset[str] = frozenset()) -> Any:
         answers: list[Any] = []
         self.broker.pull_message(request, answers.append)
         self.broker.settle()
         (answer,) = answers
         if not isinstance(answer, PullResult):
             raise answer
-        # The real client looks at the tags themselves, the broker at their hash codes.
-        tags = rocketmq.build_subscription("", wanted).tags_set if kind == "TAG" else frozenset()
         offsets = [message.queue_offset for message in answer.messages if not tags or message.tags in tags]
         return [answer.status.name, answer.next_begin_offset, answer.min_offset, answer.max_offset, offsets]
 
@@ -180,6 +210,25 @@ class Ours:
 
     def _unlock(self, group: str, client: str, queues: list[Any]) -> None:
         self.broker.unlock_batch_mq(group, client, map(_queue, queues))
+
+    def _beat(self, group: str, client: str, wanted: list[Any]) -> None:
+        subscriptions = tuple(
+            rocketmq.build_subscription(topic, MessageSelector(text, kind), version)
+            for topic, text, kind, version in wanted
+        )
+        where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+        self.broker.send_heartbeat(HeartbeatData(client, group, MessageModel.CLUSTERING, where, subscriptions))
+
+    def _leave(self, group: str, client: str) -> None:
+        self.broker.unregister_client(client, group)
+
+    def _members(self, group: str) -> list[str]:
+        return sorted(self.broker.get_consumer_id_list("One", group))
+
+    def _wants(self, group: str, queue: list[Any], offset: int, count: int, version: int) -> Any:
+        return self._pulled(
+            PullMessageRequest("c", group, _queue(queue), offset, count, sys_flag=0, sub_version=version)
+        )
 
 
 def differences(real: Real, count: int, seed: int) -> Iterator[str]:
