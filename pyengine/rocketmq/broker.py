@@ -24,7 +24,6 @@ from pyengine.rocketmq.filter import filter_of
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.remoting import (
-    CLIENT,
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
     ClientEvents,

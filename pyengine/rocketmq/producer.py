@@ -25,7 +25,7 @@ class Producer:
     """Sends messages to a Broker. group: its producer group. Safe from any thread.
 
     max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have a limit of their own. Raises
-    MQClientError with RocketMQ's texts for a group that may not have this name, ConfigurationError for a broker, a group
+    MQClientError with RocketMQ's texts for a group that may not have its name, ConfigurationError for a broker, a group
     or a size that is none.
     """
 
