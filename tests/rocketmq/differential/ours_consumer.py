@@ -9,6 +9,7 @@ from typing import Any
 
 from pyengine import rocketmq
 from pyengine._engine.pull import PullRequest
+from pyengine._engine.rebalance import may_force_unlock
 from pyengine.clock import ManualClock, Timer
 from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
@@ -503,6 +504,11 @@ class Consumer:
         queue = self._chosen(number)
         if queue is not None:
             setattr(queue, "last_lock_timestamp" if what == "lock" else "last_pull_timestamp", NOW - age)
+
+    def do_force(self, age: int) -> bool:
+        queue = rocketmq.ProcessQueue()
+        queue.dropped, queue.last_lock_timestamp = True, NOW - age
+        return may_force_unlock(queue, NOW)
 
     def do_mark(self, number: int, what: str, value: int) -> None:
         queue = self._chosen(number)

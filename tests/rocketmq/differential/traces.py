@@ -119,8 +119,8 @@ def _process_queue(random: Random) -> list[Operation]:
         (2, lambda: ["info"]),
         (2, expire),
         (1, lambda: ["set", random.choice(("dropped", "locked", "tries")), random.randrange(2)]),
-        (1, lambda: ["lock_expired", random.choice((0, 20000, 40000))]),
-        (1, lambda: ["pull_expired", random.choice((0, 100000, 140000))]),
+        (1, lambda: ["lock_expired", random.choice((0, 20000, 30000, 30001, 40000))]),
+        (1, lambda: ["pull_expired", random.choice((0, 100000, 120000, 120001))]),
     ]
     chosen = random.choices([make for _, make in makers], [weight for weight, _ in makers], k=random.randrange(2, 60))
     made: list[Operation] = []
@@ -379,6 +379,7 @@ def _consumer(random: Random) -> list[Operation]:
         ),
         (0.4, lambda: ["mark", place(), *random.choice((("locked", 0), ("locked", 1), ("dropped", 1)))]),
         (0.3, lambda: ["hold", place(), random.randrange(2)]),
+        (0.1, lambda: ["force", random.choice((0, 19999, 20000, 20001, 21000))]),
     ]
     chosen = random.choices([make for _, make in makers], [weight for weight, _ in makers], k=random.randrange(5, 90))
     made: list[Operation] = [["config", config], ["world", first], ["rebalance"], *(make() for make in chosen)]

@@ -134,15 +134,8 @@ public final class RealClasses {
                 case "set":
                     return set(operation.getString(1), operation.getLongValue(2));
                 case "lock_expired":
-                    queue.setLastLockTimestamp(System.currentTimeMillis() - operation.getLongValue(1));
-                    boolean old = queue.isLockExpired();
-                    queue.setLastLockTimestamp(0);
-                    return old;
                 case "pull_expired":
-                    queue.setLastPullTimestamp(System.currentTimeMillis() - operation.getLongValue(1));
-                    boolean idle = queue.isPullExpired();
-                    queue.setLastPullTimestamp(0);
-                    return idle;
+                    return expired(operation.getString(0).equals("lock_expired"), operation.getLongValue(1));
                 default:
                     return info();
             }
@@ -190,6 +183,21 @@ public final class RealClasses {
             else
                 queue.incTryUnlockTimes();
             return null;
+        }
+
+        /** Whether what happened so many ms ago, to the ms, is too long ago: the lock or the last pull. */
+        private boolean expired(boolean lock, long age) {
+            long began;
+            boolean old;
+            do {
+                began = System.currentTimeMillis();
+                queue.setLastLockTimestamp(began - age);
+                queue.setLastPullTimestamp(began - age);
+                old = lock ? queue.isLockExpired() : queue.isPullExpired();
+            } while (began != System.currentTimeMillis());
+            queue.setLastLockTimestamp(0);
+            queue.setLastPullTimestamp(0);
+            return old;
         }
 
         private Object info() {

@@ -57,6 +57,7 @@ import org.apache.rocketmq.client.impl.consumer.PullMessageService;
 import org.apache.rocketmq.client.impl.consumer.PullRequest;
 import org.apache.rocketmq.client.impl.consumer.PullResultExt;
 import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
+import org.apache.rocketmq.client.impl.consumer.RebalancePushImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
@@ -393,6 +394,29 @@ final class RealConsumer implements RealClasses.Player {
         };
         hear();
         return made;
+    }
+
+    /** Whether a queue that was given up so many ms after its lock was granted is let go while its listener runs. */
+    private boolean forced(long age) throws ReflectiveOperationException {
+        Method remove = RebalancePushImpl.class.getDeclaredMethod("tryRemoveOrderMessageQueue", MessageQueue.class,
+            ProcessQueue.class);
+        remove.setAccessible(true);
+        int called = calls.size(), logged = lines.size();
+        long began;
+        boolean gone;
+        do { // within one ms
+            ProcessQueue queue = new ProcessQueue();
+            ConsumeLock lock = new ConsumeLock();
+            lock.held = true;
+            CONSUME_LOCK.set(queue, lock);
+            queue.setDropped(true);
+            began = System.currentTimeMillis();
+            queue.setLastLockTimestamp(began - age);
+            gone = (Boolean) remove.invoke(rebalance, queue("Limit/a/0"), queue);
+        } while (began != System.currentTimeMillis());
+        calls.subList(called, calls.size()).clear();
+        lines.subList(logged, lines.size()).clear();
+        return gone;
     }
 
     /** What the client logs on this thread goes to the trace at hand; its rates of each minute come from another one. */
@@ -779,6 +803,8 @@ final class RealConsumer implements RealClasses.Player {
                     queue.setLastPullTimestamp(then);
                 return null;
             }
+            case "force":
+                return forced(operation.getLongValue(1));
             case "mark": {
                 ProcessQueue queue = chosen(number);
                 boolean value = operation.getBooleanValue(3);
