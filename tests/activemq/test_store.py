@@ -10,7 +10,6 @@ from contextlib import closing
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.topology.policy import Policy
 from tests.activemq.wire import Wire, until
+from tests.ctrl_c import CtrlC
 
 
 @pytest.fixture
@@ -334,41 +334,17 @@ def units(kept: SqliteStore) -> Iterator[Callable[[], object]]:
     yield kept.write
 
 
-def interrupted(calls: Iterator[Callable[[], object]], at: int) -> bool:
-    """Make these calls; whether Ctrl-C came in between, behind the event ``at`` of the store's code. The call that it
-    ends is made again. Python hears Ctrl-C where a function begins or a call is over: where it asks a profiler.
-    """
-    seen = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal seen
-        caller = frame.f_back if event in ("call", "return") else frame
-        if event != "c_call" and caller is not None and caller.f_code.co_filename == ours:
-            seen += 1
-            if seen == at:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-    ours = SqliteStore.wait.__code__.co_filename
-    for call in calls:
-        sys.setprofile(count if seen < at else None)
-        try:
-            call()
-        except KeyboardInterrupt:
-            call()
-        finally:
-            sys.setprofile(None)
-    return seen >= at
-
-
 def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> None:
     for at in count(1):
         kept = SqliteStore(tmp_path / str(at))
-        came = interrupted(units(kept), at)
+        stop = CtrlC(Path(SqliteStore.wait.__code__.co_filename), at)
+        for write in units(kept):
+            if stop.ends(write):
+                write()
         kept.close()
         left = [stored.message.body for stored in StoreReader(tmp_path / str(at)).messages(1, 0, 100)]
         assert left == ["3", "4", "5"], at
-        if not came:
+        if not stop.came:
             break
     assert at > 100
 
