@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pyengine._engine.consume_concurrently import restored_topic
 from pyengine._engine.consumer_parameters import attached, suggested
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.errors import ConfigurationError, IllegalStateError, MQClientError, PyengineError
+from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import MQClientInstance, client_instance, release, settle, unique_instance_name
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
@@ -145,7 +145,7 @@ class GroupMember:
         client = client_instance(consumer.broker, self.clock, consumer.build_mq_client_id())
         try:
             self._start_services(client)
-        except Exception:
+        except BaseException:  # the user's Ctrl-C too
             release(client)
             raise
         self.service_state = "RUNNING"
@@ -155,7 +155,7 @@ class GroupMember:
             client.check_in_broker()
             if client.send_heartbeats():
                 client.rebalance_service.wakeup()
-        except Exception as error:
+        except BaseException as error:
             log.warning("Start the consumer %s fail.", self.group, exc_info=error)
             self.shutdown()
             raise
@@ -183,7 +183,7 @@ class GroupMember:
                 consumer.heartbeat_broker_interval,
                 consumer.persist_consumer_offset_interval,
             )
-        except IllegalStateError:
+        except BaseException:
             self.service.shutdown(0)
             raise
         client.members[self.group] = self

@@ -334,3 +334,25 @@ def test_a_start_that_fails_leaves_no_thread() -> None:
         with pytest.raises(IllegalStateError, match="the clock is closed"):
             consumer_of(broker, listener, message_model=rocketmq.MessageModel.BROADCASTING).start()
     assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("asked", ["register_client", "topic_subscribe_info", "send_heartbeat"])
+def test_a_start_that_is_interrupted_leaves_no_thread_and_no_member(
+    asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    broker = broker_with(0)
+    before = set(threading.enumerate())
+    consumer = consumer_of(broker, lambda messages, context: DONE, instance_name="once")
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(broker, asked, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.start()
+    assert {thread for thread in threading.enumerate() if "timer" not in thread.name} <= before
+    again = consumer_of(broker, lambda messages, context: DONE, instance_name="once")
+    again.start()
+    assert broker.get_consumer_id_list("T", "G") == ["127.0.0.1@once"]
+    again.shutdown()
+    broker.close()
