@@ -117,13 +117,9 @@ class ConsumeMessageConcurrentlyService:
         self._timers = [timer for timer in self._timers if timer.pending]
         self._timers.append(call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
 
-    def run(self, request: ConsumeRequest) -> None:
-        """One batch through the listener, and what follows from its answer; the user's own interrupt goes on."""
-        interrupt = self._run(request)
-        if interrupt is not None:
-            raise interrupt
-
-    def _run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
+    def run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
+        """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
+        was; one that comes elsewhere is raised, and the batch is to be run again."""
         member, queue = self._member, request.queue
         began = member.clock.now()
         with member.lock:

@@ -14,7 +14,8 @@ from pyengine.rocketmq.client import call_later
 
 log = logging.getLogger("pyengine.rocketmq")
 
-Task = Callable[[], None]
+# The user's own interrupt, which a listener under a manual clock was ended by, once the rest of the task is done.
+Task = Callable[[], KeyboardInterrupt | None]
 
 KEEP_ALIVE = 60_000  # ms that a thread beyond ``core`` stays without a task
 
@@ -129,12 +130,13 @@ class ConsumePool:
             worker.close()
         return done
 
-    def _run(self, task: Task) -> None:
+    def _run(self, task: Task) -> KeyboardInterrupt | None:
         try:
-            task()
+            return task()
         except Exception:
             # The real pool keeps this in a Future that nobody reads; the batch stays as it is in both.
             log.exception("a consume task of %s failed", self._name)
+        return None
 
     def _drain(self, worker: Worker) -> None:
         """Run tasks until none is left."""
@@ -145,9 +147,15 @@ class ConsumePool:
             raise
 
     def _run_all(self, worker: Worker) -> None:
+        task: Task | None = None
         while True:
             try:
-                task = self._tasks.popleft()
+                # An iteration, so that no interrupt comes when a task has left the line and has no name yet.
+                for task in iter(self._tasks.popleft, None):
+                    interrupt = self._run(task)
+                    task = None
+                    if interrupt is not None:
+                        raise interrupt
             except IndexError:
                 with self._changed:
                     if self._tasks:
@@ -155,7 +163,10 @@ class ConsumePool:
                     self._rest(worker)
                     ends = self._closed
                 break
-            self._run(task)
+            except KeyboardInterrupt:
+                if task is not None:  # before or behind its listener: it comes again
+                    self._tasks.appendleft(task)
+                raise
         if ends:
             worker.close()
 

@@ -91,22 +91,31 @@ class ConsumeMessageOrderlyService:
         if go and not self._pool.submit([partial(self.run, process_queue, queue)]):
             log.info("the pool of %s is closed, %s", self._member.group, queue)
 
-    def run(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """One run over a queue; a second one waits until the first has ended."""
-        with self._turns:
-            if queue in self._running:
-                self._running[queue].append(process_queue)
-                return
-            self._running[queue] = []
+    def run(self, process_queue: ProcessQueue, queue: MessageQueue) -> KeyboardInterrupt | None:
+        """One run over a queue; a second one waits until the first has ended. Returns the user's own interrupt, if a
+        listener was ended by it; one that comes elsewhere is raised, and the queue is to be run again."""
+        first = False
         try:
-            self._run(OrderlyRun(process_queue, queue, clustering=self._member.clustering))
-        finally:
             with self._turns:
-                waiting = self._running.pop(queue)
+                if queue in self._running:
+                    self._running[queue].append(process_queue)
+                    return None
+                first = True
+                self._running[queue] = []
+            return self._run(OrderlyRun(process_queue, queue, clustering=self._member.clustering))
+        except KeyboardInterrupt:
+            with self._member.lock:
+                process_queue.rollback()
+            raise
+        finally:
+            waiting = []
+            if first:
+                with self._turns:
+                    waiting = self._running.pop(queue)
             for following in waiting:
                 self.submit([], following, queue, True)
 
-    def _run(self, run: OrderlyRun) -> None:
+    def _run(self, run: OrderlyRun) -> KeyboardInterrupt | None:
         member = self._member
         with member.lock:
             verdict = run.start(member.clock.now())
@@ -121,8 +130,9 @@ class ConsumeMessageOrderlyService:
                 if interrupt is not None:
                     goes_on = verdict.step == OrderlyStep.CONTINUE
                     self._come_back(run, OrderlyVerdict(OrderlyStep.RESUBMIT) if goes_on else verdict)
-                    raise interrupt
+                    return interrupt
         self._come_back(run, verdict)
+        return None
 
     def _come_back(self, run: OrderlyRun, verdict: OrderlyVerdict) -> None:
         if verdict.step == OrderlyStep.LOCK_LATER:
