@@ -123,8 +123,10 @@ def polled(records):
                 "record", record, f"this is no record of a queue: {error}",
                 hint="it needs topic, partition, offset, key and value, as attributes or methods",
             ) from error
-        if not PyLong_Check(offset) or not -2**63 <= offset < 2**63:
-            raise InvalidMessageError("offset", offset, "an offset is a signed 64-bit integer")
+        if not PyLong_Check(offset) or not 0 <= offset < 2**63:
+            raise InvalidMessageError(
+                "offset", offset, "a consumed record has an offset from 0 to 2**63 - 1",
+                hint="put what the client's poll returned")
         work.queue, work.record, work.queue_offset = place, record, offset
         work.body = body if isinstance(body, (bytes, str)) else None
         made.append(work)
