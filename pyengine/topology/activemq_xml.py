@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import KINDS, Destination, parse_destination
-from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
+from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
 from pyengine.topology.broker import BrokerConfiguration, NotModelled
+from pyengine.topology.limits import GROUP_MAPS
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
@@ -225,7 +226,7 @@ class _Reader:
                     parse_destination(text, prop.name)
                 except ValueError:
                     self._refuse(element, prop.name, text, "is empty", "name a destination, or > for all")
-                where = _qualified(text.strip(), prop.name)
+                where = _qualified(text.partition("?")[0].strip(), prop.name)  # options of an entry count for nothing
             elif prop.name in ("tempQueue", "tempTopic"):
                 # Whether it is true or false, the attribute means all temporary destinations of the kind.
                 self._flag(element, prop)
@@ -287,7 +288,7 @@ class _Reader:
         missing = [part.name for part in fields(kind) if part.default is MISSING and part.name not in given]
         if missing:
             self._refuse(element, "", None, f"has no {schema.java_name(missing[0])}", "add it")
-        return kind(**given)
+        return self._made(element, kind, given)
 
     def _dispatch_policy(self, element: Element, prop: Property) -> str | None:
         known = {schema.java_name(f"{name}_dispatch_policy"): name for name in keys.DISPATCH_POLICIES}
@@ -315,9 +316,9 @@ class _Reader:
     def _group_map(self, element: Element, prop: Property) -> str:
         text = self._text(element, prop)
         kind, mark, query = text.partition("?")
-        option = keys.GROUP_MAPS.get(kind)
+        option = GROUP_MAPS.get(kind)
         if option is None:
-            self._refuse(element, prop.name, text, "is not a group map", did_you_mean(kind, keys.GROUP_MAPS))
+            self._refuse(element, prop.name, text, "is not a group map", did_you_mean(kind, GROUP_MAPS))
         settings = dict(part.partition("=")[::2] for part in query.split("&")) if mark else {}
         if kind == "bucket":
             settings.pop("cacheSize", None)  # how many groups a console shows; the buckets decide
@@ -385,7 +386,8 @@ class _Reader:
                 self._leave(element, prop, schema.VIRTUAL, known=[*by_name, "forwardTo"])
         if not given.get("name", "").strip():
             self._refuse(element, "", None, "has no name", 'add name="..."')
-        return kind(**given)
+        composite: CompositeQueue = self._made(element, kind, given)
+        return composite
 
     def _forward(self, element: Element, prop: Property, value: Value) -> list[FilteredDestination | str]:
         if not (isinstance(value, Element) and value.kind == "filteredDestination"):
@@ -502,6 +504,13 @@ class _Reader:
         except InvalidTopologyError as error:
             self._refuse(element, error.key, error.value, error.problem, "give a number that means something")
 
+    def _made(self, element: Element, kind: type, given: dict[str, Any]) -> Any:
+        try:
+            return kind(**given)
+        except ConfigurationError as error:
+            field = error.option.partition(".")[2]
+            return self._refuse(element, schema.java_name(field), given[field], error.problem, error.hint)
+
     # Values
 
     def _plain(self, element: Element, prop: Property, key: str, kind: type) -> Any:
@@ -509,7 +518,7 @@ class _Reader:
             return self._flag(element, prop)
         if kind is str:
             return self._optional_text(element, prop)
-        return self._number(element, prop, kind, keys.MINIMUMS.get(key))
+        return self._number(element, prop, kind, schema.smallest(prop.name) if kind is int else None)
 
     def _optional_text(self, element: Element, prop: Property) -> str:
         return self._text(element, prop) if prop.values else ""

@@ -76,7 +76,5 @@ def _virtual(root: Table) -> tuple[VirtualDestination, ...]:
 
 def _destination(table: Table) -> Destination:
     table.only(("name", "description"))
-    (found,) = table.destinations("name", single=True, kinds=KINDS)
-    if found.is_pattern:
-        table.refuse("name", "is a wildcard", "settings for many destinations go into [[policy]]")
+    (found,) = table.destinations("name", kinds=KINDS, single=True, wildcard=False)
     return found

@@ -9,7 +9,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyengine.errors import ConfigurationError, shown
-from pyengine.topology.schema import java_name, largest
+from pyengine.topology.limits import Problem
+from pyengine.topology.schema import java_name, largest, smallest
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 _TEXTS = (str, bytes, bytearray, Mapping)  # can be walked through, and are no lists
@@ -26,10 +27,8 @@ class Checked:
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for name, hint in _hints(kind).items():
-            value = getattr(self, name)
-            if isinstance(value, list) and any(get_origin(each) is tuple for each in _choices(hint)):
-                value = tuple(value)
-                object.__setattr__(self, name, value)
+            value = _tupled(getattr(self, name), hint)
+            object.__setattr__(self, name, value)
             check(f"{kind.__name__}.{name}", value, hint)
 
 
@@ -44,10 +43,15 @@ class Properties(Checked):
         for name, hint in _hints(kind).items():
             value = getattr(self, name)
             if isinstance(value, int) and int in _choices(hint):
-                high = largest(java_name(name))
-                if not -high - 1 <= value <= high:
-                    problem = f"must be a whole number from {-high - 1} to {high}"
-                    raise ConfigurationError(f"{kind.__name__}.{name}", shown(value), problem)
+                low, high = smallest(java_name(name)), largest(java_name(name))
+                if not low <= value <= high:
+                    refuse_if(f"{kind.__name__}.{name}", value, (f"must be a whole number from {low} to {high}", ""))
+
+
+def refuse_if(name: str, value: object, problem: Problem | None) -> None:
+    """Raises ConfigurationError, which calls the value ``name``, if there is a problem with it."""
+    if problem is not None:
+        raise ConfigurationError(name, shown(value), *problem)
 
 
 def check_arguments(owner: str, function: Callable[..., object], given: Mapping[str, object]) -> None:
@@ -69,6 +73,16 @@ def check(name: str, value: object, hint: Any) -> None:
             for place, item in enumerate(value):
                 check(f"{name}[{place}]", item, get_args(each)[0])
     raise ConfigurationError(name, shown(value), f"must be {_words(hint)}")
+
+
+def _tupled(value: object, hint: Any) -> object:
+    """A list as a tuple where that is wanted, and the lists in it."""
+    for each in _choices(hint):
+        if isinstance(value, (list, tuple)) and get_origin(each) is tuple:
+            inner = get_args(each)[:1] * len(value) if _of_many(each) else get_args(each)
+            if len(inner) == len(value):
+                return tuple(map(_tupled, value, inner))
+    return value
 
 
 @cache

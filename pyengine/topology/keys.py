@@ -41,14 +41,6 @@ STRATEGIES: dict[str, dict[str, type]] = {
 }
 DISPATCH_POLICIES = ("simple", "round_robin", "strict_order", "priority", "priority_network", "client_id_filter")
 PENDING_QUEUE_POLICIES = {"store": "storeCursor", "vm": "vmQueueCursor", "file": "fileQueueCursor"}
-GROUP_MAPS = {"cached": "cacheSize", "bucket": "bucketCount", "simple": ""}
-MINIMUMS = {
-    "consumers_before_dispatch_starts": 0,
-    "time_before_dispatch_starts": 0,
-    "max_page_size": 1,
-    "max_browse_page_size": 1,
-    "max_expire_page_size": 1,
-}
 REDELIVERY: dict[str, type] = {
     "maximum_redeliveries": int,
     "initial_redelivery_delay": int,

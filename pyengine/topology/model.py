@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
-from pyengine.topology.checked import Checked, Properties, check, check_arguments
+from pyengine.topology.checked import Checked, Properties, check, check_arguments, refuse_if
+from pyengine.topology.limits import (
+    QUEUES_AND_TOPICS,
+    UNTIMED,
+    destination_problem,
+    first_twice,
+    source_problem,
+    steps_problem,
+    template_parts,
+    template_problem,
+    text_problem,
+    zone_problem,
+)
 from pyengine.topology.policy import (
     CLIENT_QUEUE_PREFETCH,
     CLIENT_TOPIC_PREFETCH,
@@ -23,7 +35,7 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 FormatName = Literal["", "parquet", "jsonl", "csv"]
 OrderName = Literal["rows", "timestamp"]
 TOPIC = "topic://"  # before the name of a destination that is a topic
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_COLUMN = "name a column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,13 @@ class Steps(Checked):
     steps: tuple[tuple[float, int], ...]
     below: int = 4
     missing: int = 4
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_if("Steps.column", self.column, text_problem(self.column, _COLUMN))
+        refuse_if("Steps.steps", self.steps, steps_problem(self.steps))
+        for name, priority in (("below", self.below), ("missing", self.missing)):
+            refuse_if(f"Steps.{name}", priority, None if 0 <= priority <= 9 else ("must be from 0 to 9", ""))
 
     def priority(self, number: float | None) -> int:
         """The priority of one number; None and NaN are missing."""
@@ -56,14 +75,20 @@ class TimeColumn(Checked):
     """A moment read from columns.
 
     column: integers (epoch, see unit), Arrow timestamps, or ISO 8601 text. unit: of integers: "s", "ms", "us" or "ns".
-    timezone: IANA name that applies to timestamps and text without an offset of their own. plus_minutes: an integer
-    column added as minutes, or empty.
+    timezone: IANA name that applies to timestamps and text without an offset of their own; empty: UTC. plus_minutes:
+    an integer column added as minutes, or empty.
     """
 
     column: str
     unit: TimeUnit = "ms"
     timezone: str = "UTC"
     plus_minutes: str = ""
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_if("TimeColumn.column", self.column, text_problem(self.column, _COLUMN))
+        object.__setattr__(self, "timezone", self.timezone or "UTC")
+        refuse_if("TimeColumn.timezone", self.timezone, zone_problem(self.timezone))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,15 +99,15 @@ class TimeColumn(Checked):
 class Source(Checked):
     """Where rows come from and how a row becomes a message.
 
-    Exactly one of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed
-    Python package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is not
-    empty. format: "parquet", "jsonl", "csv", or "" = by the file's suffix. destination: a name in which ``{column}``
-    stands for the row's value; a row whose name begins with ``topic://`` is sent to a topic. id: column of the message
-    id; empty: the row's number counted from 0 over the whole source. group, group_sequence, connection, body: columns,
-    or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4. timestamp, expiration: moments; None: 0.
-    order: "timestamp" (ties in row order) or "rows", the order in which messages are sent. properties: columns that
-    become message properties; None: every column. types: the Java type of a column, where it is not the one its stored
-    type stands for.
+    One of ``path`` (a file, folder or glob; absolute once loaded from a file) and ``package`` (an installed Python
+    package that ships ``table`` as data/<table>.csv, .csv.zip or .parquet; it is read, never imported) is empty; both
+    are where the rows are a DataFrame or a table. format: "parquet", "jsonl", "csv", or "" = by the file's suffix.
+    destination: a name in which ``{column}`` stands for the row's value; a row whose name begins with ``topic://`` is
+    sent to a topic. id: column of the message id; empty: the row's number counted from 0 over the whole source. group,
+    group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4.
+    timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in which
+    messages are sent. properties: columns that become message properties; None: every column. types: the Java type of a
+    column, where it is not the one its stored type stands for.
     """
 
     destination: str
@@ -102,15 +127,28 @@ class Source(Checked):
     properties: tuple[str, ...] | None = None
     types: tuple[tuple[str, JavaTypeName], ...] = ()
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_if("Source.destination", self.destination, template_problem(self.destination))
+        if wrong := source_problem(self.path, self.package, self.table):
+            refuse_if(f"Source.{wrong[0]}", getattr(self, wrong[0]), wrong[1:])
+        if isinstance(self.priority, str):
+            refuse_if("Source.priority", self.priority, text_problem(self.priority, _COLUMN))
+        if self.order == "timestamp" and self.timestamp is None:
+            refuse_if("Source.order", self.order, UNTIMED)
+        for name, columns in (("properties", self.properties or ()), ("types", [column for column, _ in self.types])):
+            if first_twice(columns):
+                refuse_if(f"Source.{name}", columns, ("names a column twice", "name each column once"))
+
     @property
     def destination_columns(self) -> tuple[str, ...]:
         """The columns named in ``destination``, in order."""
-        return tuple(match.strip() for match in _PLACEHOLDER.findall(self.destination))
+        return tuple(column.strip() for column in self.destination_parts[1::2])
 
     @property
     def destination_parts(self) -> tuple[str, ...]:
         """``destination`` cut at its placeholders: literal, column, literal, column, ..., literal."""
-        return tuple(_PLACEHOLDER.split(self.destination))
+        return template_parts(self.destination)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,17 +169,24 @@ class DestinationEntry(Checked):
     name: str
     description: str = ""
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        wrong = destination_problem(self.name, QUEUES_AND_TOPICS, single=True, wildcard=False)
+        refuse_if("DestinationEntry.name", self.name, wrong)
+        (found,) = parse_destination(self.name)
+        object.__setattr__(self, "name", found.name if found.kind == "queue" else str(found))
+
 
 @dataclass(frozen=True, slots=True)
 class Consumer(Properties):
     """One consumer. Consumers are registered in the order of the file.
 
-    destination: a name, a wildcard or a composite; a wildcard consumer is a consumer of every queue it covers, with its
-    rules applied per queue. ``topic://Prices.>`` subscribes to topics, with one window over all of them. selector:
-    empty takes all. priority: -128 .. 127. prefetch: None is the client's default of 1000 (topics: 32767), which a
-    policy's queue_prefetch (topic_prefetch) replaces. no_local: refuse what the same connection sent. connection: name
-    of the consumer's connection; empty: one of its own. acknowledges: True: takes a message and acknowledges it at
-    once; False: takes until its prefetch is full and keeps them.
+    destination: a name, a wildcard or a composite, without options; a wildcard consumer is a consumer of every queue it
+    covers, with its rules applied per queue. ``topic://Prices.>`` subscribes to topics, with one window over all of
+    them. selector: empty takes all. priority: -128 .. 127. prefetch: None is the client's default of 1000 (topics:
+    32767), which a policy's queue_prefetch (topic_prefetch) replaces. no_local: refuse what the same connection sent.
+    connection: name of the consumer's connection; empty: one of its own. acknowledges: True: takes a message and
+    acknowledges it at once; False: takes until its prefetch is full and keeps them.
     """
 
     name: str
@@ -154,6 +199,17 @@ class Consumer(Properties):
     connection: str = ""
     acknowledges: bool = True
     description: str = ""
+
+    def __post_init__(self) -> None:
+        Properties.__post_init__(self)
+        refuse_if("Consumer.name", self.name, text_problem(self.name, "every consumer needs a name of its own"))
+        wrong = destination_problem(self.destination, QUEUES_AND_TOPICS)
+        refuse_if("Consumer.destination", self.destination, wrong)
+        if self.prefetch is not None and self.prefetch < 0:
+            refuse_if("Consumer.prefetch", self.prefetch, ("is out of range", "give 0 or more"))
+        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
+        if self.selector:
+            parse_selector(self.selector, "activemq")
 
     @property
     def may_fill(self) -> bool:
@@ -173,6 +229,19 @@ class Topology(Checked):
     title: str = ""
     description: str = ""
     file: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for name, key in (("consumers", "name"), ("destinations", "name"), ("policies", "destination")):
+            named = [getattr(entry, key) for entry in getattr(self, name)]
+            if places := first_twice(named):
+                problem = f"is already used by {name}[{places[0]}]", "each needs one of its own"
+                refuse_if(f"Topology.{name}[{places[1]}].{key}", named[places[1]], problem)
+            if "" in named:
+                problem = "is empty", "name a destination, > for all, or make it the default_policy"
+                refuse_if(f"Topology.{name}[{named.index('')}].{key}", "", problem)
+        if default := self.default_policy.destination:
+            refuse_if("Topology.default_policy.destination", default, ("names a destination", "a default has none"))
 
     @classmethod
     def load(cls, path: str | Path) -> Topology:

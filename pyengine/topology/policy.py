@@ -14,8 +14,10 @@ from urllib.parse import parse_qsl
 
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, parse_destination
-from pyengine.topology.checked import Checked, Properties
+from pyengine.topology.checked import Checked, Properties, refuse_if
+from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
 if TYPE_CHECKING:
     from pyengine._engine.message import Message
@@ -49,6 +51,12 @@ class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
     """All dead letters go to one destination: a queue's name, or a text with its prefix (``topic://Dead``)."""
 
     dead_letter_queue: str = "ActiveMQ.DLQ"
+
+    def __post_init__(self) -> None:
+        Properties.__post_init__(self)
+        refuse_if(
+            "SharedDeadLetterStrategy.dead_letter_queue", self.dead_letter_queue, name_problem(self.dead_letter_queue)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +118,11 @@ class UniquePropertyMessageEvictionStrategy(Properties):
 
     property_name: str
     evict_expired_messages_high_watermark: int = 1000
+
+    def __post_init__(self) -> None:
+        Properties.__post_init__(self)
+        wrong = text_problem(self.property_name, "name a property")
+        refuse_if("UniquePropertyMessageEvictionStrategy.property_name", self.property_name, wrong)
 
 
 @runtime_checkable
@@ -274,6 +287,13 @@ class Policy(Properties):
     topic_prefetch: int = 32_767
     selector_errors: Literal["no_match", "exact"] = "no_match"
 
+    def __post_init__(self) -> None:
+        Properties.__post_init__(self)
+        if self.destination:  # a default entry has none
+            refuse_if("Policy.destination", self.destination, destination_problem(self.destination))
+        group_map = self.message_group_map_factory_type
+        refuse_if("Policy.message_group_map_factory_type", group_map, group_map_problem(group_map))
+
     def prefetch_of(self, asked: int, kind: str = "queue", *, browser: bool = False, durable: bool = False) -> int:
         """The prefetch that counts: this entry's where ``asked`` is the client's default (spec activemq 2.4).
 
@@ -312,6 +332,12 @@ class PolicyMap(Checked):
     entries: tuple[Policy, ...] = ()
     default: Policy | None = None
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for place, entry in enumerate(self.entries):
+            wrong = text_problem(entry.destination, "name a destination, > for all, or make it the default")
+            refuse_if(f"PolicyMap.entries[{place}].destination", entry.destination, wrong)
+
     def policy_of(self, destination: Destination) -> Policy | None:
         """The entry that applies to a destination: the most specific one, whole; nothing is merged (4.3)."""
         found = self._entries.get(destination)
@@ -329,6 +355,13 @@ class FilteredDestination(Checked):
     destination: str
     selector: str = ""
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_if("FilteredDestination.destination", self.destination, destination_problem(self.destination))
+        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
+        if self.selector:
+            parse_selector(self.selector, "activemq")
+
 
 @dataclass(frozen=True, slots=True)
 class VirtualTopic(Checked):
@@ -344,6 +377,10 @@ class VirtualTopic(Checked):
     local: bool = False
     set_original_destination: bool = True
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_if("VirtualTopic.name", self.name, name_problem(self.name))
+
 
 DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
 
@@ -357,6 +394,14 @@ class CompositeQueue(Checked):
     forward_to: tuple[FilteredDestination | str, ...] = ()
     forward_only: bool = True
     send_when_not_matched: bool = False
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        kind = type(self).__name__
+        refuse_if(f"{kind}.name", self.name, name_problem(self.name))
+        for place, target in enumerate(self.forward_to):
+            if isinstance(target, str):
+                refuse_if(f"{kind}.forward_to[{place}]", target, destination_problem(target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +425,11 @@ class RedeliveryPlugin(Checked):
     default: RedeliveryPolicy | None = None
     send_to_dlq_if_max_retries_exceeded: bool = True
     fallback_to_dead_letter: bool = True
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for place, (name, _) in enumerate(self.policies):
+            refuse_if(f"RedeliveryPlugin.policies[{place}][0]", name, name_problem(name))
 
     def policy_of(self, destination: Destination) -> RedeliveryPolicy | None:
         """The policy that applies to a destination, or None."""

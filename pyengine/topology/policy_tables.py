@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import MISSING, fields
 from typing import Any
 
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import KINDS
-from pyengine.errors import InvalidTopologyError, did_you_mean
+from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
+from pyengine.topology.limits import group_map_problem
 from pyengine.topology.policy import (
     CompositeQueue,
     FilteredDestination,
@@ -152,7 +152,10 @@ def _fields(table: Table, kind: type, more: tuple[str, ...] = (), **given: Any) 
     missing = [part.name for part in fields(kind) if part.default is MISSING and part.name not in found]
     if missing:
         table.refuse("", f"needs {missing[0]}", f"write {missing[0]} = ...")
-    return kind(**found, **given)
+    try:
+        return kind(**found, **given)
+    except ConfigurationError as error:
+        table.refuse(error.option.partition(".")[2], error.problem, error.hint)
 
 
 def _plain(table: Table, key: str, kind: type) -> Any:
@@ -162,7 +165,7 @@ def _plain(table: Table, key: str, kind: type) -> Any:
         return table.text(key)
     if kind is float:
         return table.number(key, 0.0)
-    low = 0 if key in _NOT_NEGATIVE else keys.MINIMUMS.get(key, -1)
+    low = 0 if key in _NOT_NEGATIVE else max(-1, schema.smallest(schema.java_name(key)))
     high = schema.largest(schema.java_name(key))
     return table.integer(key, 0, low, high, hint=_WINDOW_HINT if key == "max_page_size" else "")
 
@@ -170,11 +173,5 @@ def _plain(table: Table, key: str, kind: type) -> Any:
 def _group_map(table: Table) -> str:
     key = "message_group_map_factory_type"
     text = table.text(key) or "cached"
-    kind, mark, query = text.partition("?")
-    if kind not in keys.GROUP_MAPS:
-        table.refuse(key, "is not a group map", did_you_mean(kind, keys.GROUP_MAPS))
-    option = keys.GROUP_MAPS[kind]
-    if mark and not (option and re.fullmatch(rf"{option}=[1-9][0-9]*", query)):
-        hint = f"write {kind}?{option}=1024, or {kind} alone" if option else f"write {kind} alone"
-        table.refuse(key, f"has the option {query!r}, which {kind} does not understand", hint)
+    table.refuse_if(key, group_map_problem(text))
     return text

@@ -199,6 +199,14 @@ _LONGS = frozenset(
      "initialRedeliveryDelay", "maxSlowCount", "maxSlowDuration", "maxTimeSinceLastAck", "maximumRedeliveryDelay",
      "minimumMessageSize", "recoverDuration", "redeliveryDelay"}
 )  # fmt: skip
+# What is smaller means nothing, and is refused.
+_MINIMUMS = {
+    "consumersBeforeDispatchStarts": 0,
+    "timeBeforeDispatchStarts": 0,
+    "maxPageSize": 1,
+    "maxBrowsePageSize": 1,
+    "maxExpirePageSize": 1,
+}
 _JAVA = {
     "persist_jms_redelivered": "persistJMSRedelivered",
     "inactive_timeout_before_gc": "inactiveTimeoutBeforeGC",
@@ -217,3 +225,8 @@ def java_name(key: str) -> str:
 def largest(name: str) -> int:
     """The largest number that the broker's own property of this name holds: a long, an int, a byte (of a priority)."""
     return (1 << (63 if name in _LONGS else 7 if name == "priority" else 31)) - 1
+
+
+def smallest(name: str) -> int:
+    """The smallest number that means something, where that is refused everywhere; else what the property holds."""
+    return _MINIMUMS.get(name, -largest(name) - 1)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
+from pyengine.topology.limits import Problem, destination_problem, first_twice
 from pyengine.topology.lines import KeyPath, line_of
 
 
@@ -32,6 +34,11 @@ class Table:
         raise InvalidTopologyError(
             problem, file=self.file, line=line_of(self.source, path), key=self._name(key), value=value, hint=hint
         )
+
+    def refuse_if(self, key: str, problem: Problem | None) -> None:
+        """Refuse the value of a key if there is a problem with it."""
+        if problem is not None:
+            self.refuse(key, *problem)
 
     def only(self, known: Any) -> None:
         """Refuse keys that nobody reads."""
@@ -122,23 +129,12 @@ class Table:
         return [self.inner(item, key, index) for index, item in enumerate(value)]
 
     def destinations(
-        self, key: str, *, single: bool = False, kinds: tuple[str, ...] = ("queue",)
+        self, key: str, *, kinds: Sequence[str], single: bool = False, wildcard: bool = True
     ) -> tuple[Destination, ...]:
         """The destinations a text names; options, and kinds that are not in ``kinds``, are refused."""
         text = self.text(key, required=True)
-        if "?" in text:
-            self.refuse(key, "has options behind a question mark", "write them as keys, for instance exclusive = true")
-        try:
-            found = parse_destination(text)
-        except ValueError:
-            self.refuse(key, "is empty", "name a queue, for instance orders.eu")
-        if single and len(found) > 1:
-            self.refuse(key, "names several queues", "write one entry for each queue")
-        for part in found:
-            if part.kind not in kinds:
-                only = "only queues are dispatched" if kinds == ("queue",) else f"allowed: {', '.join(kinds)}"
-                self.refuse(key, f"names a {part.kind}; {only}", f"name a {kinds[0]}")
-        return found
+        self.refuse_if(key, destination_problem(text, kinds, single=single, wildcard=wildcard))
+        return parse_destination(text)
 
     def inner(self, values: dict[str, Any], *path: str | int) -> Table:
         """A table below this one."""
@@ -195,8 +191,7 @@ def root_table(text: str, file: str) -> Table:
 
 def refuse_twice(root: Table, kind: str, names: list[str], key: str) -> None:
     """Refuse an array of tables in which two have the same name."""
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            first = line_of(root.source, (kind, names.index(name), key))
-            table = Table(root.values[kind][index], (kind, index), root.source, root.file)
-            table.refuse(key, f"is already used on line {first}", f"every {kind} needs a {key} of its own")
+    if places := first_twice(names):
+        first = line_of(root.source, (kind, places[0], key))
+        table = Table(root.values[kind][places[1]], (kind, places[1]), root.source, root.file)
+        table.refuse(key, f"is already used on line {first}", f"every {kind} needs a {key} of its own")

@@ -64,4 +64,4 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(f"{_value(str(key))} = {_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return repr(value)
+    return repr(float(value) if isinstance(value, float) else int(value))  # numpy's numbers have texts of their own

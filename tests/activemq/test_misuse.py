@@ -54,7 +54,9 @@ def test_a_broker_refuses_a_setting(tmp_path: Path, settings: dict[str, Any], wo
 
 
 def test_a_broker_that_does_not_come_to_be_keeps_neither_its_store_nor_its_name(tmp_path: Path) -> None:
-    bad = [CompositeQueue("all", (FilteredDestination("dear", "price >"),))]
+    target = FilteredDestination("dear", "price > 1")
+    object.__setattr__(target, "selector", "price >")  # which the broker is the first to read
+    bad = [CompositeQueue("all", (target,))]
     with pytest.raises(InvalidSelectorError) as refused:  # which holds on to the frames, and so to the broker
         activemq.Broker(tmp_path, virtual_destinations=bad)
     activemq.Broker(tmp_path, virtual_destinations=[VirtualTopic("VT.>")]).close()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyengine import InvalidSelectorError, MissingColumnError, Selector, UnsupportedColumnError
+from pyengine import MissingColumnError, Selector, UnsupportedColumnError
 from pyengine import spark as ps
 from pyengine.activemq.dispatch import (
     ASSIGNMENT_SCHEMA,
@@ -27,7 +27,7 @@ from pyengine.backlog.messages import to_messages
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.spark.transforms import assign, dispatch
-from pyengine.topology import Consumer, Policy, Source, Topology
+from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
 
 def by_row(table: pa.Table) -> pa.Table:
@@ -172,16 +172,13 @@ SOURCE = Source(
     group_sequence="seq",
     priority="p",
     connection="by",
+    timestamp=TimeColumn("at"),
     order="timestamp",
 )
 
 
 def topology_of(consumers: list[Consumer], policy: Policy) -> Topology:
-    from dataclasses import replace
-
-    from pyengine.topology import TimeColumn
-
-    return Topology(source=replace(SOURCE, timestamp=TimeColumn("at")), consumers=tuple(consumers), policies=(policy,))
+    return Topology(source=SOURCE, consumers=tuple(consumers), policies=(policy,))
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -268,8 +265,6 @@ def test_expired_messages_are_told(spark: Any) -> None:
 
 
 def _moment(column: str) -> Any:
-    from pyengine.topology import TimeColumn
-
     return TimeColumn(column)
 
 
@@ -404,15 +399,6 @@ def test_a_name_of_a_message_s_own_column_is_told_before_anything_runs(spark: An
             dispatch(frame, topology)
     topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a"),))
     assert dispatch(frame, topology, row="__row").toArrow().column("row").to_pylist() == [7]
-
-
-def test_a_bad_selector_is_told_with_its_position(spark: Any) -> None:
-    frame = spark.createDataFrame([("a",)], "queue string")
-    topology = Topology(
-        source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector="n >< 1"),)
-    )
-    with pytest.raises(InvalidSelectorError, match="position 3"):
-        dispatch(frame, topology)
 
 
 def test_a_worker_runs_the_installed_package_by_reference() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from pyengine.activemq import RedeliveryPolicy
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError
 from pyengine.topology import policy
 from pyengine.topology.broker import BrokerConfiguration
-from pyengine.topology.model import Consumer, Source, TimeColumn, Topology
+from pyengine.topology.model import Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology
 from pyengine.topology.policy import Policy
 
 
@@ -77,11 +81,114 @@ from pyengine.topology.policy import Policy
             r"Source.properties='region': must be a list of which each is a text",
         ),
         (lambda: PrefetchPolicy(queue_prefetch="10"), r"PrefetchPolicy.queue_prefetch='10': must be a whole number$"),
+        (
+            lambda: Consumer("c", "q?consumer.exclusive=true"),
+            r"Consumer.destination='q.*': has options .*; write",
+        ),
+        (lambda: Consumer("c", "topic://"), r"Consumer.destination='topic://': is empty; name a queue"),
+        (
+            lambda: Consumer("c", "temp-queue://q"),
+            r"Consumer.destination='temp-queue://q': names a temp-queue",
+        ),
+        (lambda: Consumer(" ", "q"), r"Consumer.name=' ': is empty; every consumer"),
+        (lambda: Consumer("c", "q", prefetch=-1), r"Consumer.prefetch=-1: is out of range; give 0 or more$"),
+        (lambda: Source("orders.{}"), r"Source.destination='orders.{}': has empty braces; name a column"),
+        (lambda: Source("{region"), r"Source.destination='{region': has a brace without a partner"),
+        (lambda: Source("a,b"), r"Source.destination='a,b': is one queue or topic, without options or composites"),
+        (lambda: Source("topic://"), r"Source.destination='topic://': is empty"),
+        (lambda: Source("orders.>"), r"Source.destination='orders.>': is a wildcard; a message is sent to one queue"),
+        (lambda: Source("q", path="a", package="b", table="c"), r"Source.package='b': path and package exclude"),
+        (lambda: Source("q", table="c"), r"Source.table='c': goes together with package"),
+        (lambda: Source("q", priority=""), r"Source.priority='': is empty; name a column$"),
+        (lambda: Source("q", order="timestamp"), r"Source.order='timestamp': needs a timestamp; say"),
+        (lambda: Source("q", properties=("n", "n")), r"Source.properties=\('n', 'n'\): names a column twice"),
+        (lambda: Source("q", types=(("n", "int"), ("n", "long"))), r"Source.types=.*: names a column twice"),
+        (lambda: Steps("", ((1, 5),)), r"Steps.column='': is empty"),
+        (lambda: Steps("n", ()), r"Steps.steps=\(\): must be a list of .threshold, priority. pairs"),
+        (
+            lambda: Steps("n", ((1, 99),)),
+            r"Steps.steps=.*: has \(1, 99\), which is not a",
+        ),
+        (lambda: Steps("n", ((5, 1), (2, 3))), r"Steps.steps=.*: must have rising thresholds"),
+        (lambda: Steps("n", ((5, 1),), below=-3), r"Steps.below=-3: must be from 0 to 9$"),
+        (lambda: TimeColumn(""), r"TimeColumn.column='': is empty"),
+        (lambda: TimeColumn("sent", timezone="Mars/Rim"), r"TimeColumn.timezone='Mars/Rim': is not a known time zone"),
+        (lambda: DestinationEntry("a,b"), r"DestinationEntry.name='a,b': names several queues"),
+        (lambda: DestinationEntry("a.*"), r"DestinationEntry.name='a.\*': is a wildcard"),
+        (
+            lambda: Topology(Source("q"), (Consumer("c", "q"), Consumer("c", "r"))),
+            r"Topology.consumers\[1\].name='c': is already used by consumers\[0\]; each needs one of its own$",
+        ),
+        (
+            lambda: Topology(Source("q"), policies=(Policy("q"), Policy("q"))),
+            r"Topology.policies\[1\].destination='q': is already used by policies\[0\]",
+        ),
+        (lambda: Topology(Source("q"), policies=(Policy(""),)), r"Topology.policies\[0\].destination='': is empty"),
+        (
+            lambda: Topology(Source("q"), default_policy=Policy("q")),
+            r"default_policy.destination='q': names a",
+        ),
+        (lambda: Policy(","), r"Policy.destination=',': is empty"),
+        (lambda: Policy("q", max_page_size=0), r"Policy.max_page_size=0: must be a whole number from 1 to"),
+        (
+            lambda: Policy("q", message_group_map_factory_type="bucket?cacheSize=3"),
+            r"has the option 'cacheSize=3'",
+        ),
+        (lambda: policy.PolicyMap((Policy(""),)), r"PolicyMap.entries\[0\].destination='': is empty"),
+        (lambda: policy.SharedDeadLetterStrategy(dead_letter_queue=" "), r"dead_letter_queue=' ': is empty"),
+        (
+            lambda: policy.UniquePropertyMessageEvictionStrategy(""),
+            r"Strategy.property_name='': is empty",
+        ),
+        (lambda: policy.VirtualTopic(""), r"VirtualTopic.name='': is empty"),
+        (lambda: policy.CompositeTopic("", ("q",)), r"CompositeTopic.name='': is empty"),
+        (lambda: policy.CompositeQueue("all", ("a", "")), r"CompositeQueue.forward_to\[1\]='': is empty"),
+        (lambda: policy.FilteredDestination("q?a=1"), r"FilteredDestination.destination='q.a=1': has options"),
+        (
+            lambda: policy.RedeliveryPlugin((("", RedeliveryPolicy()),)),
+            r"RedeliveryPlugin.policies\[0\]\[0\]='': is empty",
+        ),
     ],
 )
 def test_what_no_field_takes_is_named_at_once(make, message):
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+@pytest.mark.parametrize("make", [partial(Consumer, "c"), policy.FilteredDestination])
+def test_a_selector_is_read_where_it_is_given(make):
+    with pytest.raises(InvalidSelectorError, match="the selector ends too early"):
+        make("q", "region =")
+    assert make("q", " \n").selector == ""
+
+
+def test_python_s_values_mean_what_a_file_s_mean():
+    assert DestinationEntry(" queue://orders ").name == "orders"
+    assert TimeColumn("sent", timezone="").timezone == "UTC"
+    steps = Steps("delay", [[np.float64(0.5), 5], [np.float64(60), 7]])
+    topology = Topology(Source("{region}", path="/orders.csv", priority=steps), (Consumer("c", ">", " "),))
+    assert Topology.from_text(topology.to_text()) == topology
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[virtual_topic]]\nname = ""', r"^line:2: virtual_topic number 1, name: is empty"),
+        (
+            '[[policy]]\ndestination = "q"\ndead_letter_strategy = { type = "shared", dead_letter_queue = "" }',
+            r"^line:3: policy \"q\", dead_letter_strategy, dead_letter_queue: is empty",
+        ),
+        (
+            "<broker><destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>\n"
+            '<virtualTopic name=" "/></virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>'
+            "</broker>",
+            r":2: virtualTopic.*, name: is empty",
+        ),
+    ],
+)
+def test_a_file_s_are_refused_with_their_line(text, message):
+    with pytest.raises(InvalidTopologyError, match=message):
+        BrokerConfiguration.from_text(text)
 
 
 def test_what_fields_take_is_taken():
