@@ -14,12 +14,13 @@ import os
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 from pyengine._engine.varint import seal, unseal
 from pyengine.backlog.output import written
-from pyengine.errors import OutputError, SnapshotError
+from pyengine.errors import OutputError, SnapshotError, shown
 
 MAGIC, VERSION = b"PYEC", 1
 
@@ -54,11 +55,37 @@ class Progress:
     columns: bytes
     generations: tuple[int, ...]
 
+    def difference(self, now: Progress) -> str:
+        """What the stream that left this has, and the one that is to go on now has not; empty if they are the same."""
+        if self.shards != now.shards:
+            return f"it has {self.shards} shards, not {now.shards}"
+        if self.late != now.late:
+            return f"its late consumers are {list(self.late)}, not {list(now.late)}"
+        if self.topology != now.topology:
+            were, are = self.topology.splitlines(), now.topology.splitlines()
+            changes = [
+                f"{'without' if line[0] == '+' else 'with'} {shown(line[1:])}"
+                for line in list(unified_diff(were, are, n=0, lineterm=""))[2:]
+                if line[0] in "+-" and line[1:] not in ("", "[[consumer]]", "[[policy]]")
+            ]
+            more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
+            return f"its topology is one {', '.join(changes[:4])}{more}"
+        if self.columns != now.columns:
+            return f"its columns are {_columns(self.columns)}, not {_columns(now.columns)}"
+        return ""
+
     def with_batch(self, batch: int, shards: Iterable[int]) -> Progress:
         """Behind a micro-batch that wrote these shards."""
         anew = set(shards)
         generations = (batch if shard in anew else each for shard, each in enumerate(self.generations))
         return replace(self, batch=batch, generations=tuple(generations))
+
+
+def _columns(serialized: bytes) -> str:
+    import pyarrow as pa
+
+    schema = pa.ipc.read_schema(pa.py_buffer(serialized))
+    return shown(", ".join(f"{field.name} {field.type}" for field in schema), str)
 
 
 @dataclass(frozen=True)
@@ -165,11 +192,11 @@ class StateFolder:
                     f"{self.path}: the stream has come to micro-batch {batch}, and the folder holds no state of it"
                 )
             return start
-        for field, now in (("shards", start.shards), ("topology", start.topology), ("late", start.late)):
-            if getattr(found, field) != now:
-                raise SnapshotError(f"{self.path}: it is the state of another stream: its {field} differs")
-        if found.columns != start.columns:
-            raise SnapshotError(f"{self.path}: it is the state of a stream with other columns")
+        if difference := found.difference(start):
+            raise SnapshotError(
+                f"{self.path}: it is the state of another stream: {difference}. Go on with what it was made with, or "
+                "give this stream a state and a sink of its own; pyengine.spark.held tells what waits in the former one"
+            )
         if batch == found.batch:
             return None
         if batch != found.batch + 1:

@@ -8,7 +8,7 @@ import random
 import resource
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +328,47 @@ def test_a_shard_without_its_newest_state_ends_the_query(spark: Any, ran: Path, 
     with pytest.raises(Exception, match=r"SnapshotError.*state of shard 2"):
         held(spark, place / "state").count()
     assert not (place / "sink" / "batch=3").exists()
+
+
+def _with(**changes: Any) -> Topology:
+    first, *others = come_and_go().consumers
+    return small_topology(replace(first, **changes), *others)
+
+
+@pytest.mark.parametrize(
+    ("topology", "words"),
+    [
+        (_with(selector="n < 9"), """one with .selector = "n < 8".*, without .selector = "n < 9"."""),
+        (small_topology(*come_and_go().consumers[:2]), """one with 'name = "late"'"""),
+        (small_topology(*come_and_go().consumers, Consumer("new", ">")), """one without 'name = "new"'"""),
+        (
+            replace(come_and_go(), policies=(Policy("q.>", max_page_size=9),)),
+            "one without 'max_page_size = 9'[.] Go on",
+        ),
+    ],
+)
+def test_a_stream_of_another_topology_says_what_differs(ran: Path, topology: Topology, words: str) -> None:
+    folder = StateFolder(str(ran / "state"))
+    found = folder.read_progress()
+    assert found is not None
+    text = replace(topology, source=Topology.from_text(found.topology).source).to_text()
+    with pytest.raises(SnapshotError, match=f"its topology is {words}"):
+        folder.before(replace(found, topology=text), found.batch + 1)
+
+
+def test_a_stream_with_other_columns_shards_or_late_consumers_says_so(ran: Path) -> None:
+    folder = StateFolder(str(ran / "state"))
+    found = folder.read_progress()
+    assert found is not None
+    columns = pa.ipc.read_schema(pa.py_buffer(found.columns))
+    texts = columns.set(columns.names.index("n"), pa.field("n", pa.string())).serialize().to_pybytes()
+    for change, words in (
+        ({"shards": 9}, "it has 4 shards, not 9"),
+        ({"late": ()}, r"late consumers are \['late'\], not \[\]"),
+        ({"columns": texts}, "its columns are .*n int32.*, not .*n string"),
+    ):
+        with pytest.raises(SnapshotError, match=words):
+            folder.before(replace(found, **change), found.batch + 1)
 
 
 def test_a_state_of_an_earlier_version_goes_on(spark: Any, ran: Path, tmp_path: Path) -> None:
