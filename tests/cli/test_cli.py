@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -161,6 +163,32 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(command: str, code: 
     with os.fdopen(writing, "wb") as left:
         words = [sys.executable, "-m", "pyengine", *(word.format(**places) for word in command.split())]
         assert subprocess.run(words, stdout=left, stderr=left, cwd=ROOT, check=False).returncode == code
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
+def test_a_name_gives_a_terminal_no_commands(tmp_path: Path) -> None:
+    """It would clear the screen, set a title or turn the text around it; a pipe gets the name as it is."""
+    import pty
+
+    name = "q\x1b[2J\x1b]0;title\x9c\x9b2J\u202eevil"
+    file = tmp_path / "t.toml"
+    file.write_text(
+        f"[source]\npath = 'x.csv'\ndestination = 'q'\n[[consumer]]\nname = 'c'\ndestination = {json.dumps(name)}\n"
+        "selector = 'n = 1'\n"
+    )
+    words = [sys.executable, "-m", "pyengine", "lint", str(file)]
+    reading, writing = pty.openpty()
+    done = subprocess.run(words, stdout=writing, cwd=ROOT, env=os.environ | {"TERM": "xterm"}, check=False)
+    os.close(writing)
+    shown = b""
+    with contextlib.suppress(OSError), os.fdopen(reading, "rb", buffering=0) as screen:  # its end is an EIO
+        while part := screen.read(4096):
+            shown += part
+    assert done.returncode == 1
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
+    assert r"q\x1b[2J\x1b]0;title\x9c\x9b2J\u202eevil" in text
+    assert not set(text) & set("\x1b\x9b\x9c\u202e")
+    assert name in subprocess.run(words, capture_output=True, cwd=ROOT, encoding="utf-8", check=False).stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
