@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector
@@ -246,9 +247,12 @@ def arrow_schema(fields: Iterable[StructField]) -> Any:
     from pyspark.sql.pandas.types import to_arrow_type
 
     found = []
+    convert: Any = to_arrow_type
+    # Spark 4.1 gives every moment in UTC, later ones want to be told.
+    zone = {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
     for field in fields:
         try:
-            found.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
+            found.append(pa.field(field.name, convert(field.dataType, **zone)))
         except PySparkException as error:
             kind = field.dataType.simpleString()
             raise UnsupportedColumnError(field.name, kind, "Spark hands no such column to Python: cast it") from error
