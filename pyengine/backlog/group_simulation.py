@@ -16,6 +16,7 @@ import numpy as np
 from pyengine._engine.consume_lag import delay
 from pyengine._engine.pull_run import PullRun
 from pyengine.backlog.findings import Said, say
+from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload
 from pyengine.errors import InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
@@ -51,6 +52,13 @@ class SimulatedClient(Checked):
     dies_at: float | None = None
     breaks_at: float | None = None
     slows: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        check_life("SimulatedClient", self)
+        for name, value in self.parameters.items():
+            if name != "factor":
+                refuse_beyond(f"SimulatedClient.{name}", value, -1, INT32)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -115,6 +123,7 @@ def simulate_group(
     finished or a dead letter, or nobody is left to finish one. Raises AllocationError, InvalidMessageError.
     """
     check_arguments("simulate_group", simulate_group, locals())
+    refuse_twice("simulate_group.clients", clients)
     if queues < 1:
         raise InvalidMessageError("queues", queues, "must be 1 or more")
     chosen = named_strategy(strategy)
@@ -177,6 +186,12 @@ class GroupVariant(Checked):
     queues: int = 4
     strategy: str | Strategy = "AVG"
     round_trip: float = 0.001
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_twice("GroupVariant.clients", self.clients)
+        refuse_beyond("GroupVariant.queues", self.queues, 1, MOST_QUEUES)
+        refuse_beyond("GroupVariant.round_trip", self.round_trip, 0, LONGEST)
 
     def with_clients(self, copies: int) -> GroupVariant:
         """The first client so many times, the others as they are."""

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
+from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate import Distribution, SimulatedConsumer, Variant, Workload
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.allocation import named_strategy
@@ -36,10 +37,7 @@ WORKLOAD = (
 CONSUMER = tuple(each.name for each in fields(SimulatedConsumer) if each.name != "slows")
 CLIENT = tuple(each.name for each in fields(SimulatedClient) if each.name != "slows")
 CLIENT_NUMBERS = tuple(each.name for each in fields(SimulatedClient) if type(each.default) is int)
-TIMES = ("joins_at", "leaves_at", "dies_at", "breaks_at")
-LONGEST = 1e9  # seconds
 HEAVIEST = 1e9  # weight of a property's value
-INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,7 @@ def _seconds(table: Table, key: str) -> float:
 
 def _factor(table: Table, key: str) -> float:
     value = table.number(key, 1.0)
-    if not 0 <= value <= 1e6:
+    if not 0 <= value <= SLOWEST:
         table.refuse(key, "is out of range", "how many times as long its work takes: 0 to 1e6")
     return value
 
@@ -178,7 +176,7 @@ def _group_variant(table: Table) -> GroupVariant:
     return GroupVariant(
         table.text("name", required=True),
         clients,
-        table.integer("queues", 4, 1, 100_000),
+        table.integer("queues", 4, 1, MOST_QUEUES),
         strategy,
         _seconds(table, "round_trip") if "round_trip" in table.values else 0.001,
     )
@@ -220,16 +218,8 @@ def _life(table: Table) -> dict[str, Any]:
     """When it comes and goes, and what happens in between."""
     times = {key: _seconds(table, key) for key in TIMES if key in table.values}
     slows = tuple(_slows(table))
-    if "leaves_at" in times and "breaks_at" in times:
-        table.refuse("breaks_at", "stands beside leaves_at", "it goes once: write one of them")
-    comes = times.get("joins_at", 0.0)
-    goes = times.get("leaves_at", times.get("breaks_at", LONGEST))
-    happens = [(key, at) for key, at in times.items() if key != "joins_at"] + [("slows_at", at) for at, _ in slows]
-    for key, at in happens:
-        if at < comes:
-            table.refuse(key, f"is before it joins, at {comes:g}", "write a later second")
-        if at > goes:
-            table.refuse(key, f"is after it has gone, at {goes:g}", "write an earlier second")
+    if wrong := life_problem(times, [at for at, _ in slows]):
+        table.refuse(*wrong)
     return {"slows": slows, **times}
 
 

@@ -17,14 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from pyengine import Selector
 from pyengine._engine.queue import Queue
 from pyengine._engine.simulation import QueueRun, RowMask
+from pyengine._engine.syntax import parse as parse_selector
 from pyengine.activemq.queues import queue_settings
 from pyengine.backlog.findings import Said
-from pyengine.errors import IllegalStateError
+from pyengine.backlog.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
+from pyengine.errors import ConfigurationError, shown
 from pyengine.topology import Policy
 from pyengine.topology.checked import Checked, check_arguments
 
 NS = 1_000_000_000
-LONGEST = 2**63 / NS  # seconds that nanoseconds in 64 bits can tell: 292 years
 Distribution = Literal["exponential", "constant", "lognormal"]
 
 
@@ -36,7 +37,17 @@ def draw(rng: np.random.Generator, distribution: Distribution, mean: float, size
         return rng.lognormal(np.log(mean) - 0.5, 1.0, size)
     if distribution == "exponential":
         return rng.exponential(mean, size)
-    raise ValueError(f"distribution = {distribution!r}: exponential, constant or lognormal")
+    raise ConfigurationError("distribution", shown(distribution), "must be exponential, constant or lognormal")
+
+
+def _column(name: str, values: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
+    try:
+        found = np.asarray(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ConfigurationError(f"Workload.from_log.{name}", shown(values), "must be numbers") from error
+    if found.ndim != 1 and (found.ndim or name == "timestamps"):
+        raise ConfigurationError(f"Workload.from_log.{name}", shown(values), "must be a column of numbers")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +69,15 @@ class Workload:
     failures: NDArray[np.int32] | None = None
     sizes: NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("arrivals", "services"):
+            times = np.asarray(getattr(self, name))
+            if times.ndim != 1 or (times.dtype.kind not in "iu" and len(times)):
+                raise ConfigurationError(f"Workload.{name}", shown(getattr(self, name)), "must be whole numbers of ns")
+            if len(times) and times[0] < 0:
+                raise ConfigurationError(f"Workload.{name}", shown(times[0]), "must be from the start of the run on")
+            object.__setattr__(self, name, times.astype(np.int64, copy=False))
+
     @classmethod
     def from_rate(
         cls,
@@ -73,15 +93,18 @@ class Workload:
         """``messages`` at ``rate`` a second whose work takes ``service`` seconds on average.
 
         arrivals, services: how the times between messages, and of the work, are distributed. columns: properties,
-        groups, priorities, lifetimes as above. Raises ValueError for a rate or service that is not positive.
+        groups, priorities, lifetimes as above. Raises ConfigurationError.
         """
         check_arguments("Workload.from_rate", Workload.from_rate, locals())
-        if rate <= 0 or service < 0 or messages < 0 or seed < 0:
-            raise ValueError(
-                f"rate = {rate}, service = {service}, messages = {messages}, seed = {seed}: must be positive"
-            )
+        refuse_beyond("Workload.from_rate.rate", rate, 1e-9, 1e9)
+        refuse_beyond("Workload.from_rate.service", service, 0, 1e6)
+        refuse_beyond("Workload.from_rate.messages", messages, 0, INT32)
+        refuse_beyond("Workload.from_rate.seed", seed, 0, float("inf"))
         rng = np.random.default_rng(seed)
         gaps = draw(rng, arrivals, 1 / rate, messages)
+        if gaps.sum() > LONGEST:
+            problem = f"spreads {messages} messages over more than {LONGEST} seconds"
+            raise ConfigurationError("Workload.from_rate.rate", shown(rate), problem, "write a higher one")
         return cls(
             np.cumsum(gaps * NS).astype(np.int64), (draw(rng, services, service, messages) * NS).astype(np.int64),
             **columns,
@@ -89,13 +112,19 @@ class Workload:
 
     @classmethod
     def from_log(cls, timestamps: ArrayLike, services: ArrayLike, **columns: Any) -> Self:
-        """From a message log. timestamps: ms, in any order (sent in order of time). services: seconds, one or each."""
-        stamps = np.asarray(timestamps, dtype=np.int64)
+        """From a message log. timestamps: ms, rising. services: seconds, one or each. Raises ConfigurationError."""
+        stamps = _column("timestamps", timestamps, np.int64)
         if np.any(np.diff(stamps) < 0):
-            raise ValueError("timestamps must rise: sort the log by time first, with its columns")
-        work = np.broadcast_to(np.asarray(services, dtype=np.float64), stamps.shape)
-        if not np.all((work >= 0) & (work < LONGEST)):
-            raise ValueError(f"services must be seconds from 0 to {LONGEST:.0f}")
+            hint = "sort the log by time first, with its columns"
+            raise ConfigurationError("Workload.from_log.timestamps", shown(timestamps), "must rise", hint)
+        work = _column("services", services, np.float64)
+        if work.shape not in ((), (1,), stamps.shape):
+            problem = f"must be one number, or one for each of {len(stamps)} timestamps"
+            raise ConfigurationError("Workload.from_log.services", shown(services), problem)
+        work = np.broadcast_to(work, stamps.shape)
+        if not np.all((work >= 0) & (work <= LONGEST)):
+            problem = f"must be seconds from 0 to {LONGEST}"
+            raise ConfigurationError("Workload.from_log.services", shown(services), problem)
         start = stamps[0] if len(stamps) else 0
         return cls((stamps - start) * 1_000_000, (work * NS).astype(np.int64), **columns)
 
@@ -123,6 +152,16 @@ class SimulatedConsumer(Checked):
     dies_at: float | None = None
     breaks_at: float | None = None
     slows: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        check_life("SimulatedConsumer", self)
+        refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, 0, INT32)
+        refuse_beyond("SimulatedConsumer.threads", self.threads, 1, INT32)
+        refuse_beyond("SimulatedConsumer.priority", self.priority, -128, 127)
+        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
+        if self.selector:
+            parse_selector(self.selector, "activemq")
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,8 +275,7 @@ class Run(Protocol):
 
 
 def _in_time(what: str, second: float) -> None:
-    if not second < LONGEST:
-        raise ValueError(f"{what} at second {second}: a run ends before second {LONGEST:.0f}")
+    refuse_beyond(what, second, 0, LONGEST)
 
 
 class Script:
@@ -276,6 +314,7 @@ def simulate(
     Raises InvalidSelectorError, and what the core raises for columns that do not fit.
     """
     check_arguments("simulate", simulate, locals())
+    refuse_twice("simulate.consumers", consumers)
     queue = Queue(**queue_settings(policy or Policy("")))
     run = QueueRun(
         queue,
@@ -304,19 +343,14 @@ def simulate(
         )
         names[ids[each.name]] = each.name
 
-    def present(name: str) -> int:
-        if name not in ids:
-            raise IllegalStateError(f"consumer {name!r} is not here")
-        return ids[name]
-
     def slow(name: str, factor: float) -> None:
-        run.set_factor(present(name), factor)
+        run.set_factor(ids[name], factor)
 
     def kill(name: str) -> None:
-        run.kill(present(name))
+        run.kill(ids[name])
 
     def remove(name: str, *, lost: bool = False) -> None:
-        run.remove_consumer(present(name), lost=lost)
+        run.remove_consumer(ids[name], lost=lost)
 
     script = Script()
     for each in consumers:
@@ -351,6 +385,10 @@ class Variant(Checked):
     consumers: tuple[SimulatedConsumer, ...]
     policy: Policy = field(default_factory=lambda: Policy(""))
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        refuse_twice("Variant.consumers", self.consumers)
+
     def with_consumers(self, copies: int) -> Variant:
         """The first consumer so many times, the others as they are."""
         first = self.consumers[0]
@@ -376,6 +414,7 @@ def compare(
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` of the same messages under each variant."""
     check_arguments("compare", compare, locals())
+    refuse_twice("compare.variants", variants)
     return {variant.name: variant.play(workload, until).summary() for variant in variants}
 
 

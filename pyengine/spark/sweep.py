@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyengine.backlog.lives import refuse_twice
 from pyengine.backlog.simulate import Playable, Workload
-from pyengine.errors import InvalidTopologyError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.pipeline import is_classic
 from pyengine.spark.session import require_spark
@@ -35,16 +35,14 @@ def sweep(
 ) -> dict[str, dict[str, Any]]:
     """``{variant: summary}`` as ``pyengine.backlog.simulate.compare`` gives it, the variants spread over the cluster.
 
-    The workload is shipped to each task once. Raises InvalidTopologyError for two variants of one name, what the
+    The workload is shipped to each task once. Raises ConfigurationError for two variants of one name, what the
     simulation raises, and MissingExtraError.
     """
     require_spark()
     check("workload", workload, Workload)
     check("variants", variants, Sequence[Playable])
+    refuse_twice("sweep.variants", variants)
     names = [variant.name for variant in variants]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise InvalidTopologyError("two variants have this name", key="name", value=name)
     # Neighbours in a grid cost much alike: they go to different tasks. A few tasks a core make up for what is left.
     tasks = min(len(names), TASKS_PER_CORE * _cores(session))
     shipped = pickle.dumps((workload, tuple(variants), until))

@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,14 @@ from pyengine._engine.pull_run import PullRun
 from pyengine.backlog import scenario, simulation_page
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
 from pyengine.backlog.pages import LANGUAGES
-from pyengine.backlog.simulate import NS, SimulatedConsumer, Workload, compare, simulate
-from pyengine.errors import AllocationError, IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.backlog.simulate import NS, SimulatedConsumer, Workload, compare
+from pyengine.errors import (
+    AllocationError,
+    ConfigurationError,
+    IllegalStateError,
+    InvalidMessageError,
+    InvalidTopologyError,
+)
 from pyengine.rocketmq.allocation import MessageQueue
 
 MINUTE = 60 * NS
@@ -255,16 +262,28 @@ def test_a_workload_that_cannot_be_is_refused_where_it_is_written(load: str) -> 
         scenario.parse(LOAD.format(load=load, member=member))
 
 
-def test_messages_of_more_than_thirty_years_are_refused() -> None:
+def test_messages_of_more_than_three_hundred_years_are_refused() -> None:
     member = MEMBER.format(kind="consumer", life="threads = 1")
-    with pytest.raises(InvalidTopologyError, match=r"over more than 1e.09 seconds"):
+    with pytest.raises(InvalidTopologyError, match=r"over more than 9.2.*e.09 seconds"):
         scenario.parse(LOAD.replace("rate = 100", "rate = 1e-9").format(load="", member=member))
 
 
-def test_a_consumer_that_is_not_here_is_named() -> None:
-    late = SimulatedConsumer("late", joins_at=10.0, leaves_at=5.0)
-    with pytest.raises(IllegalStateError, match="consumer 'late' is not here"):
-        simulate(Workload.from_rate(100, 0.01, 10), [late])
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: SimulatedConsumer("late", joins_at=10.0, leaves_at=5.0), "leaves_at=5.0: is before it joins, at 10"),
+        (lambda: SimulatedClient("c", threads=2**31), "SimulatedClient.threads=2147483648: is out of range"),
+        (lambda: SimulatedClient("c", pull_interval=-2), "SimulatedClient.pull_interval=-2: is out of range"),
+        (lambda: SimulatedClient("c", factor=float("inf")), "SimulatedClient.factor=inf: is out of range"),
+        (lambda: SimulatedClient(" "), "SimulatedClient.name=' ': is empty"),
+        (lambda: GroupVariant("v", (), queues=10**9), "GroupVariant.queues=1000000000: is out of range; allowed: 1 to"),
+        (lambda: GroupVariant("v", (), round_trip=-1.0), "GroupVariant.round_trip=-1.0: is out of range"),
+        (lambda: GroupVariant("v", [SimulatedClient("c")] * 2), r"clients\[1\].name='c': is already used by"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused_where_they_are_made(make: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        make()
 
 
 def test_what_is_no_group_is_named_at_once() -> None:

@@ -184,8 +184,6 @@ def test_misuse_is_refused() -> None:
         run.run(4)
     with pytest.raises(ValueError, match="must rise"):
         Workload.from_log([2, 1], 0.1)
-    with pytest.raises(ValueError, match="must be positive"):
-        Workload.from_rate(0, 1, 1)
     with pytest.raises(ValueError, match="exponential, constant or lognormal"):
         draw(np.random.default_rng(), "normal", 1, 1)  # type: ignore[arg-type]
 
@@ -195,20 +193,57 @@ def test_misuse_is_refused() -> None:
     [
         (lambda some: Workload.from_rate("a", 1, 1), "Workload.from_rate.rate='a': must be a number"),
         (lambda some: Workload.from_rate(float("nan"), 1, 1), "Workload.from_rate.rate=nan: must be a number"),
-        (lambda some: Workload.from_rate(1, 1, 1, seed=-1), "seed = -1: must be positive"),
-        (lambda some: Workload.from_log([1], [float("nan")]), "services must be seconds from 0"),
+        (lambda some: Workload.from_rate(1, 1, 1, seed=-1), r"from_rate.seed=-1: is out of range; allowed: 0 to inf"),
+        (
+            lambda some: Workload.from_log([1], [float("nan")]),
+            r"from_log.services=\[nan\]: must be seconds from 0 to 9223372036",
+        ),
         (lambda some: simulate(5, []), "simulate.workload=5: must be a Workload"),
         (lambda some: simulate(some, "ab"), "simulate.consumers='ab': must be a list of which each is a Simulated"),
         (lambda some: simulate(some, ["a"]), r"simulate.consumers\[0\]='a': must be a SimulatedConsumer"),
         (lambda some: simulate(some, [], until="5"), "simulate.until='5': must be a number or None"),
         (
             lambda some: simulate(some, [], until=float("inf")),
-            "until at second inf: a run ends before second 9223372037",
+            "until=inf: is out of range; allowed: 0 to 9223372036",
         ),
         (
             lambda some: simulate(some, [SimulatedConsumer("c", joins_at=1e10)]),
-            "an event at second 10000000000.0: a run",
+            "SimulatedConsumer.joins_at=10000000000.0: is out of range; allowed: 0 to 9223372036",
         ),
+        (lambda some: Workload.from_rate(0, 1, 1), "Workload.from_rate.rate=0: is out of range; allowed: 1e-09 to"),
+        (
+            lambda some: Workload.from_rate(1e-9, 1, 50, arrivals="constant"),
+            "rate=1e-09: spreads 50 messages over more",
+        ),
+        (lambda some: Workload.from_log(["a"], 1), r"from_log.timestamps=\['a'\]: must be numbers"),
+        (lambda some: Workload.from_log([1, 2], [1, 2, 3]), "services=.*: must be one number, or one for each of 2"),
+        (lambda some: Workload(None, None), "Workload.arrivals=None: must be whole numbers of ns"),
+        (lambda some: Workload([0.5], [1]), r"Workload.arrivals=\[0.5\]: must be whole numbers of ns"),
+        (lambda some: Workload([-5], [1]), "Workload.arrivals=.*-5.*: must be from the start of the run on"),
+        (lambda some: SimulatedConsumer(""), "SimulatedConsumer.name='': is empty"),
+        (lambda some: SimulatedConsumer("c", "a ="), "the selector ends too early"),
+        (
+            lambda some: SimulatedConsumer("c", prefetch=-1),
+            "SimulatedConsumer.prefetch=-1: is out of range; allowed: 0 to",
+        ),
+        (
+            lambda some: SimulatedConsumer("c", threads=2**40),
+            "SimulatedConsumer.threads=1099511627776: is out of range",
+        ),
+        (lambda some: SimulatedConsumer("c", priority=200), "SimulatedConsumer.priority=200: is out of range"),
+        (lambda some: SimulatedConsumer("c", factor=-1.0), "SimulatedConsumer.factor=-1.0: is out of range"),
+        (lambda some: SimulatedConsumer("c", leaves_at=5, breaks_at=6), "breaks_at=6: stands beside leaves_at"),
+        (lambda some: SimulatedConsumer("c", leaves_at=5, dies_at=6), "dies_at=6: is after it has gone, at 5"),
+        (lambda some: SimulatedConsumer("c", slows=[[5, -1]]), r"slows\[0\]\[1\]=-1: is out of range"),
+        (
+            lambda some: Variant("v", (SimulatedConsumer("c"), SimulatedConsumer("c"))),
+            r"Variant.consumers\[1\].name='c': is already used by Variant.consumers\[0\]",
+        ),
+        (
+            lambda some: compare(some, [Variant("v", ()), Variant("v", ())]),
+            r"compare.variants\[1\].name='v': is already",
+        ),
+        (lambda some: simulate(some, [], until=-1), "until=-1: is out of range"),
         (lambda some: compare(some, ["x"]), r"compare.variants\[0\]='x': must be a Playable"),
         (lambda some: SimulatedConsumer("c", threads="5"), "SimulatedConsumer.threads='5': must be a whole number"),
         (lambda some: SimulatedConsumer("c", slows={60: 4.0}), "slows={60: 4.0}: must be a list of which each is "),

@@ -9,7 +9,7 @@ import pytest
 
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
 from pyengine.backlog.simulate import Playable, SimulatedConsumer, Variant, Workload, compare
-from pyengine.errors import InvalidSelectorError, InvalidTopologyError
+from pyengine.errors import AllocationError, ConfigurationError
 from pyengine.spark import sweep
 
 
@@ -31,8 +31,10 @@ def test_a_sweep_equals_the_single_process(spark: Any) -> None:
 
 def test_mistakes_come_back_as_they_are(spark: Any) -> None:
     workload = Workload.from_rate(100, 0.02, 10)
-    wrong = Variant("a", (SimulatedConsumer("c", "x =="),))
-    with pytest.raises(InvalidSelectorError, match="position"):
+    wrong = GroupVariant("a", (SimulatedClient("c"),), strategy="NEAR")
+    with pytest.raises(AllocationError, match="there is no allocation strategy 'NEAR'"):
         sweep(spark, workload, [wrong])
-    with pytest.raises(InvalidTopologyError, match="two variants have this name"):
+    with pytest.raises(
+        ConfigurationError, match=r"sweep.variants\[1\].name='a': is already used by sweep.variants\[0\]"
+    ):
         sweep(spark, workload, [wrong, wrong])
