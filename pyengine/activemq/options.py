@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from pyengine._engine.hash_code import set_order
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import query_options
-from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
+from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
 from pyengine.topology.checked import Checked
 
 MAX_PREFETCH_SIZE = 32_767
@@ -35,8 +35,23 @@ class UnknownOptions(Enum):
     IGNORE = "ignore"
 
 
+class _JavaOptions(Checked):
+    """Options whose whole numbers are those of Java's: of 32 bits, or as a field's metadata say."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        own: Any = self
+        for each in fields(own):
+            value, bits = getattr(self, each.name), each.metadata.get("bits", INT)
+            if isinstance(value, int) and not _fits(value, bits):
+                name = f"{type(self).__name__}.{each.name}"
+                raise ConfigurationError(name, shown(value), f"not a whole number of {bits} bits")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefetchPolicy(Checked):
+class PrefetchPolicy(_JavaOptions):
     """How many messages a consumer may hold unacknowledged, by kind of destination; at most 32767.
 
     durable_topic_prefetch: of durable subscribers; optimize_durable_topic_prefetch counts instead in AUTO_ACKNOWLEDGE
@@ -51,14 +66,14 @@ class PrefetchPolicy(Checked):
     maximum_pending_message_limit: int = 0
 
     def __post_init__(self) -> None:
-        Checked.__post_init__(self)
+        _JavaOptions.__post_init__(self)
         for each in fields(self):
             if each.name != "maximum_pending_message_limit":
                 object.__setattr__(self, each.name, min(getattr(self, each.name), MAX_PREFETCH_SIZE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionOptions(Checked):
+class ConnectionOptions(_JavaOptions):
     """The ``jms.*`` options of a connection. Times are ms.
 
     dispatch_async: the broker hands messages to the connection's dispatch task. always_session_async: sessions deliver
@@ -132,9 +147,13 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
+def _fits(value: int, bits: int) -> bool:
+    return -(1 << bits - 1) <= value < 1 << bits - 1
+
+
 def whole_number(option: str, text: str, bits: int = INT) -> int:
     """A number as an option gives it. Raises ConfigurationError."""
-    if not re.fullmatch(r"[+-]?[0-9]+", text) or not -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+    if not re.fullmatch(r"[+-]?[0-9]+", text) or not _fits(int(text), bits):
         raise ConfigurationError(option, text, f"not a whole number of {bits} bits")
     return int(text)
 

@@ -34,7 +34,5 @@ def test_mistakes_come_back_as_they_are(spark: Any) -> None:
     wrong = GroupVariant("a", (SimulatedClient("c"),), strategy="NEAR")
     with pytest.raises(AllocationError, match="there is no allocation strategy 'NEAR'"):
         sweep(spark, workload, [wrong])
-    with pytest.raises(
-        ConfigurationError, match=r"sweep.variants\[1\].name='a': is already used by sweep.variants\[0\]"
-    ):
+    with pytest.raises(ConfigurationError, match=r"sweep.variants\[1\].name='a': is already used"):
         sweep(spark, workload, [wrong, wrong])

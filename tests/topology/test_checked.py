@@ -82,6 +82,14 @@ from pyengine.topology.policy import Policy
         ),
         (lambda: PrefetchPolicy(queue_prefetch="10"), r"PrefetchPolicy.queue_prefetch='10': must be a whole number$"),
         (
+            lambda: PrefetchPolicy(queue_prefetch=-(2**40)),
+            r"queue_prefetch=-1099511627776: not a whole number of 32 bits$",
+        ),
+        (
+            lambda: ConnectionOptions(optimize_acknowledge_time_out=2**63),
+            r"ConnectionOptions.optimize_acknowledge_time_out=9223372036854775808: not a whole number of 64 bits$",
+        ),
+        (
             lambda: Consumer("c", "q?consumer.exclusive=true"),
             r"Consumer.destination='q.*': has options .*; write",
         ),
