@@ -10,11 +10,12 @@
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
+#   make oldest  the tests of Spark and of the command line with the oldest releases that the extras allow (Python 3.11 or 3.12)
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect
+.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -68,6 +69,13 @@ cluster: build
 connect: build
 	$(BIN)/python -m pip install -q "pyspark[connect]"
 	$(BIN)/python -m tests.spark.connect
+
+oldest: build
+	rm -rf out/oldest
+	$(BIN)/python -m venv out/oldest
+	out/oldest/bin/python -m pip install -q pytest hypothesis \
+		$$($(BIN)/python wheels/oldest.py spark cli report xpath lint metrics flights)
+	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
 
 wheels: $(VENV)/created.stamp
 	$(BIN)/python wheels/build.py
