@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import as_file, files
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from pyengine.errors import ConfigurationError, MissingExtraError
@@ -107,10 +108,25 @@ def _uninterrupted() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # Spark's context sets its own
+        now = signal.getsignal(signal.SIGINT)
+        if now is note:
             signal.signal(signal.SIGINT, before)
+        elif callable(now):  # Spark's context has set its own
+            signal.signal(signal.SIGINT, _interrupt_after(now))
     if came:
         raise KeyboardInterrupt
+
+
+def _interrupt_after(cancel: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], None]:
+    """A handler that always interrupts: Spark 4.1's does not where py4j, in the middle of a call, cancels no jobs."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        try:
+            cancel(number, frame)
+        finally:
+            raise KeyboardInterrupt
+
+    return handler
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -42,7 +43,7 @@ def test_types_are_kept_widened_or_refused() -> None:
         {
             "byte": pa.array([1], pa.int8()),
             "unsigned": pa.array([255], pa.uint8()),
-            "half": pa.array([1.5], pa.float16()),
+            "half": pa.array([np.float16(1.5)], pa.float16()),
             "coded": pa.array(["a"]).dictionary_encode(),
             "large": pa.array(["\U0001f600"], pa.large_string()),
             "when": pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("us")),

@@ -290,7 +290,10 @@ def test_views_are_texts(tmp_path: Path) -> None:
     """Arrow filters no views, and rows that are no message are filtered out."""
     texts = ["a", "b", "more than twelve bytes"]
     table = pa.table({"s": pa.array(texts, pa.string_view()), "n": ["1", "x", "3"]})
-    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    try:
+        pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow writes no views")
     source = Source(path=str(tmp_path), destination="q", types=(("n", "int"),))
     assert read_source(source).table.to_pylist() == [{"s": "a", "n": 1}, {"s": "more than twelve bytes", "n": 3}]
     pieces = parquet_pieces(source)
