@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         console=console,
-        disable=quiet or not console.is_terminal,
     )
     tasks: dict[str, TaskID] = {}
 
@@ -120,7 +119,9 @@ def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
             count = f"{progress.done} of {progress.total} tasks"
             bars.update(tasks[stage], completed=progress.done, total=progress.total, count=count)
 
-    with bars:
+    with (
+        bars if console.is_terminal and not quiet else nullcontext()
+    ):  # rich 13 ends one that shows nothing with a line
         yield tell
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,10 @@ def ask(file: str, encoding: str = "") -> tuple[Scenario, dict[str, Simulation]]
 def _progress(total: int) -> Iterator[Any]:
     console = Console(stderr=True)
     columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)
+    bars = Progress(*columns, console=console, transient=True)
+    task = bars.add_task("", total=total)
+    with bars if console.is_terminal else nullcontext():  # rich 13 ends one that shows nothing with a line
+        yield lambda: bars.advance(task)
 
 
 def as_dict(asked: Scenario, played: dict[str, Simulation]) -> dict[str, Any]:
