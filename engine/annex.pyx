@@ -13,7 +13,6 @@ from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANC
 from pyengine._engine.segment cimport (
     LINE,
     STRANGE_BUCKET,
-    Hit,
     Point,
     Segment,
     Subscription,
@@ -117,8 +116,8 @@ cdef class Annex(Builder):
         self.collect_entry(it, entry, first, stop)
         segment.entries.append(it)
         segment.subscriptions[entry] = <PyObject*> it
-        segment.hits[entry].key = <PyObject*> it.key
-        segment.hits[entry].number = it.number
+        segment.keys[entry] = <PyObject*> it.key
+        segment.numbers[entry] = it.number
         it.settle(segment, entry)
         segment.order[entry] = it.places[0]
         segment.size += 1
@@ -147,7 +146,8 @@ cdef Annex annex_of(Segment model, int room):
     segment.words = (segment.lines + 63) // 64
     segment.entries = []
     segment.subscriptions = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
-    segment.hits = <Hit*> zeros((room + 1) * sizeof(Hit))
+    segment.numbers = <int64_t*> zeros((room + 1) * sizeof(int64_t))
+    segment.keys = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
     segment.order = <int32_t*> zeros((room + 1) * sizeof(int32_t))
     segment.required = <uint64_t*> zeros((room + 1) * sizeof(uint64_t))
     segment.whole = <uint64_t*> zeros(segment.lines * 64)
@@ -158,10 +158,9 @@ cdef Annex annex_of(Segment model, int room):
     memcpy(segment.tables, model.tables, model.table_count * sizeof(Table))
     for number in range(model.table_count):
         table = &segment.tables[number]
-        table.passed = table.open = table.lively = table.bounded = NULL
-        table.earlier = NULL
+        table.passed = table.open = table.lively = NULL
         table.opens = NULL
-        table.intervals = NULL
+        table.bounded = False
         table.numbers_are_points = False
         table.buckets = first_text_stretch(table) + (table.text_bound_count + 1 if table.text_bound_count else 0)
         offset += table.buckets

@@ -58,6 +58,7 @@ cdef class Builder:              # one building of a segment
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1
     cdef int truth(self, const Leaf* leaf, const Value* value) except -1
     cdef int judge(self, const Need* need) except -1
+    cdef bint is_interval(self, const Need* need) noexcept nogil
     cdef int keep_intervals(self) except -1
     cdef int judge_beginning(self, const Need* need) except -1
 

@@ -26,10 +26,10 @@ from pyengine._engine.requirements cimport (
 from pyengine._engine.segment cimport (
     FIRST_TEXT,
     LINE,
+    MOST_ROWS,
     NULL_BUCKET,
     ODD_BUCKET,
     STRANGE_BUCKET,
-    Hit,
     Interval,
     Point,
     Segment,
@@ -333,21 +333,23 @@ cdef class Builder:
         cdef int64_t[::1] place_of = places
         segment.entries = [self.owners[number] for number in order.tolist()]
         segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
-        segment.hits = <Hit*> zeros((size + 1) * sizeof(Hit))
+        segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
+        segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
         segment.required = <uint64_t*> zeros((size + 1) * sizeof(uint64_t))
         numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
         cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
         cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
         segment.loose = segment.size
+        segment.consecutive = size > 0 and numbers.max() - numbers.min() + 1 == segment.members
         place = 0
         for it in segment.entries:
             it.settle(segment, place)
             segment.subscriptions[place] = <PyObject*> it
             index = entries[place]
             segment.order[place] = <int32_t> hit_of[index]
-            segment.hits[hit_of[index]].key = <PyObject*> it.key
-            segment.hits[hit_of[index]].number = it.number
+            segment.keys[hit_of[index]] = <PyObject*> it.key
+            segment.numbers[hit_of[index]] = it.number
             if segment.whole[index >> 6] >> (index & 63) & 1:
                 whole[place >> 6] |= <uint64_t> 1 << (place & 63)
             if of[index] >= 0:
@@ -421,10 +423,10 @@ cdef class Builder:
             table.texts = texts if table.texts else 0
             if not table.buckets:
                 continue
-            table.bounds = bounds_of(ends[number], &table.bound_count, &table.steps)
+            table.bounds = bounds_of(ends[number], &table.bound_count)
             table.buckets = first_text_stretch(table)
             if text_ends[number]:
-                table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count, &table.text_steps)
+                table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count)
                 table.buckets += table.text_bound_count + 1
             buckets += table.buckets
             table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
@@ -479,7 +481,6 @@ cdef class Builder:
                         table.lively[bucket * segment.words + (line >> 6)] |= <uint64_t> 1 << (line & 63)
             table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
         free(asked)
-        self.keep_intervals()
         # The most refusing first. Points know their table by its number.
         order = sorted(range(segment.table_count), key=lambda place: (segment.tables[<int> place].passing, place))
         cdef Table* sorted_tables = <Table*> zeros((segment.table_count + 1) * sizeof(Table))
@@ -495,10 +496,11 @@ cdef class Builder:
                 segment.points[index].table = place_of[segment.points[index].table]
         for index in range(self.need_count):
             need = &self.needs[index]
-            number = place_of[need.table]
+            number = need.table = place_of[need.table]
             at = NULL_BUCKET * segment.bucket_step + (need.entry >> 6)
             if not segment.tables[number].passed[at] >> (need.entry & 63) & 1:
                 segment.required[need.entry] |= <uint64_t> 1 << (number & 63)
+        self.keep_intervals()
         return self.rehash(segment.point_room)          # points hash by their table too
 
     cdef int name_strange(self, int longest) except -1:
@@ -509,37 +511,46 @@ cdef class Builder:
         self.strange.payload.text = <const char*> <bytes> self.strange_text
         return 0
 
+    cdef bint is_interval(self, const Need* need) noexcept nogil:
+        """Whether a number that an open stretch has meets it exactly if one interval has its key."""
+        return (
+            need.table < MOST_ROWS and need.leaf.kind == NUMBER and one_interval(need.leaf)
+            and not rejects(need.leaf, need.stop, TRUE) and rejects(need.leaf, need.stop, FALSE))
+
     cdef int keep_intervals(self) except -1:
-        """What the open stretches leave to be asked; the needs lie by table and entry."""
+        """What the open stretches leave to be asked."""
         cdef Segment segment = self.segment
-        cdef Table* table
+        cdef const Table* table
         cdef const Need* need
-        cdef int64_t index, word, words = <int64_t> segment.lines * 8
-        cdef void* shorter
-        cdef int64_t[::1] counts = numpy.zeros(segment.table_count + 1, numpy.int64)
+        cdef int64_t index, at
+        cdef int32_t place, next_of, count
+        segment.interval_starts = <int32_t*> zeros((segment.size + 1) * sizeof(int32_t))
+        segment.by_intervals = <uint64_t*> zeros(segment.lines * 64)
+        memset(segment.by_intervals, 0xFF, segment.lines * 64)
         for index in range(self.need_count):
             need = &self.needs[index]
-            if (need.leaf.kind != NUMBER or not one_interval(need.leaf)
-                    or rejects(need.leaf, need.stop, TRUE) or not rejects(need.leaf, need.stop, FALSE)):
-                continue
             table = &segment.tables[need.table]
-            if table.intervals == NULL:
-                table.bounded = <uint64_t*> zeros(words * sizeof(uint64_t))
-                table.earlier = <int32_t*> zeros(words * sizeof(int32_t))
-                table.intervals = <Interval*> zeros((self.need_count - index) * sizeof(Interval))
-            table.bounded[need.entry >> 6] |= <uint64_t> 1 << (need.entry & 63)
-            table.intervals[counts[need.table]].low = need.leaf.real_low
-            table.intervals[counts[need.table]].high = need.leaf.real_high
-            counts[need.table] += 1
-        for index in range(segment.table_count):
-            table = &segment.tables[index]
-            if table.intervals == NULL:
-                continue
-            for word in range(1, words):
-                table.earlier[word] = table.earlier[word - 1] + count_bits(table.bounded[word - 1])
-            shorter = realloc(table.intervals, counts[index] * sizeof(Interval))
-            if shorter != NULL:
-                table.intervals = <Interval*> shorter
+            at = (FIRST_TEXT + table.texts) * segment.bucket_step + (need.entry >> 6)
+            if self.is_interval(need):
+                segment.interval_starts[need.entry + 1] += 1
+            elif need.leaf.kind == NUMBER or table.open[at] >> (need.entry & 63) & 1:
+                segment.by_intervals[need.entry >> 6] &= ~(<uint64_t> 1 << (need.entry & 63))
+        next_of = 0
+        for place in range(segment.size):
+            count = segment.interval_starts[place + 1]
+            segment.interval_starts[place + 1] = next_of         # where the next of its intervals goes
+            next_of += count
+        segment.intervals = <Interval*> zeros(next_of * sizeof(Interval))
+        segment.interval_tables = <uint8_t*> zeros(next_of)
+        for index in range(self.need_count):
+            need = &self.needs[index]
+            if self.is_interval(need):
+                at = segment.interval_starts[need.entry + 1]
+                segment.interval_starts[need.entry + 1] += 1
+                segment.intervals[at].low = need.leaf.real_low
+                segment.intervals[at].high = need.leaf.real_high
+                segment.interval_tables[at] = <uint8_t> need.table
+                segment.tables[need.table].bounded = True
         return 0
 
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
@@ -602,9 +613,8 @@ cdef class Builder:
         last = table.bound_count
         if verdict_of(leaf, need.stop, MAY_BE_FALSE, self.segment.errors_count) == REFUSED:
             # Refused is what they are until marked, so only the stretches that the interval touches count.
-            bucket = rank(
-                table.bounds, table.steps, table.bound_count, min(leaf.real_low, key_of(leaf.low)))
-            last = rank(table.bounds, table.steps, table.bound_count, max(leaf.real_high, key_of(leaf.high)))
+            bucket = rank(table.bounds, table.bound_count, min(leaf.real_low, key_of(leaf.low)))
+            last = rank(table.bounds, table.bound_count, max(leaf.real_high, key_of(leaf.high)))
         for bucket in range(bucket, last + 1):
             low = table.bounds[bucket - 1] if bucket else INT64_MIN
             high = table.bounds[bucket] - 1 if bucket < table.bound_count else INT64_MAX

@@ -7,7 +7,7 @@ entries ask about, values fall into *buckets*: null, what only the programs unde
 the order of unknown texts, where entries ask for how a text begins), texts, and stretches of the number line. A bucket
 has for each entry a bit ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit
 ``open``: whether it is met depends on where in the bucket the value lies. An entry that passed everywhere, is open
-nowhere, and has requirements only (``whole``) matches; of one that is open its interval is asked, or else the program.
+nowhere, and has requirements only (``whole``) matches; where it is open its intervals are asked, or the program.
 
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit l of a bucket: line l has a bit
 passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
@@ -58,8 +58,9 @@ cdef struct Found:               # what matched
     uint64_t* marks              # a bit for each hit of the segment that is asked; 0 between two
     uint8_t* marked              # whether a word of ``marks`` is not 0: one byte, for which nothing need be read
     int64_t mark_count           # at least as many
-    uint64_t* wanted             # a bit for each entry that is to be looked at; 0 between two
+    uint64_t* wanted             # a bit for each entry that is to be looked at, then that matches; 0 between two
     uint64_t* wanted_lines       # a bit for each line that has one
+    bint keyless                 # the hits get no keys
 
 
 cdef struct Interval:            # of keys
@@ -75,17 +76,13 @@ cdef struct Table:               # one slot
     int text_bound_count         # the order of unknown texts is cut below each; 0: they are one bucket, STRANGE_BUCKET
     int buckets                  # 3 + texts + stretches of the two lines; 0: only an access slot
     bint numbers_are_points
-    int64_t* bounds              # padded with INT64_MAX to ``steps`` halvings: 2 ** steps - 1
-    int steps
+    int64_t* bounds              # MOST_BOUNDS, those beyond the count INT64_MAX; then the last of every eight again
     int64_t* text_bounds         # of text_key; the same
-    int text_steps
     uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
     uint64_t* open
     uint64_t* lively             # [bucket][line / 64]
     uint8_t* opens               # [bucket]: whether an entry is open there; of an annex NULL: maybe
-    uint64_t* bounded            # [line][8]: whether a number meets the requirement is whether an interval has its key
-    int32_t* earlier             # [line][8]: how many are bounded in all lines and words before
-    Interval* intervals          # of the bounded, by entry; NULL: there are none
+    bint bounded                 # entries have intervals of it
     double passing               # part of the bits that are set
 
 
@@ -102,11 +99,12 @@ cdef struct Point:
 
 
 cdef enum:
+    MOST_BOUNDS = 128            # one at least is INT64_MAX
     MOST_ROWS = 128              # slots whose bits are looked at
     MOST_PICKED = 64             # entries that are asked one by one
+    MOST_OPEN = 256              # entries whose intervals are asked together
 
 ctypedef const uint64_t* Row
-ctypedef const Table* Slot
 
 cdef struct Look:                # of one message: the bits of the buckets that its values fall into
     int count
@@ -116,11 +114,13 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     Row[MOST_ROWS] open          # of slots whose openness only the programs end
     int bounded_count
     Row[MOST_ROWS] between       # of slots whose value is a number and which have intervals
-    Slot[MOST_ROWS] bounded
+    uint8_t[MOST_ROWS] kind      # by table: what Reading says of the value
     int64_t[MOST_ROWS] key
     uint64_t absent              # tables, modulo 64, of which the message has no value
     int picked_count
     int32_t[MOST_PICKED] picked  # entries
+    int open_entry_count
+    int32_t[MOST_OPEN] open_entries
 
 
 @final
@@ -138,9 +138,15 @@ cdef class Segment:
     cdef int widest              # slots of the program with most
     cdef list entries            # Subscription by place
     cdef PyObject** subscriptions
-    cdef Hit* hits               # its Subscriptions in the order of addition; an annex's as they came
-    cdef int32_t* order          # place -> hit
+    cdef int64_t* numbers        # of its Subscriptions in the order of addition; an annex's as they came
+    cdef PyObject** keys         # the same
+    cdef bint consecutive        # each number is one more than the one before
+    cdef int32_t* order          # place -> place in ``numbers``
     cdef uint64_t* whole         # [line][8]
+    cdef int32_t* interval_starts     # place -> its first interval, and behind the last place where they end
+    cdef Interval* intervals          # that have a number's key exactly if the number meets the requirement
+    cdef uint8_t* interval_tables     # of each interval; below MOST_ROWS
+    cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; an annex has none
     cdef uint64_t* required      # place -> a bit for each table (modulo 64) whose null refuses the entry
     cdef int loose
     cdef Table* tables           # those with buckets first, the most refusing first
@@ -159,19 +165,21 @@ cdef class Segment:
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
     cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil
+    cdef void ask_intervals(self, Look* look, Found* found) noexcept nogil       # of the open entries
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
     # Marks those of the wanted that match.
-    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, Found* found) noexcept nogil
+    cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
+    cdef void mark_wanted(self, Found* found) noexcept nogil     # all that are left of them
     cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil    # where it is sought first
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil
 
-cdef inline int rank(const int64_t* bounds, int steps, int count, int64_t key) noexcept nogil:
+cdef inline int rank(const int64_t* bounds, int count, int64_t key) noexcept nogil:
     """The stretch of a key: how many bounds are not above it. No key is INT64_MAX but an interval's end."""
-    cdef int low = 0, half = (1 << steps) >> 1
+    cdef int low = 0, half = MOST_BOUNDS // 2 if count else 0
     while half:
         low += half if bounds[low + half - 1] <= key else 0
         half >>= 1

@@ -7,9 +7,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
+from pyengine._engine.bits cimport lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
-from pyengine._engine.requirements cimport OPEN, PASSED, REFUSED
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
 import numpy
@@ -30,6 +29,9 @@ cdef extern from *:
     /* A line of 512 bits. */
     #ifdef __GNUC__
     typedef uint64_t pyengine_line __attribute__((vector_size(64), aligned(8), may_alias));
+    typedef int64_t pyengine_eight __attribute__((vector_size(64), aligned(8), may_alias));
+    typedef uint64_t pyengine_half __attribute__((vector_size(32)));
+    typedef uint64_t pyengine_quarter __attribute__((vector_size(16)));
     #define PYENGINE_PARTS 1
     #else
     typedef uint64_t pyengine_line;
@@ -37,9 +39,52 @@ cdef extern from *:
     #endif
     #define PYENGINE_EACH_PART for (k = 0; k < PYENGINE_PARTS; k++)
     static inline int pyengine_any(const pyengine_line *line) {
-        uint64_t words[8];
-        memcpy(words, line, sizeof(words));
-        return (words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]) != 0;
+    #ifdef __GNUC__
+        pyengine_half halves[2];
+        pyengine_quarter quarters[2];
+        uint64_t words[2];
+        memcpy(halves, line, sizeof(halves)), halves[0] |= halves[1];
+        memcpy(quarters, halves, sizeof(quarters)), quarters[0] |= quarters[1];
+        memcpy(words, quarters, sizeof(words));
+        return (words[0] | words[1]) != 0;
+    #else
+        return (line[0] | line[1] | line[2] | line[3] | line[4] | line[5] | line[6] | line[7]) != 0;
+    #endif
+    }
+    /* How many of eight are not above a key, and of 16. */
+    #ifdef __GNUC__
+    static inline int64_t pyengine_sum(pyengine_eight minus) {
+        pyengine_half halves[2];
+        pyengine_quarter quarters[2];
+        int64_t words[2];
+        memcpy(halves, &minus, sizeof(halves)), halves[0] += halves[1];
+        memcpy(quarters, halves, sizeof(quarters)), quarters[0] += quarters[1];
+        memcpy(words, quarters, sizeof(words));
+        return -(words[0] + words[1]);
+    }
+    #define PYENGINE_OF_8(bounds, key) pyengine_sum((pyengine_eight)(*(const pyengine_eight *)(bounds) <= (key)))
+    #define PYENGINE_OF_16(bounds, key) pyengine_sum( \
+        (pyengine_eight)(((const pyengine_eight *)(bounds))[0] <= (key)) + \
+        (pyengine_eight)(((const pyengine_eight *)(bounds))[1] <= (key)))
+    #else
+    static inline int64_t pyengine_not_above(const int64_t *bounds, int count, int64_t key) {
+        int64_t sum = 0;
+        int k;
+        for (k = 0; k < count; k++) sum += bounds[k] <= key;
+        return sum;
+    }
+    #define PYENGINE_OF_8(bounds, key) pyengine_not_above(bounds, 8, key)
+    #define PYENGINE_OF_16(bounds, key) pyengine_not_above(bounds, 16, key)
+    #endif
+    /* ranks[i] = how many of the 128 bounds[i] are not above keys[i]; behind them lie the last of every eight again. */
+    PYENGINE_CLONES
+    static void pyengine_rank_all(int count, const int64_t *const *bounds, const int64_t *keys, int *ranks) {
+        int64_t eights;
+        int i;
+        for (i = 0; i < count; i++) {
+            eights = PYENGINE_OF_16(bounds[i] + 128, keys[i]);
+            ranks[i] = (int)(8 * eights + PYENGINE_OF_8(bounds[i] + 8 * eights, keys[i]));
+        }
     }
     /* bits &= the line of alive and every passed row's; whether something is left. Then opened = every open row's line
        and what is not whole, between = every bounded row's line. */
@@ -80,6 +125,8 @@ cdef extern from *:
         return 1;
     }
     """
+    void pyengine_rank_all(
+        int count, const int64_t* const* bounds, const int64_t* keys, int* ranks) noexcept nogil
     bint pyengine_look(
         uint64_t* bits, uint64_t* opened, uint64_t* between, const uint64_t* alive, const uint64_t* whole,
         const Row* passed, int count, const Row* open, int open_count, const Row* bounded, int bounded_count,
@@ -170,22 +217,6 @@ cdef inline void want(Found* found, int first, int last) noexcept nogil:
         found.wanted_lines[word >> 6] |= <uint64_t> 1 << (word & 63)
 
 
-cdef inline int verdict_between(const Look* look, int64_t at, int64_t word, uint64_t bit) noexcept nogil:
-    """What the intervals say of an open entry; ``at``: its word in ``between``, ``word``: its word in ``bounded``."""
-    cdef int number
-    cdef const Table* table
-    cdef const Interval* interval
-    for number in range(look.bounded_count):
-        if look.between[number][at] & bit:
-            table = look.bounded[number]
-            if not table.bounded[word] & bit:
-                return OPEN
-            interval = &table.intervals[table.earlier[word] + count_bits(table.bounded[word] & (bit - 1))]
-            if not interval.low <= look.key[number] <= interval.high:
-                return REFUSED
-    return PASSED
-
-
 @final
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
@@ -201,16 +232,18 @@ cdef class Segment:
                 free(self.tables[number].text_bounds)
             free(self.tables[number].lively)
             free(self.tables[number].opens)
-            free(self.tables[number].bounded)
-            free(self.tables[number].earlier)
-            free(self.tables[number].intervals)
         free(self.tables)
         if not self.shares:
             free(self.points)
         free(self.subscriptions)
-        free(self.hits)
+        free(self.numbers)
+        free(self.keys)
         free(self.order)
         free(self.whole)
+        free(self.interval_starts)
+        free(self.intervals)
+        free(self.interval_tables)
+        free(self.by_intervals)
         free(self.required)
         free_scratch(&self.scratch)
 
@@ -238,7 +271,7 @@ cdef class Segment:
             place = (place + 1) & mask
 
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
-        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
+        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS), ranked = 0
         cdef int64_t at
         cdef const Table* table
         cdef const Reading* reading
@@ -246,15 +279,24 @@ cdef class Segment:
         cdef Look look
         cdef uint64_t present = 0
         cdef bint ordinary = not event.has_objects
-        # The seats of its points are fetched together.
+        cdef (const int64_t*)[MOST_ROWS] bounds
+        cdef int64_t[MOST_ROWS] keys
+        cdef int[MOST_ROWS] ranks
+        # The seats of its points are fetched together, and its numbers sought together.
         for number in range(self.table_count):
             table = &self.tables[number]
             reading = &event.at[table.slot]
             if reading.kind == NUMERAL:
                 if table.numbers_are_points:
                     pyengine_prefetch(&self.points[self.seat_of(number, number_hash(reading.key))])
+                if number < shown and table.bound_count:
+                    bounds[ranked] = table.bounds
+                    keys[ranked] = reading.key
+                    ranked += 1
             elif reading.kind == WORD and table.texts:
                 pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
+        pyengine_rank_all(ranked, bounds, keys, ranks)
+        ranked = 0
         # Shown are the most refusing; what the others would say the program says.
         look.count = shown
         look.open_count = look.bounded_count = 0
@@ -265,8 +307,10 @@ cdef class Segment:
             if reading.kind != NOTHING:
                 present |= <uint64_t> 1 << (number & 63)
             if reading.kind == NUMERAL:
-                bucket = FIRST_TEXT + table.texts + (
-                    rank(table.bounds, table.steps, table.bound_count, reading.key) if table.steps else 0)
+                bucket = FIRST_TEXT + table.texts
+                if number < shown and table.bound_count:
+                    bucket += ranks[ranked]
+                    ranked += 1
                 if table.numbers_are_points:
                     point = self.seek(
                         number, NUMERAL, number_hash(reading.key), <const uint8_t*> &reading.key, 8)
@@ -278,8 +322,7 @@ cdef class Segment:
                         bucket = FIRST_TEXT + (point.code & (table.texts - 1))
                 if table.text_bound_count and bucket == STRANGE_BUCKET:
                     bucket = first_text_stretch(table) + rank(
-                        table.text_bounds, table.text_steps, table.text_bound_count,
-                        text_key(reading.bytes, reading.length, 0))
+                        table.text_bounds, table.text_bound_count, text_key(reading.bytes, reading.length, 0))
             elif reading.kind == NOTHING:
                 bucket = NULL_BUCKET
             else:
@@ -293,17 +336,15 @@ cdef class Segment:
                 range_count += 1
             if number >= shown:
                 continue
+            look.kind[number] = reading.kind
+            look.key[number] = reading.key
             at = bucket * self.bucket_step
             look.passed[number] = table.passed + at
             look.lively[number] = table.lively + bucket * self.words
-            if table.opens != NULL and not table.opens[bucket]:
-                continue
-            if table.intervals != NULL and reading.kind == NUMERAL:
+            if table.bounded and reading.kind == NUMERAL:
                 look.between[look.bounded_count] = table.open + at
-                look.bounded[look.bounded_count] = table
-                look.key[look.bounded_count] = reading.key
                 look.bounded_count += 1
-            else:
+            elif table.opens == NULL or table.opens[bucket]:
                 look.open[look.open_count] = table.open + at
                 look.open_count += 1
         if not ordinary:
@@ -318,7 +359,7 @@ cdef class Segment:
             look.absent = ~present
             if self.table_count < 64:
                 look.absent &= (<uint64_t> 1 << self.table_count) - 1
-            look.picked_count = 0
+            look.picked_count = look.open_entry_count = 0
             for number in range(range_count):
                 place = ranges[2 * number]
                 if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
@@ -363,20 +404,42 @@ cdef class Segment:
             mark(found.marks, found.marked, self.order[place])
             found.mark_count += 1
 
+    cdef void ask_intervals(self, Look* look, Found* found) noexcept nogil:
+        cdef int index, place, table
+        cdef int32_t at, end
+        cdef bint meets
+        for index in range(look.open_entry_count):
+            at = self.interval_starts[look.open_entries[index]]
+            pyengine_prefetch(&self.intervals[at])
+            pyengine_prefetch(&self.interval_tables[at])
+        for index in range(look.open_entry_count):
+            place = look.open_entries[index]
+            end = self.interval_starts[place + 1]
+            meets = True
+            for at in range(self.interval_starts[place], end):
+                table = self.interval_tables[at]
+                if look.kind[table] == NUMERAL and not (
+                        self.intervals[at].low <= look.key[table] <= self.intervals[at].high):
+                    meets = False
+                    break
+            if meets:
+                mark(found.marks, found.marked, self.order[place])
+                found.mark_count += 1
+        look.open_entry_count = 0
+
     cdef void gather(self, Found* found) noexcept nogil:
-        cdef int64_t word, last = -1
+        cdef int64_t word, index, number, last = -1
         cdef int at
         cdef uint64_t words, bits
-        cdef const Hit* hit
         cdef Hit* into
+        cdef Hit* end
         if not reserve(found, found.mark_count):
             memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
             memset(found.marked, 0, self.lines * 8)
             found.mark_count = 0
             return
-        into = found.hits + found.size
-        if found.size:
-            last = found.hits[found.size - 1].number
+        # First which they are, then what they are, so that none waits for the memory of the one before.
+        end = found.hits + found.size
         for at in range(self.lines):
             memcpy(&words, found.marked + 8 * at, 8)
             if not words:
@@ -388,32 +451,35 @@ cdef class Segment:
                 bits = found.marks[word]
                 found.marks[word] = 0
                 while bits:
-                    hit = &self.hits[64 * word + lowest_bit(bits)]
+                    end.number = 64 * word + lowest_bit(bits)
+                    end += 1
                     bits &= bits - 1
-                    if hit.number < last:
-                        found.unordered = True
-                    last = hit.number
-                    pyengine_prefetch(hit.key)
-                    into[0] = hit[0]
-                    into += 1
-        found.size = into - found.hits
+        into = found.hits + found.size
+        if found.size:
+            last = found.hits[found.size - 1].number
+        found.size = end - found.hits
         found.mark_count = 0
+        while into != end:
+            index = into.number
+            number = self.numbers[0] + index if self.consecutive else self.numbers[index]
+            if number < last:
+                found.unordered = True
+            last = into.number = number
+            if not found.keyless:
+                into.key = self.keys[index]
+                pyengine_prefetch(into.key)
+            into += 1
 
-    cdef void scan(self, Event event, const uint64_t* alive, const Look* look, Found* found) noexcept nogil:
-        cdef int place, word, line, k, number, verdict
+    cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
+        cdef int place, word, line, k, number
         cdef int64_t at
-        cdef const int32_t* order
-        cdef uint64_t lines, left, sure, bit
+        cdef uint64_t lines, kept, left, sure, bit
         cdef uint64_t* bits
         cdef uint64_t[8] opened, between
-        cdef uint64_t* marks = found.marks
-        cdef uint8_t* marked = found.marked
-        cdef int64_t mark_count = 0
-        cdef int32_t hit
         cdef bint likely = True      # that something is left of a line
         for word in range(self.words):
             lines = found.wanted_lines[word]
-            found.wanted_lines[word] = 0
+            kept = 0
             for number in range(look.count if lines else 0):
                 lines &= look.lively[number][word]
             while lines:
@@ -426,46 +492,70 @@ cdef class Segment:
                     for number in range(look.bounded_count if likely else 0):
                         pyengine_prefetch(look.between[number] + at)
                 bits = found.wanted + line * 8
-                if not pyengine_look(
-                        bits, opened, between, alive + line * 8,
-                        self.whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
-                        look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
-                        line * self.line_step):
-                    likely = False
+                likely = pyengine_look(
+                    bits, opened, between, alive + line * 8,
+                    self.whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
+                    look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
+                    line * self.line_step)
+                if not likely:
                     continue
-                likely = True
+                kept |= <uint64_t> 1 << (line & 63)
                 for k in range(8):
                     left = bits[k]
                     if not left:
                         continue
-                    order = self.order + line * LINE + 64 * k
-                    sure = left & ~(opened[k] | between[k])
+                    bits[k] = sure = left & ~(opened[k] | between[k])
                     left ^= sure
+                    place = line * LINE + 64 * k
+                    for number in range(0, 64 if sure else 0, 16):
+                        pyengine_prefetch(&self.order[place + number])
+                    while left:
+                        bit = left & (0 - left)
+                        number = place + lowest_bit(left)
+                        left ^= bit
+                        if opened[k] & bit or not self.by_intervals[line * 8 + k] & bit:
+                            self.ask_entry(event, number, found)
+                            continue
+                        if look.open_entry_count == MOST_OPEN:
+                            self.ask_intervals(look, found)
+                        look.open_entries[look.open_entry_count] = number
+                        look.open_entry_count += 1
+                        pyengine_prefetch(&self.interval_starts[number])
+            found.wanted_lines[word] = kept
+        self.mark_wanted(found)
+        self.ask_intervals(look, found)
+
+    cdef void mark_wanted(self, Found* found) noexcept nogil:
+        cdef int word, line, k
+        cdef int32_t hit
+        cdef uint64_t lines, sure
+        cdef const int32_t* order
+        cdef uint64_t* marks = found.marks
+        cdef uint8_t* marked = found.marked
+        cdef int64_t mark_count = 0
+        for word in range(self.words):
+            lines = found.wanted_lines[word]
+            found.wanted_lines[word] = 0
+            while lines:
+                line = (word << 6) + lowest_bit(lines)
+                lines &= lines - 1
+                order = self.order + line * LINE
+                for k in range(8):
+                    sure = found.wanted[line * 8 + k]
                     while sure:
                         hit = order[lowest_bit(sure)]
                         mark(marks, marked, hit)
-                        pyengine_prefetch(&self.hits[hit])
+                        if not found.keyless:
+                            pyengine_prefetch(&self.keys[hit])
                         mark_count += 1
                         sure &= sure - 1
-                    while left:
-                        bit = left & (0 - left)
-                        place = lowest_bit(left)
-                        left ^= bit
-                        verdict = OPEN
-                        if not opened[k] & bit:
-                            verdict = verdict_between(look, line * self.line_step + k, line * 8 + k, bit)
-                        if verdict == PASSED:
-                            mark(marks, marked, order[place])
-                            mark_count += 1
-                        elif verdict == OPEN:
-                            self.ask_entry(event, line * LINE + 64 * k + place, found)
+                    order += 64
         found.mark_count += mark_count
 
     def _check(self):
         """Assert the invariants of segment.pxd."""
         cdef int64_t index
         cdef int number, bucket, line, k
-        cdef int64_t bounded
         cdef Table* table
         cdef uint64_t any_bit
         cdef Subscription it
@@ -483,21 +573,16 @@ cdef class Segment:
         assert self.shares or len(points) == self.point_count
         for index in range(self.size):
             it = self.entries[index]
-            assert it.segment is self and it.number == self.hits[self.order[index]].number
-            assert <PyObject*> it.key == self.hits[self.order[index]].key
+            assert it.segment is self and it.number == self.numbers[self.order[index]]
+            assert <PyObject*> it.key == self.keys[self.order[index]]
             assert [place for place in it.places[:it.place_count] if place == index] == [index]
         assert len({id(it) for it in self.entries}) == self.members
         for index in range(1, 0 if self.shares else self.members):
-            assert self.hits[index - 1].number < self.hits[index].number
+            assert self.numbers[index - 1] < self.numbers[index]
+            assert not self.consecutive or self.numbers[index - 1] + 1 == self.numbers[index]
         for number in range(self.table_count):
             table = &self.tables[number]
             assert (table.buckets > 0) == (number < self.with_buckets)
-            bounded = 0
-            for index in range(self.lines * 8 if table.intervals != NULL else 0):
-                assert table.earlier[index] == bounded
-                bounded += count_bits(table.bounded[index])
-            for index in range(bounded):
-                assert table.intervals[index].low <= table.intervals[index].high
             for bucket in range(table.buckets):
                 for line in range(self.lines):
                     any_bit = 0
@@ -514,6 +599,10 @@ cdef class Segment:
                 if not self.tables[number].passed[NULL_BUCKET * self.bucket_step + (index >> 6)] >> (index & 63) & 1:
                     any_bit |= <uint64_t> 1 << (number & 63)
             assert self.required[index] == any_bit
+            assert self.interval_starts[index] <= self.interval_starts[index + 1]
+        for index in range(0 if self.shares else self.interval_starts[self.size]):
+            assert self.intervals[index].low <= self.intervals[index].high
+            assert self.tables[self.interval_tables[index]].bounded
 
 
 cdef void* zeros(size_t size) except NULL:

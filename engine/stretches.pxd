@@ -17,9 +17,8 @@ cdef extern from *:
     const int64_t EXACT "PYENGINE_EXACT"     # integers beyond it share doubles
 
 
-# Bounds of stretches at ends of intervals, by frequency if there are too many, filled up with INT64_MAX to a power of
-# two: calloc'ed. steps: of a binary search among them.
-cdef int64_t* bounds_of(list ends, int* count, int* steps) except NULL
+# Bounds of stretches at ends of intervals, by frequency if there are too many, as segment.Table has them: calloc'ed.
+cdef int64_t* bounds_of(list ends, int* count) except NULL
 # The keys of texts that begin as a PREFIX says; whether no other text has one of them.
 cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogil
 

@@ -5,7 +5,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
 from pyengine._engine.program cimport Leaf
-from pyengine._engine.segment cimport text_key, zeros
+from pyengine._engine.segment cimport MOST_BOUNDS, text_key, zeros
 
 import numpy
 
@@ -29,7 +29,7 @@ cdef bint one_interval(const Leaf* leaf) noexcept nogil:
         and (high == EXACT or leaf.real_high < order_key(<double> (high + 1))))
 
 
-cdef int64_t* bounds_of(list ends, int* count, int* steps) except NULL:
+cdef int64_t* bounds_of(list ends, int* count) except NULL:
     cdef int64_t* bounds
     cdef int index
     found = numpy.unique(numpy.array(ends, numpy.int64))
@@ -38,9 +38,9 @@ cdef int64_t* bounds_of(list ends, int* count, int* steps) except NULL:
         every = numpy.sort(numpy.array(ends, numpy.int64))
         found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
     count[0] = <int> len(found)
-    while 1 << steps[0] <= count[0]:
-        steps[0] += 1
-    bounds = <int64_t*> zeros((<size_t> 1 << steps[0]) * sizeof(int64_t))
-    for index in range(1 << steps[0]):
+    bounds = <int64_t*> zeros((MOST_BOUNDS + MOST_BOUNDS // 8) * sizeof(int64_t))
+    for index in range(MOST_BOUNDS):
         bounds[index] = found[index] if index < count[0] else INT64_MAX
+    for index in range(MOST_BOUNDS // 8):
+        bounds[MOST_BOUNDS + index] = bounds[8 * index + 7]
     return bounds

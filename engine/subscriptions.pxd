@@ -39,6 +39,6 @@ cdef class Subscriptions:
     cdef Snapshot current(self)
     cdef int gather(self) except -1
     cdef tuple placed(self, Snapshot snapshot, object batch, object missing)
-    cdef Search begin(self, Snapshot snapshot)
+    cdef Search begin(self, Snapshot snapshot, bint keyless)
     cdef Snapshot keyed(self)
     cdef Snapshot made_anew(self)

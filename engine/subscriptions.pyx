@@ -296,9 +296,12 @@ cdef class Subscriptions:
         self.snapshot = snapshot
         return snapshot
 
-    cdef Search begin(self, Snapshot snapshot):
+    cdef Search begin(self, Snapshot snapshot, bint keyless):
         cdef Search search = snapshot.idle.pop() if len(snapshot.idle) > IDLE_PLACES else None
-        return Search(snapshot) if search is None else search
+        if search is None:
+            search = Search(snapshot)
+        search.found.keyless = keyless
+        return search
 
     def match(self, message, /):
         """The keys of the subscriptions that want a message (a mapping or a Message): a list, in order of addition.
@@ -306,7 +309,7 @@ cdef class Subscriptions:
         Raises SelectorEvaluationError (of the first that raises; unless on_error is "reject"), InvalidMessageError.
         """
         cdef Snapshot snapshot = self.snapshot if self.snapshot is not None else self.current()
-        cdef Search search = self.begin(snapshot)
+        cdef Search search = self.begin(snapshot, False)
         cdef int64_t index
         cdef list keys
         try:
@@ -357,7 +360,7 @@ cdef class Subscriptions:
         return offsets, numpy.searchsorted(numbers, found)
 
     def match_messages(self, Snapshot snapshot, messages):
-        cdef Search search = self.begin(snapshot)
+        cdef Search search = self.begin(snapshot, True)
         cdef list rows = list(messages)
         cdef int64_t row, index, size = 0
         offsets = numpy.zeros(len(rows) + 1, numpy.int64)
@@ -397,7 +400,7 @@ cdef class Subscriptions:
                 return self.match_by_selector(living, columns, missing)
             except SelectorEvaluationError:
                 pass             # row by row, for the error of the first message
-        rows = Rows(snapshot, self.begin(snapshot), columns.row_count)
+        rows = Rows(snapshot, self.begin(snapshot, True), columns.row_count)
         for slot in range(rows.search.event.count):
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)

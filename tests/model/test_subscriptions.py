@@ -378,6 +378,46 @@ def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
     assert subscriptions.match({"u": 7}) == [7]
 
 
+def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
+    """A segment and an annex, whose subscriptions were removed and replaced in between; by turns with keys."""
+    draw = Random(31)
+
+    def text() -> str:
+        return f"c = 'v{draw.randrange(9)}' AND n > {draw.uniform(0, 99)!r} AND m <= {draw.uniform(0, 99)!r}"
+
+    subscriptions: Subscriptions[str] = Subscriptions()
+    subscriptions._many = 2500  # type: ignore[attr-defined]
+    texts: dict[str, str] = {}
+    for count in (900, 700, 700, 1):
+        new = {f"k{len(texts) + number}": text() for number in range(count)}
+        subscriptions.update(new)
+        texts |= new
+        for key in draw.sample(sorted(texts), 40):
+            texts[key] = text()
+            subscriptions.replace(key, texts[key])
+    for key in [f"new{number}" for number in range(600)]:
+        texts[key] = text()
+        subscriptions.add(key, texts[key])
+    for key in draw.sample(sorted(texts), 90):
+        del texts[key]
+        subscriptions.remove(key)
+    subscriptions._check()
+    assert len(subscriptions._sizes()) == 2  # type: ignore[attr-defined]
+    rows = [{"c": f"v{number % 10}", "n": draw.uniform(0, 99), "m": draw.uniform(0, 99)} for number in range(200)]
+    table = pa.Table.from_pylist(rows)
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    expected = [loop(selectors, row, "raise") for row in rows]
+    for _ in range(2):
+        for optimized in (False, True):
+            if optimized:
+                subscriptions.optimize()
+            offsets, keys = subscriptions.match_batch(table)
+            assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+            assert [subscriptions.match(row) for row in rows] == expected
+            offsets, found = subscriptions.match_batch(rows)
+            assert [list(found[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+
+
 def test_those_that_come_and_go_leave_nothing() -> None:
     subscriptions: Subscriptions[int] = Subscriptions({number: f"u = {number}" for number in range(300)})
     subscriptions._many = 0  # type: ignore[attr-defined]
