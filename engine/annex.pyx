@@ -143,13 +143,13 @@ cdef Annex annex_of(Segment model, int room):
     segment.shares = True
     segment.errors_count = model.errors_count
     segment.lines = (room + LINE - 1) // LINE
-    segment.words = (segment.lines + 63) // 64
+    segment.words = (segment.lines + 7) // 8
     segment.entries = []
     segment.subscriptions = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
     segment.numbers = <int64_t*> zeros((room + 1) * sizeof(int64_t))
     segment.keys = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
     segment.order = <int32_t*> zeros((room + 1) * sizeof(int32_t))
-    segment.required = <uint64_t*> zeros((room + 1) * sizeof(uint64_t))
+    segment.required = segment.bits(128 * 8 * segment.lines)
     segment.whole = <uint64_t*> zeros(segment.lines * 64)
     segment.points = model.points
     segment.point_room = model.point_room

@@ -4,7 +4,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.bits cimport count_bits
 from pyengine._engine.clusters cimport clustered, positions_of
@@ -37,6 +37,7 @@ from pyengine._engine.segment cimport (
     Table,
     first_text_stretch,
     rank,
+    required_of,
     zeros,
 )
 from pyengine._engine.stretches cimport (
@@ -92,7 +93,7 @@ cdef class Builder:
         self.part(subscriptions)
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
-        segment.words = (segment.lines + 63) // 64
+        segment.words = (segment.lines + 7) // 8
         segment.bucket_step = <int64_t> segment.lines * 8
         segment.line_step = 8
         segment.whole = <uint64_t*> zeros(segment.lines * 64)
@@ -336,7 +337,7 @@ cdef class Builder:
         segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
         segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
-        segment.required = <uint64_t*> zeros((size + 1) * sizeof(uint64_t))
+        segment.required = segment.bits(128 * 8 * segment.lines)
         numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
         cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
         cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
@@ -451,8 +452,8 @@ cdef class Builder:
         self.texts_of = {}
         cdef uint64_t* asked = <uint64_t*> zeros(segment.table_count * cells * 8)
         cdef uint64_t* row
-        cdef uint64_t any_bit
         cdef int64_t passing
+        cdef uint64_t* required
         for index in range(segment.point_room):
             point = &segment.points[index]
             if point.kind == WORD:
@@ -472,13 +473,12 @@ cdef class Builder:
                     for other in range(8):
                         table.opens[bucket] |= table.open[bucket * cells + line * 8 + other] != 0
                     row = table.passed + bucket * cells + line * 8
-                    any_bit = 0
                     for other in range(8):
                         row[other] |= ~asked[number * cells + line * 8 + other]
-                        any_bit |= row[other]
                         passing += count_bits(row[other])
-                    if any_bit:
-                        table.lively[bucket * segment.words + (line >> 6)] |= <uint64_t> 1 << (line & 63)
+                        if row[other]:
+                            table.lively[bucket * segment.words + (line >> 3)] |= (
+                                <uint64_t> 1 << (8 * (line & 7) + other))
             table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
         free(asked)
         # The most refusing first. Points know their table by its number.
@@ -499,7 +499,8 @@ cdef class Builder:
             number = need.table = place_of[need.table]
             at = NULL_BUCKET * segment.bucket_step + (need.entry >> 6)
             if not segment.tables[number].passed[at] >> (need.entry & 63) & 1:
-                segment.required[need.entry] |= <uint64_t> 1 << (number & 63)
+                required = required_of(segment.required, need.entry)
+                required[number >> 4 & 4] |= <uint64_t> 1 << (number & 63)
         self.keep_intervals()
         return self.rehash(segment.point_room)          # points hash by their table too
 
@@ -522,19 +523,26 @@ cdef class Builder:
         cdef Segment segment = self.segment
         cdef const Table* table
         cdef const Need* need
-        cdef int64_t index, at
+        cdef int64_t index, at, word
         cdef int32_t place, next_of, count
+        cdef uint64_t bit
         segment.interval_starts = <int32_t*> zeros((segment.size + 1) * sizeof(int32_t))
         segment.by_intervals = <uint64_t*> zeros(segment.lines * 64)
         memset(segment.by_intervals, 0xFF, segment.lines * 64)
+        segment.of_intervals = <uint64_t*> zeros(segment.lines * 64)
+        memcpy(segment.of_intervals, segment.whole, segment.lines * 64)
         for index in range(self.need_count):
             need = &self.needs[index]
             table = &segment.tables[need.table]
-            at = (FIRST_TEXT + table.texts) * segment.bucket_step + (need.entry >> 6)
+            word = need.entry >> 6
+            bit = <uint64_t> 1 << (need.entry & 63)
+            at = (FIRST_TEXT + table.texts) * segment.bucket_step + word
             if self.is_interval(need):
                 segment.interval_starts[need.entry + 1] += 1
-            elif need.leaf.kind == NUMBER or table.open[at] >> (need.entry & 63) & 1:
-                segment.by_intervals[need.entry >> 6] &= ~(<uint64_t> 1 << (need.entry & 63))
+            elif need.leaf.kind == NUMBER or table.open[at] & bit:
+                segment.by_intervals[word] &= ~bit
+            if not self.is_interval(need) or table.passed[NULL_BUCKET * segment.bucket_step + word] & bit:
+                segment.of_intervals[word] &= ~bit
         next_of = 0
         for place in range(segment.size):
             count = segment.interval_starts[place + 1]

@@ -118,9 +118,9 @@ cdef class Search:
         self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.marked = <uint8_t*> calloc(snapshot.most_lines + 1, 8)
         self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
-        self.found.wanted_lines = <uint64_t*> calloc(snapshot.most_lines // 64 + 1, sizeof(uint64_t))
+        self.found.wanted_words = <uint64_t*> calloc(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
         if (self.ranges == NULL or self.found.marks == NULL or self.found.marked == NULL
-                or self.found.wanted == NULL or self.found.wanted_lines == NULL):
+                or self.found.wanted == NULL or self.found.wanted_words == NULL):
             raise MemoryError()
 
     def __dealloc__(self):
@@ -129,7 +129,7 @@ cdef class Search:
         free(self.found.marks)
         free(self.found.marked)
         free(self.found.wanted)
-        free(self.found.wanted_lines)
+        free(self.found.wanted_words)
         free(self.spare.hits)
 
     cdef void find(self, Snapshot snapshot) noexcept nogil:

@@ -9,7 +9,7 @@ has for each entry a bit ``passed``: unless a requirement of the entry on this s
 ``open``: whether it is met depends on where in the bucket the value lies. An entry that passed everywhere, is open
 nowhere, and has requirements only (``whole``) matches; where it is open its intervals are asked, or the program.
 
-Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit l of a bucket: line l has a bit
+Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit w of a bucket: word w has a bit
 passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
 """
 
@@ -59,7 +59,7 @@ cdef struct Found:               # what matched
     uint8_t* marked              # whether a word of ``marks`` is not 0: one byte, for which nothing need be read
     int64_t mark_count           # at least as many
     uint64_t* wanted             # a bit for each entry that is to be looked at, then that matches; 0 between two
-    uint64_t* wanted_lines       # a bit for each line that has one
+    uint64_t* wanted_words       # a bit for each word that has one
     bint keyless                 # the hits get no keys
 
 
@@ -80,7 +80,7 @@ cdef struct Table:               # one slot
     int64_t* text_bounds         # of text_key; the same
     uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
     uint64_t* open
-    uint64_t* lively             # [bucket][line / 64]
+    uint64_t* lively             # [bucket][word / 64]
     uint8_t* opens               # [bucket]: whether an entry is open there; of an annex NULL: maybe
     bint bounded                 # entries have intervals of it
     double passing               # part of the bits that are set
@@ -116,11 +116,12 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     Row[MOST_ROWS] between       # of slots whose value is a number and which have intervals
     uint8_t[MOST_ROWS] kind      # by table: what Reading says of the value
     int64_t[MOST_ROWS] key
-    uint64_t absent              # tables, modulo 64, of which the message has no value
+    uint64_t[2] absent           # tables, modulo 128, of which the message has no value
+    bint sparse                  # it has values of less than half of the tables
     int picked_count
     int32_t[MOST_PICKED] picked  # entries
     int open_entry_count
-    int32_t[MOST_OPEN] open_entries
+    int32_t[MOST_OPEN] open_entries   # ~place: of which no bit was looked at
 
 
 @final
@@ -128,7 +129,7 @@ cdef class Segment:
     cdef readonly int size       # entries
     cdef int members             # Subscriptions
     cdef int lines
-    cdef int words               # of 64 lines
+    cdef int words               # of a bit for each word of the lines
     cdef int64_t bucket_step     # words from a bucket's bits of a line to the next bucket's, and to the next line's
     cdef int64_t line_step
     cdef Segment model           # of an annex: whose bounds and points it shares; see annex.pxd
@@ -147,7 +148,8 @@ cdef class Segment:
     cdef Interval* intervals          # that have a number's key exactly if the number meets the requirement
     cdef uint8_t* interval_tables     # of each interval; below MOST_ROWS
     cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; an annex has none
-    cdef uint64_t* required      # place -> a bit for each table (modulo 64) whose null refuses the entry
+    cdef uint64_t* of_intervals  # [line][8]: it is whole, each requirement an interval that null refuses; the same
+    cdef uint64_t* required      # [place / 4][2][4]: a bit for each table (modulo 128) whose null refuses the entry
     cdef int loose
     cdef Table* tables           # those with buckets first, the most refusing first
     cdef int table_count
@@ -165,7 +167,9 @@ cdef class Segment:
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
     cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil
-    cdef void ask_intervals(self, Look* look, Found* found) noexcept nogil       # of the open entries
+    cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil      # of the open entries
+    # The entries of a word that what is absent leaves are to be asked one by one; False if they are too many.
+    cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
     # Marks those of the wanted that match.
@@ -184,6 +188,11 @@ cdef inline int rank(const int64_t* bounds, int count, int64_t key) noexcept nog
         low += half if bounds[low + half - 1] <= key else 0
         half >>= 1
     return low if low < count else count
+
+
+cdef inline uint64_t* required_of(uint64_t* required, int place) noexcept nogil:
+    """The first word of an entry; its other is the fourth behind it."""
+    return required + 8 * <int64_t> (place >> 2) + (place & 3)
 
 
 cdef inline int64_t text_key(const uint8_t* bytes, uint32_t length, uint8_t filling) noexcept nogil:

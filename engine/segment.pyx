@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memmove, memset
 
-from pyengine._engine.bits cimport lowest_bit, pyengine_prefetch
+from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
@@ -16,6 +16,8 @@ import numpy
 cdef enum:
     FEW = 1                  # entries of one access point that are asked one by one, unless there is only one line
     ROWS_A_PROGRAM = 16      # rows of a line that take as long to look at as a program to ask
+    ROWS_A_WORD = 12         # rows of a line that take as long to look at as what a word of entries requires
+    FEW_OF_A_WORD = 12       # entries of it that are asked one by one then
     SHORT = 64               # entries of one access point that are first asked what they require
 
 
@@ -86,6 +88,26 @@ cdef extern from *:
             ranks[i] = (int)(8 * eights + PYENGINE_OF_8(bounds[i] + 8 * eights, keys[i]));
         }
     }
+    /* A bit for each of 64 entries that requires nothing absent; ``required`` as in Segment. */
+    PYENGINE_CLONES
+    static uint64_t pyengine_lack_nothing(const uint64_t *required, const uint64_t *absent) {
+        int i;
+    #ifdef __GNUC__
+        const pyengine_half *four = (const pyengine_half *)required, bits = {1, 2, 4, 8};
+        pyengine_half lacking, found = {0, 0, 0, 0};
+        for (i = 0; i < 16; i++) {
+            lacking = (four[2 * i] & absent[0]) | (four[2 * i + 1] & absent[1]);
+            found |= (pyengine_half)(lacking == 0) & bits << 4 * i;
+        }
+        return found[0] | found[1] | found[2] | found[3];
+    #else
+        uint64_t found = 0;
+        for (i = 0; i < 64; i++)
+            if (!(required[i / 4 * 8 + i % 4] & absent[0] || required[i / 4 * 8 + 4 + i % 4] & absent[1]))
+                found |= (uint64_t)1 << i;
+        return found;
+    #endif
+    }
     /* bits &= the line of alive and every passed row's; whether something is left. Then opened = every open row's line
        and what is not whole, between = every bounded row's line. */
     PYENGINE_CLONES
@@ -127,6 +149,7 @@ cdef extern from *:
     """
     void pyengine_rank_all(
         int count, const int64_t* const* bounds, const int64_t* keys, int* ranks) noexcept nogil
+    uint64_t pyengine_lack_nothing(const uint64_t* required, const uint64_t* absent) noexcept nogil
     bint pyengine_look(
         uint64_t* bits, uint64_t* opened, uint64_t* between, const uint64_t* alive, const uint64_t* whole,
         const Row* passed, int count, const Row* open, int open_count, const Row* bounded, int bounded_count,
@@ -202,19 +225,31 @@ cdef inline void mark(uint64_t* marks, uint8_t* marked, int32_t hit) noexcept no
     marked[hit >> 6] = 1
 
 
+cdef inline bint few(const Look* look, uint64_t words) noexcept nogil:
+    """Whether the entries of so many words of a line are to be asked what they require, and the line not be looked at.
+    """
+    return look.sparse and count_bits(words) * ROWS_A_WORD <= look.count
+
+
+cdef inline bint lacks(const uint64_t* required, const Look* look) noexcept nogil:
+    """Whether something is absent that an entry requires."""
+    return (required[0] & look.absent[0] | required[4] & look.absent[1]) != 0
+
+
+cdef inline void set_bits(uint64_t* bits, int first, int last) noexcept nogil:
+    cdef uint64_t head = ~(<uint64_t> 0) << (first & 63), foot = ~(<uint64_t> 0) >> (63 - (last & 63))
+    if first >> 6 == last >> 6:
+        bits[first >> 6] |= head & foot
+    else:
+        bits[first >> 6] |= head
+        memset(bits + (first >> 6) + 1, 0xFF, ((last >> 6) - (first >> 6) - 1) * sizeof(uint64_t))
+        bits[last >> 6] |= foot
+
+
 cdef inline void want(Found* found, int first, int last) noexcept nogil:
     """Look at the entries from ``first`` to ``last``."""
-    cdef uint64_t head = ~(<uint64_t> 0) << (first & 63), foot = ~(<uint64_t> 0) >> (63 - (last & 63))
-    cdef int word
-    if first >> 6 == last >> 6:
-        found.wanted[first >> 6] |= head & foot
-    else:
-        found.wanted[first >> 6] |= head
-        for word in range((first >> 6) + 1, last >> 6):
-            found.wanted[word] = ~(<uint64_t> 0)
-        found.wanted[last >> 6] |= foot
-    for word in range(first >> 9, (last >> 9) + 1):
-        found.wanted_lines[word >> 6] |= <uint64_t> 1 << (word & 63)
+    set_bits(found.wanted, first, last)
+    set_bits(found.wanted_words, first >> 6, last >> 6)
 
 
 @final
@@ -244,7 +279,7 @@ cdef class Segment:
         free(self.intervals)
         free(self.interval_tables)
         free(self.by_intervals)
-        free(self.required)
+        free(self.of_intervals)
         free_scratch(&self.scratch)
 
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL:
@@ -271,13 +306,14 @@ cdef class Segment:
             place = (place + 1) & mask
 
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
-        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS), ranked = 0
+        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
+        cdef int ranked = 0, missing = 0
         cdef int64_t at
         cdef const Table* table
         cdef const Reading* reading
         cdef const Point* point
         cdef Look look
-        cdef uint64_t present = 0
+        cdef uint64_t[2] present
         cdef bint ordinary = not event.has_objects
         cdef (const int64_t*)[MOST_ROWS] bounds
         cdef int64_t[MOST_ROWS] keys
@@ -297,6 +333,7 @@ cdef class Segment:
                 pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
         pyengine_rank_all(ranked, bounds, keys, ranks)
         ranked = 0
+        present[0] = present[1] = look.absent[0] = look.absent[1] = 0
         # Shown are the most refusing; what the others would say the program says.
         look.count = shown
         look.open_count = look.bounded_count = 0
@@ -305,7 +342,10 @@ cdef class Segment:
             reading = &event.at[table.slot]
             point = NULL
             if reading.kind != NOTHING:
-                present |= <uint64_t> 1 << (number & 63)
+                present[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
+            else:
+                missing += 1
+                look.absent[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
             if reading.kind == NUMERAL:
                 bucket = FIRST_TEXT + table.texts
                 if number < shown and table.bound_count:
@@ -332,7 +372,7 @@ cdef class Segment:
             if point != NULL and point.kind != NOTHING and point.last:
                 ranges[2 * range_count] = point.first
                 ranges[2 * range_count + 1] = point.last
-                pyengine_prefetch(self.required + point.first)
+                pyengine_prefetch(required_of(self.required, point.first))
                 range_count += 1
             if number >= shown:
                 continue
@@ -341,6 +381,7 @@ cdef class Segment:
             at = bucket * self.bucket_step
             look.passed[number] = table.passed + at
             look.lively[number] = table.lively + bucket * self.words
+            pyengine_prefetch(look.lively[number] + (self.loose >> 12))
             if table.bounded and reading.kind == NUMERAL:
                 look.between[look.bounded_count] = table.open + at
                 look.bounded_count += 1
@@ -356,9 +397,9 @@ cdef class Segment:
                 ranges[2 * range_count] = self.loose
                 ranges[2 * range_count + 1] = self.size
                 range_count += 1
-            look.absent = ~present
-            if self.table_count < 64:
-                look.absent &= (<uint64_t> 1 << self.table_count) - 1
+            look.absent[0] &= ~present[0]
+            look.absent[1] &= ~present[1]
+            look.sparse = not self.shares and 2 * missing > self.table_count
             look.picked_count = look.open_entry_count = 0
             for number in range(range_count):
                 place = ranges[2 * number]
@@ -375,10 +416,10 @@ cdef class Segment:
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil:
         cdef int place, count = look.picked_count
         cdef int most = min(count + FEW + look.count // ROWS_A_PROGRAM, MOST_PICKED)
-        if last - first > SHORT or last - first > most - count and not look.absent:
+        if last - first > SHORT or last - first > most - count and not look.absent[0] | look.absent[1]:
             return False
         for place in range(first, last):
-            if not self.required[place] & look.absent and alive[place >> 6] >> (place & 63) & 1:
+            if not lacks(required_of(self.required, place), look) and alive[place >> 6] >> (place & 63) & 1:
                 if count == most:
                     return False
                 look.picked[count] = place
@@ -404,23 +445,52 @@ cdef class Segment:
             mark(found.marks, found.marked, self.order[place])
             found.mark_count += 1
 
-    cdef void ask_intervals(self, Look* look, Found* found) noexcept nogil:
+    cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil:
+        cdef uint64_t left = pyengine_lack_nothing(self.required + 128 * <int64_t> word, look.absent)
+        cdef int place, count
+        left &= found.wanted[word] & alive[word]
+        count = count_bits(left)
+        if count > FEW_OF_A_WORD:
+            return False
+        found.wanted[word] = 0
+        if look.open_entry_count + count > MOST_OPEN:
+            self.ask_intervals(event, look, found)
+        while left:
+            place = 64 * word + lowest_bit(left)
+            if self.of_intervals[word] & left & (0 - left):
+                look.open_entries[look.open_entry_count] = ~place
+                look.open_entry_count += 1
+                pyengine_prefetch(&self.interval_starts[place])
+            else:
+                self.ask_entry(event, place, found)
+            left &= left - 1
+        return True
+
+    cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil:
         cdef int index, place, table
         cdef int32_t at, end
-        cdef bint meets
+        cdef bint meets, unseen
         for index in range(look.open_entry_count):
-            at = self.interval_starts[look.open_entries[index]]
+            place = look.open_entries[index]
+            at = self.interval_starts[place if place >= 0 else ~place]
             pyengine_prefetch(&self.intervals[at])
             pyengine_prefetch(&self.interval_tables[at])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
+            unseen = place < 0
+            if unseen:
+                place = ~place
             end = self.interval_starts[place + 1]
             meets = True
             for at in range(self.interval_starts[place], end):
                 table = self.interval_tables[at]
-                if look.kind[table] == NUMERAL and not (
-                        self.intervals[at].low <= look.key[table] <= self.intervals[at].high):
+                if look.kind[table] == NUMERAL:
+                    meets = self.intervals[at].low <= look.key[table] <= self.intervals[at].high
+                elif unseen:                     # of others the bits have said what there is to say
                     meets = False
+                    if look.kind[table] != NOTHING:
+                        self.ask_entry(event, place, found)
+                if not meets:
                     break
             if meets:
                 mark(found.marks, found.marked, self.order[place])
@@ -471,26 +541,41 @@ cdef class Segment:
             into += 1
 
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
-        cdef int place, word, line, k, number
+        cdef int place, word, line, first, k, number
         cdef int64_t at
-        cdef uint64_t lines, kept, left, sure, bit
+        cdef uint64_t words, lively, kept, left, sure, bit
         cdef uint64_t* bits
         cdef uint64_t[8] opened, between
         cdef bint likely = True      # that something is left of a line
         for word in range(self.words):
-            lines = found.wanted_lines[word]
+            words = found.wanted_words[word]
             kept = 0
-            for number in range(look.count if lines else 0):
-                lines &= look.lively[number][word]
-            while lines:
-                line = (word << 6) + lowest_bit(lines)
-                lines &= lines - 1
-                if lines:
-                    at = ((word << 6) + lowest_bit(lines)) * self.line_step
+            for number in range(look.count if words else 0):
+                words &= look.lively[number][word]
+            while words:
+                first = lowest_bit(words) & ~7           # of the line's words in this one
+                line = (word << 3) + (first >> 3)
+                lively = words >> first & 0xFF
+                words &= ~(<uint64_t> 0xFF << first)
+                if words and not few(look, words >> (lowest_bit(words) & ~7) & 0xFF):
+                    at = ((word << 3) + (lowest_bit(words) >> 3)) * self.line_step
                     for number in range(look.count):
                         pyengine_prefetch(look.passed[number] + at)
                     for number in range(look.bounded_count if likely else 0):
                         pyengine_prefetch(look.between[number] + at)
+                if few(look, lively):
+                    left = lively
+                    while left:
+                        k = lowest_bit(left)
+                        left &= left - 1
+                        if left:
+                            at = 128 * (<int64_t> line * 8 + lowest_bit(left))
+                            for number in range(0, 128, 8):
+                                pyengine_prefetch(self.required + at + number)
+                        if self.take_word(event, alive, line * 8 + k, look, found):
+                            lively ^= <uint64_t> 1 << k
+                    if not lively:
+                        continue
                 bits = found.wanted + line * 8
                 likely = pyengine_look(
                     bits, opened, between, alive + line * 8,
@@ -499,7 +584,6 @@ cdef class Segment:
                     line * self.line_step)
                 if not likely:
                     continue
-                kept |= <uint64_t> 1 << (line & 63)
                 for k in range(8):
                     left = bits[k]
                     if not left:
@@ -507,8 +591,10 @@ cdef class Segment:
                     bits[k] = sure = left & ~(opened[k] | between[k])
                     left ^= sure
                     place = line * LINE + 64 * k
-                    for number in range(0, 64 if sure else 0, 16):
-                        pyengine_prefetch(&self.order[place + number])
+                    if sure:
+                        kept |= <uint64_t> 1 << (first + k)
+                        for number in range(0, 64, 16):
+                            pyengine_prefetch(&self.order[place + number])
                     while left:
                         bit = left & (0 - left)
                         number = place + lowest_bit(left)
@@ -517,39 +603,35 @@ cdef class Segment:
                             self.ask_entry(event, number, found)
                             continue
                         if look.open_entry_count == MOST_OPEN:
-                            self.ask_intervals(look, found)
+                            self.ask_intervals(event, look, found)
                         look.open_entries[look.open_entry_count] = number
                         look.open_entry_count += 1
                         pyengine_prefetch(&self.interval_starts[number])
-            found.wanted_lines[word] = kept
+            found.wanted_words[word] = kept
         self.mark_wanted(found)
-        self.ask_intervals(look, found)
+        self.ask_intervals(event, look, found)
 
     cdef void mark_wanted(self, Found* found) noexcept nogil:
-        cdef int word, line, k
+        cdef int word, place
         cdef int32_t hit
-        cdef uint64_t lines, sure
-        cdef const int32_t* order
+        cdef uint64_t words, sure
         cdef uint64_t* marks = found.marks
         cdef uint8_t* marked = found.marked
         cdef int64_t mark_count = 0
         for word in range(self.words):
-            lines = found.wanted_lines[word]
-            found.wanted_lines[word] = 0
-            while lines:
-                line = (word << 6) + lowest_bit(lines)
-                lines &= lines - 1
-                order = self.order + line * LINE
-                for k in range(8):
-                    sure = found.wanted[line * 8 + k]
-                    while sure:
-                        hit = order[lowest_bit(sure)]
-                        mark(marks, marked, hit)
-                        if not found.keyless:
-                            pyengine_prefetch(&self.keys[hit])
-                        mark_count += 1
-                        sure &= sure - 1
-                    order += 64
+            words = found.wanted_words[word]
+            found.wanted_words[word] = 0
+            while words:
+                place = (word << 12) + (lowest_bit(words) << 6)
+                words &= words - 1
+                sure = found.wanted[place >> 6]
+                while sure:
+                    hit = self.order[place + lowest_bit(sure)]
+                    mark(marks, marked, hit)
+                    if not found.keyless:
+                        pyengine_prefetch(&self.keys[hit])
+                    mark_count += 1
+                    sure &= sure - 1
         found.mark_count += mark_count
 
     def _check(self):
@@ -558,6 +640,7 @@ cdef class Segment:
         cdef int number, bucket, line, k
         cdef Table* table
         cdef uint64_t any_bit
+        cdef uint64_t[2] required
         cdef Subscription it
         points = {}
         for index in range(self.point_room):
@@ -585,20 +668,20 @@ cdef class Segment:
             assert (table.buckets > 0) == (number < self.with_buckets)
             for bucket in range(table.buckets):
                 for line in range(self.lines):
-                    any_bit = 0
                     for k in range(8):
                         index = bucket * self.bucket_step + line * self.line_step + k
-                        any_bit |= table.passed[index]
-                        assert not table.open[index] & ~table.passed[index]
+                        any_bit = table.passed[index]
+                        assert not table.open[index] & ~any_bit
                         assert not table.open[index] or table.opens == NULL or table.opens[bucket]
-                    index = table.lively[bucket * self.words + (line >> 6)] >> (line & 63) & 1
-                    assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
+                        index = table.lively[bucket * self.words + (line >> 3)] >> (8 * (line & 7) + k) & 1
+                        assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
         for index in range(0 if self.shares else self.size):
-            any_bit = 0
+            required[0] = required[1] = 0
             for number in range(self.with_buckets):
                 if not self.tables[number].passed[NULL_BUCKET * self.bucket_step + (index >> 6)] >> (index & 63) & 1:
-                    any_bit |= <uint64_t> 1 << (number & 63)
-            assert self.required[index] == any_bit
+                    required[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
+            assert required_of(self.required, index)[0] == required[0]
+            assert required_of(self.required, index)[4] == required[1]
             assert self.interval_starts[index] <= self.interval_starts[index + 1]
         for index in range(0 if self.shares else self.interval_starts[self.size]):
             assert self.intervals[index].low <= self.intervals[index].high

@@ -418,6 +418,53 @@ def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
             assert [list(found[a:b]) for a, b in itertools.pairwise(offsets)] == expected
 
 
+@pytest.mark.parametrize("names", [14, 60, 127, 200])
+def test_messages_that_have_few_of_many_names(names: int) -> None:
+    """What subscriptions require is asked before bits are looked at; numbers, texts, integers beyond doubles."""
+    draw = Random(names)
+
+    def part() -> str:
+        name, number = f"d{draw.randrange(names)}", draw.randrange(20)
+        kind = draw.randrange(12)
+        if kind < 8:
+            return f"{name} {draw.choice(('>=', '<=', '>', '<'))} {number}"
+        if kind == 8:
+            return f"{name} = {draw.choice((number, number + 0.5, repr(str(number))))}"
+        if kind == 9:
+            return f"({name} IS NULL OR {name} > {number})"
+        return draw.choice(
+            (f"{name} <> {number}", f"{name} IS NULL", f"{name} LIKE '{number}%'", f"NOT ({name} > {number})")
+        )
+
+    def text() -> str:
+        joined = " AND ".join(part() for _ in range(draw.choice((1, 2, 3, 3))))
+        return f"{joined} OR {part()} AND {part()}" if draw.random() < 0.1 else joined
+
+    def message() -> dict[str, Any]:
+        few = draw.sample(range(names), draw.choice((1, names // 10 + 1, names // 3, names)))
+        values = [20.5, 7, 7, 7, 12.0, 3, 19, draw.randrange(20)]
+        odd: list[Any] = ["7", "12", 2**60, True, None, math.nan]
+        return {f"d{number}": draw.choice(odd if draw.random() < 0.05 else values) for number in few}
+
+    texts = {number: text() for number in range(2600)}
+    subscriptions: Subscriptions[int] = Subscriptions(texts)
+    subscriptions._many = 2000  # type: ignore[attr-defined]
+    for key in draw.sample(sorted(texts), 60):
+        texts[key] = text()
+        subscriptions.replace(key, texts[key])
+    subscriptions._check()
+    selectors = {key: Selector(text) for key, text in texts.items()}
+    rows = [message() for _ in range(60)]
+    expected = [[key for key, selector in selectors.items() if selector.matches(row)] for row in rows]
+    assert sum(map(len, expected)) > 600
+    for _ in range(2):
+        assert [subscriptions.match(row) for row in rows] == expected
+        offsets, keys = subscriptions.match_batch(rows)
+        assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+        subscriptions.optimize()
+        subscriptions._check()
+
+
 def test_those_that_come_and_go_leave_nothing() -> None:
     subscriptions: Subscriptions[int] = Subscriptions({number: f"u = {number}" for number in range(300)})
     subscriptions._many = 0  # type: ignore[attr-defined]
