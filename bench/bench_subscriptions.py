@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import pyengine
-from bench import jvm
+from bench import jvm, native
 from bench.contest import Contest, Side, speed_test
 
 ACTIVEMQ = "ActiveMQ's loop, warm JVM"
@@ -22,6 +22,7 @@ CARDINALITIES = (5, 20, 100, 1_000, 10_000, 3)
 LIVE, NEWCOMERS = 100_000, 2_000
 JVM_MOST = {"W1": 100_000, "W2": 10_000, "W3": 10_000}  # selectors the JVM is given; its loop takes no less beyond
 DICTS = "dicts, one by one"
+KNOWN = "answers known already, only put in order"
 # performance.md: from Python so many times the broker's loop; the core alone in microseconds.
 TIMES = {"W1": {100: 10, 1_000: 100, 10_000: 400, 100_000: 600}}
 CORE = {
@@ -143,6 +144,19 @@ def in_columns(workload: str, count: int) -> Side:
     return Side(call=lambda: subscriptions.match_places(batch), answer=answer, units=len(given))
 
 
+def known(workload: str, count: int) -> Side:
+    """The floor of ``in_columns``: nothing is compared, each place of an answer is only brought into its order."""
+    offsets, places = index(workload, count).match_places(5 * messages(workload))
+    shuffle, in_order, into = np.random.default_rng(20228), native.loops().in_order, np.empty_like(places)
+    mixed = np.concatenate([shuffle.permutation(part) for part in np.split(places, offsets[1:-1])])
+
+    def answer() -> list[list[int]]:
+        in_order(offsets, mixed, count, into)
+        return [part.tolist() for part in np.split(into, offsets[1 : MESSAGES + 1])[:MESSAGES]]
+
+    return Side(call=lambda: in_order(offsets, mixed, count, into), answer=answer, units=5 * MESSAGES)
+
+
 def activemq(workload: str, count: int) -> Side:
     return jvm.loop_side(texts(workload, count), messages(workload))
 
@@ -184,6 +198,7 @@ def contests() -> Iterator[Contest]:
                 sides={
                     "pyengine": functools.partial(in_columns, workload, count),
                     DICTS: functools.partial(ours, workload, count),
+                    KNOWN: functools.partial(known, workload, count),
                 },
                 goals={},
                 at_most=CORE[workload][count] * 1e-6,

@@ -9,5 +9,6 @@ A line of entries that all ask about some slots is refused as a whole by most me
 # requirement; an entry has one at most of a slot.
 cdef object positions_of(Py_ssize_t size, object entries, object slots, object upper, object bounds)
 
-# ``members`` (entries) in such an order; the place of the first in the segment is ``first``. Clusters fill whole lines.
+# ``members`` (entries) in such an order; the place of the first in the segment is ``first``. Clusters fill whole lines,
+# and smaller ones within them whole words.
 cdef object clustered(object members, object positions, Py_ssize_t first)

@@ -75,3 +75,20 @@ def by_hand(const int64_t[::1] order, int64_t depth, int64_t span, list messages
     free(slots)
     free(words)
     return total
+
+
+def in_order(const int64_t[::1] offsets, const int64_t[::1] places, int64_t count, int64_t[::1] into):
+    """What is known already, in any order: a row sets a bit for each place below ``count`` and reads them again."""
+    cdef int64_t row, at, word, size = 0, words = count // 64 + 1
+    cdef uint64_t* bits = <uint64_t*>calloc(words, sizeof(uint64_t))
+    if bits == NULL:
+        raise MemoryError
+    for row in range(offsets.shape[0] - 1):
+        for at in range(offsets[row], offsets[row + 1]):
+            bits[places[at] >> 6] |= <uint64_t>1 << (places[at] & 63)
+        for word in range(words if offsets[row + 1] > offsets[row] else 0):
+            while bits[word]:
+                into[size] = 64 * word + lowest_bit(bits[word])
+                size += 1
+                bits[word] &= bits[word] - 1
+    free(bits)
