@@ -114,8 +114,9 @@ def most_specific(patterns: Iterable[Destination], destination: Destination) -> 
     The exact name comes first. Of two patterns, one that covers the other's text as if it were a name is less specific;
     two that do not cover each other are ordered as strings, so ``*.B`` comes before ``A.*``. The broker leaves open
     what happens when each covers the other (``A.>`` and ``A.*``); here the one with more literal elements wins, then
-    the one with more ``*``, then string order. A composite takes part under its whole text, so it is never the exact
-    name and never covers another. Nothing is merged: one pattern wins whole.
+    the one with more ``*``, then string order. A composite takes part under its whole text, so it is the exact name of
+    that text alone and never covers another; one of queues comes before one of topics. Nothing is merged: one pattern
+    wins whole.
     """
     candidates = sorted((p for p in patterns if _covers(p, destination)), key=lambda p: p.name)
     if not candidates:
@@ -138,7 +139,7 @@ class DestinationMap(Generic[V]):
         self.patterns = tuple(self._values)
         self._roots: dict[str, _Branch] = {}
         for place, pattern in enumerate(self.patterns):
-            for part in parse_destination(pattern.name, pattern.kind) if "," in pattern.name else (pattern,):
+            for part in _parts(pattern):
                 branch = self._roots.setdefault(part.kind, _Branch())
                 path, whole = _prefix(part.elements)
                 for element in path:
@@ -148,18 +149,19 @@ class DestinationMap(Generic[V]):
     def get(self, destination: Destination) -> V | None:
         """The value of the most specific pattern that covers a destination, or None if none does."""
         places: set[int] = set()
-        level = [self._roots[destination.kind]] if destination.kind in self._roots else []
-        for element in destination.elements:
-            following: list[_Branch] = []
+        for part in _parts(destination):
+            level = [self._roots[part.kind]] if part.kind in self._roots else []
+            for element in part.elements:
+                following: list[_Branch] = []
+                for branch in level:
+                    places.update(branch.rests)
+                    if element == ANY_ELEMENT:  # of a pattern that is looked up: it meets every element
+                        following += branch.below.values()
+                    else:
+                        following += filter(None, (branch.below.get(element), branch.below.get(ANY_ELEMENT)))
+                level = following
             for branch in level:
-                places.update(branch.rests)
-                if element == ANY_ELEMENT:  # of a pattern that is looked up: it meets every element
-                    following += branch.below.values()
-                else:
-                    following += filter(None, (branch.below.get(element), branch.below.get(ANY_ELEMENT)))
-            level = following
-        for branch in level:
-            places.update(branch.names, branch.rests)
+                places.update(branch.names, branch.rests)
         winner = most_specific((self.patterns[place] for place in sorted(places)), destination)
         return None if winner is None else self._values[winner]
 
@@ -225,13 +227,23 @@ def _name_matches(pattern: str, name: str) -> bool:
     return pattern == name
 
 
+def _parts(destination: Destination) -> tuple[Destination, ...]:
+    if "," not in destination.name:
+        return (destination,)
+    return parse_destination(destination.name, destination.kind)
+
+
 def _covers(pattern: Destination, destination: Destination) -> bool:
-    if "," not in pattern.name:
-        return pattern.matches(destination)
-    return any(part.matches(destination) for part in parse_destination(pattern.name, pattern.kind))
+    # Of a composite a part must be covered, and its text as if it were a name.
+    parts, whole = _parts(pattern), _parts(destination)
+    if whole != (destination,) and not any(one.matches(part) for one in parts for part in whole):
+        return False
+    return pattern == destination or any(one.matches(destination) for one in parts)
 
 
 def _compare_patterns(a: Destination, b: Destination) -> int:
+    if a.kind != b.kind:  # a composite has parts of several kinds, and one of its own
+        return -1 if a.kind.endswith("queue") else 1
     a_covers, b_covers = ("," not in one.name and one.matches(other) for one, other in ((a, b), (b, a)))
     if a_covers != b_covers:
         return 1 if a_covers else -1

@@ -18,8 +18,9 @@ from pyengine.activemq.options import (
     connection_options,
     whole_number,
 )
+from pyengine.activemq.session import destination_of
 from pyengine.clock import Clock
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology.checked import check_arguments
 
@@ -31,7 +32,8 @@ class ConnectionFactory:
     ``jms.*`` names. broker: whom to connect to; None: the running broker of that name, and if there is none, one that
     lives as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options:
     defaults below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's
-    own. Raises ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value.
+    own; several names (``"a,b"``) are one pattern. Raises ConfigurationError for an option that does not exist (see
+    UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
     """
 
     def __init__(
@@ -49,8 +51,7 @@ class ConnectionFactory:
         self.options = connection_options(self._parts.jms, options, unknown_options)
         self.unknown_options = unknown_options
         self.redelivery_policies = {
-            pattern if isinstance(pattern, Destination) else parse_destination(pattern)[0]: policy
-            for pattern, policy in (redelivery_policies or {}).items()
+            destination_of(pattern, "queue"): policy for pattern, policy in (redelivery_policies or {}).items()
         }
         self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
         self._broker = broker

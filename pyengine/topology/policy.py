@@ -438,4 +438,4 @@ class RedeliveryPlugin(Checked):
 
     @cached_property
     def _entries(self) -> DestinationMap[RedeliveryPolicy]:
-        return DestinationMap({part: policy for name, policy in self.policies for part in parse_destination(name)})
+        return DestinationMap({entry_pattern(name): policy for name, policy in self.policies})

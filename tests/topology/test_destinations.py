@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyengine.activemq import Broker, ConnectionFactory, RedeliveryPolicy
+from pyengine.activemq.session import destination_of
 from pyengine.destinations import (
     Destination,
     DestinationMap,
@@ -17,6 +19,7 @@ from pyengine.destinations import (
     overlap,
     parse_destination,
 )
+from pyengine.topology.policy import RedeliveryPlugin
 from tests.conformance.__main__ import replay_file
 
 RECORDED = Path(__file__).parents[1] / "conformance" / "data" / "activemq" / "misc.jsonl"
@@ -111,3 +114,26 @@ def test_a_pattern_covers_itself_and_kinds_never_mix(pattern: str, name: str) ->
     assert not queue.matches(Destination(name, "topic"))
     if queue.matches(Destination(name)) and not queue.is_pattern:
         assert pattern == name
+
+
+@pytest.mark.parametrize(
+    ("patterns", "name", "winner"),
+    [
+        (("A,B", "A.>"), "B", "A,B"),
+        (("A,B", "B"), "B", "B"),
+        (("A,B", ">"), "A,B", "A,B"),
+        (("A,topic://B", "topic://>"), "topic://B", "A,topic://B"),
+        (("B,C", ">"), "C,B", ">"),
+    ],
+)
+def test_the_redelivery_policy_of_a_composite(patterns: tuple[str, ...], name: str, winner: str) -> None:
+    """What RedeliveryPolicyMap of 6.3.1 answers, in the client and in the broker's plugin."""
+    policies = {pattern: RedeliveryPolicy(maximum_redeliveries=place) for place, pattern in enumerate(patterns)}
+    with (
+        Broker() as broker,
+        ConnectionFactory(broker=broker, redelivery_policies=policies).create_connection() as client,
+    ):
+        assert client.redelivery_policy_of(destination_of(name, "queue")) == policies[winner]
+    if "," not in name:
+        plugin = RedeliveryPlugin(tuple(policies.items()))
+        assert plugin.policy_of(destination_of(name, "queue")) == policies[winner]
