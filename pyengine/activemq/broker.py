@@ -323,12 +323,12 @@ class Broker(RegionBroker, Administration):
             ):
                 destination.add(subscription)
 
-    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
-        """See Transport."""
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
         with self.outbox:
             subscription = self._subscriptions.get(consumer_id)
             if subscription is not None:
-                self._remove_all([subscription], last_delivered, False)
+                self._remove_all([subscription], last_delivered, lost)
 
     def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
         """See Transport."""

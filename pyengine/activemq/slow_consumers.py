@@ -119,7 +119,7 @@ class Watch:
             else:
                 broker.outbox.post(connection.sink.control, ConsumerControl(subscription.info.consumer_id))
                 consumer = subscription.info.consumer_id
-                broker.call_at(now + FORCED_AFTER, partial(broker.remove_consumer, consumer))
+                broker.call_at(now + FORCED_AFTER, partial(broker.remove_consumer, consumer, lost=True))
         for connection, number in connections.items():
             reason = (
                 f"{number} Consumers was slow too often (>{strategy.max_slow_count}) or too long "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyengine.activemq import SESSION_TRANSACTED, ConnectionFactory
 from pyengine.activemq.events import ConsumerAborted, SlowConsumer
 from pyengine.topology.policy import AbortSlowAckConsumerStrategy, AbortSlowConsumerStrategy, Policy
 from tests.activemq.wire import Wire
@@ -136,3 +137,25 @@ def test_looks_at_acknowledgements_begin_with_the_first_destination(watched, clo
     wire.send("topic://u", 1)
     clock.advance(3000)
     assert seen[:3] == [("slow", "a"), ("aborted", "a"), 2000]
+
+
+def test_what_a_consumer_held_that_had_to_be_removed_counts_as_redelivered(watched, clock):
+    # Its open transaction keeps the client from closing; the broker's own removal says nothing of what its user got.
+    strategy = AbortSlowAckConsumerStrategy(max_slow_duration=1000, check_period=1000, max_time_since_last_ack=500)
+    broker, seen = watched(strategy)
+    with ConnectionFactory(broker=broker).create_connection() as connection:
+        session = connection.create_session(SESSION_TRANSACTED)
+        consumer = session.create_consumer("q")
+        with connection.create_session() as other:
+            other.create_producer("q").send("a")
+            other.create_producer("q").send("b")
+        assert consumer.receive_no_wait().body == "a"
+        clock.advance(1999)
+        assert [what for what, _ in seen] == ["slow", "aborted"]
+        assert len(broker.subscriptions()) == 1
+        clock.advance(1)
+        assert broker.subscriptions() == ()
+        session.rollback()
+        with connection.create_session() as other:
+            again = other.create_consumer("q").receive_batch(2)
+    assert [(message.body, message.redelivery_counter) for message in again] == [("a", 1), ("b", 1)]
