@@ -155,6 +155,12 @@ class TopicDestination:
         if self.watch is not None:
             self.watch.plan()
 
+    def attach_durable(self, subscription: Subscription) -> None:
+        """The consumer of a durable subscription is there."""
+        self.subscriptions.append(subscription)
+        if self.watch is not None:
+            self.watch.plan()
+
     def consumers(self) -> list[Subscription]:
         """Its consumers that are there."""
         return list(self.subscriptions)
@@ -342,7 +348,7 @@ class Topics:
         subscription.topic = number
         self._subscriptions[number] = subscription
         for topic in topics:
-            topic.subscriptions.append(subscription)
+            topic.attach_durable(subscription)
         self.carry_out(outcome)
         self.carry_out(self.region.activate(number, now=now))
 
@@ -361,7 +367,7 @@ class Topics:
             subscription = durable.subscription
             if subscription.spread and subscription.covers(topic.destination):
                 if subscription.topic is not None:
-                    topic.subscriptions.append(subscription)
+                    topic.attach_durable(subscription)
                 self.carry_out(self.region.attach(durable.number, topic.number, now=self.broker.clock.now()))
 
     def recover(self, store: SqliteStore) -> None:

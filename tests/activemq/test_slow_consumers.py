@@ -159,3 +159,17 @@ def test_what_a_consumer_held_that_had_to_be_removed_counts_as_redelivered(watch
         with connection.create_session() as other:
             again = other.create_consumer("q").receive_batch(2)
     assert [(message.body, message.redelivery_counter) for message in again] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("pattern", ["T", "*"])
+def test_idle_durable_subscribers_are_slow_too_if_they_count(watched, clock, pattern):
+    strategy = AbortSlowAckConsumerStrategy(
+        max_slow_duration=1000, check_period=1000, max_time_since_last_ack=500, ignore_idle_consumers=False
+    )
+    broker, seen = watched(strategy)
+    with ConnectionFactory(broker=broker).create_connection("client") as connection:
+        session = connection.create_session()
+        session.create_durable_subscriber(pattern, "s")
+        session.create_producer(session.create_topic("T"))
+        clock.advance(1000)
+        assert [what for what, _ in seen] == ["slow", "aborted"]
