@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from pyengine import Message, activemq
 from pyengine.activemq.commands import Answer, ConnectionInfo, ConnectionSink, MessageDispatch
-from pyengine.activemq.events import ConsumerAborted, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
+from pyengine.activemq.events import ConsumerClosed, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
 from pyengine.activemq.session import destination_of
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
@@ -190,6 +190,7 @@ class Replay:
         self.other: list[dict[str, Any]] = []
         self.asynchronous: list[Exception] = []
         self.events = 0
+        self.idle = False
         self.leaving: list[str] = []
         self.start()
 
@@ -201,7 +202,7 @@ class Replay:
         self.broker.on(MessageDiscarded, self.discarded)
         self.broker.on(MessageExpired, lambda event: self.say(expired=event.message.get_int_property("n")))
         self.broker.on(DeadLetter, self.dead_letter)
-        self.broker.on(ConsumerAborted, lambda event: self.say(removed=self.names.get(event.consumer.consumer_id)))
+        self.broker.on(ConsumerClosed, self.removed)
 
     # What is seen
 
@@ -211,6 +212,11 @@ class Replay:
 
     def discarded(self, event: MessageDiscarded) -> None:
         self.say(discarded=event.message.get_int_property("n"), **{"for": self.names.get(event.consumer.consumer_id)})
+
+    def removed(self, event: ConsumerClosed) -> None:
+        """Whoever leaves while the script sleeps was sent away."""
+        if self.idle and event.consumer.consumer_id in self.names:
+            self.say(removed=self.names[event.consumer.consumer_id])
 
     def dead_letter(self, event: DeadLetter) -> None:
         self.say(dlq=event.message.get_int_property("n"), sent=event.sent_to is not None)
@@ -231,22 +237,30 @@ class Replay:
 
     # Steps
 
-    def connection(self, name: str, options: dict[str, Any], client_id: str | None) -> activemq.Connection:
+    def connection(self, name: str, options: dict[str, Any] | None, client_id: str | None) -> activemq.Connection:
+        """options: what its next consumer asks for; None: it is for no consumer. One that failed stays."""
         found = self.connections.get(name)
-        if found is None or found.closed:
-            redelivery = {"initialRedeliveryDelay": 20, "redeliveryDelay": 20, **options.pop("redelivery", {})}
-            texts = {f"jms.redeliveryPolicy.{key}": value for key, value in redelivery.items()}
-            texts |= {f"jms.{key}": value for key, value in options.items()} | {"jms.dispatchAsync": False}
-            if self.quiet == 0:
-                texts["jms.alwaysSessionAsync"] = False
-            factory = activemq.ConnectionFactory(
-                f"vm://localhost?{urlencode({key: str(value).lower() for key, value in texts.items()})}",
-                broker=self.watched,
-                unknown_options=activemq.UnknownOptions.IGNORE,
-            )
+        new = found is None or (found.closed and found._failed is None)
+        if not new and options is None:
+            return found
+        options = dict(options or {})
+        redelivery = {"initialRedeliveryDelay": 20, "redeliveryDelay": 20, **options.pop("redelivery", {})}
+        texts = {f"jms.redeliveryPolicy.{key}": value for key, value in redelivery.items()}
+        texts |= {f"jms.{key}": value for key, value in options.items()} | {"jms.dispatchAsync": False}
+        if self.quiet == 0:
+            texts["jms.alwaysSessionAsync"] = False
+        factory = activemq.ConnectionFactory(
+            f"vm://localhost?{urlencode({key: str(value).lower() for key, value in texts.items()})}",
+            broker=self.watched,
+            unknown_options=activemq.UnknownOptions.IGNORE,
+        )
+        if new:
             found = self.connections[name] = factory.create_connection(client_id)
             found.exception_listener = self.asynchronous.append
             found.start()
+        else:
+            # A connection that a send or an unsubscribe made is told what its consumers ask for when they come.
+            found.options = replace(factory.options, client_id=found.client_id)
         return found
 
     def step_consumer(self, step: Step) -> None:
@@ -297,7 +311,7 @@ class Replay:
         if "name" in step or "sender" in step:
             within = self.session_of(step)
         else:
-            within = self.connection(step.get("conn", "producer"), {}, None)
+            within = self.connection(step.get("conn", "producer"), None, None)
         if within not in self.producers:
             session = within if isinstance(within, activemq.Session) else within.create_session()
             self.producers[within] = session.create_producer()
@@ -340,7 +354,7 @@ class Replay:
             return self.clients[step["name"]].session
         sender = step["sender"]
         if sender not in self.senders:
-            connection = self.connection(f"of sender {sender}", {}, None)
+            connection = self.connection(f"of sender {sender}", None, None)
             self.senders[sender] = connection.create_session(activemq.SESSION_TRANSACTED)
         return self.senders[sender]
 
@@ -387,13 +401,13 @@ class Replay:
         return self.clients[step["name"]].session.connection
 
     def step_unsubscribe(self, step: Step) -> None:
-        self.connection(step["conn"], {}, step["conn"]).create_session().unsubscribe(step["durable"])
+        self.connection(step["conn"], None, step["conn"]).create_session().unsubscribe(step["durable"])
 
     def step_browse(self, step: Step) -> list[int]:
         return self.browse(step.get("dest", self.main), step.get("selector"))
 
     def browse(self, queue: str, selector: str | None = None) -> list[int]:
-        session = self.connection("browser", {}, None).create_session()
+        session = self.connection("browser", None, None).create_session()
         with session, session.create_browser(queue, selector) as browser:
             return [message.get_int_property("n") for message in browser]
 
@@ -423,7 +437,9 @@ class Replay:
         self.start()
 
     def step_sleep(self, step: Step) -> None:
+        self.idle = True
         self.clock.advance(step["ms"])
+        self.idle = False
 
     def settle(self) -> None:
         """Let the time pass in which the recording waited for the step's events."""

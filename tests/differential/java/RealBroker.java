@@ -29,6 +29,7 @@ import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageConsumer;
 import org.apache.activemq.ActiveMQSession;
+import org.apache.activemq.ConnectionFailedException;
 import org.apache.activemq.RedeliveryPolicy;
 import org.apache.activemq.broker.Broker;
 import org.apache.activemq.broker.BrokerFilter;
@@ -132,6 +133,8 @@ public final class RealBroker {
     private volatile String naming;
     /** What a broker hands out while it stops, one connection after the other, is not looked at. */
     private volatile boolean stopping;
+    /** The script sleeps: whoever leaves meanwhile was sent away. */
+    private volatile boolean idle;
     private Path folder;
 
     private RealBroker(JsonNode script) {
@@ -163,7 +166,8 @@ public final class RealBroker {
                 try {
                     act(step, shown);
                 } catch (Exception refused) {
-                    shown.put("error", refused.getClass().getSimpleName());
+                    boolean failed = refused instanceof ConnectionFailedException;
+                    shown.put("error", failed ? "JMSException" : refused.getClass().getSimpleName());
                 }
                 settle();
                 if (step.get("op").asText().equals("closeSession")) {
@@ -279,6 +283,8 @@ public final class RealBroker {
                     case "strictOrder" -> new StrictOrderDispatchPolicy();
                     default -> new SimpleDispatchPolicy();
                 });
+                case "slowAbort" -> entry.setSlowConsumerStrategy(filled(new AbortSlowConsumerStrategy(), value));
+                case "slowAck" -> entry.setSlowConsumerStrategy(filled(new AbortSlowAckConsumerStrategy(), value));
                 case "dlq" -> {
                     AbstractDeadLetterStrategy letters = value.path("discarding").asBoolean()
                             ? new DiscardingDeadLetterStrategy()
@@ -301,6 +307,15 @@ public final class RealBroker {
             }
         });
         return entry;
+    }
+
+    private static AbortSlowConsumerStrategy filled(AbortSlowConsumerStrategy strategy, JsonNode fields) {
+        fields.fields().forEachRemaining(field -> {
+            if (!IntrospectionSupport.setProperty(strategy, field.getKey(), field.getValue().asText())) {
+                throw new IllegalArgumentException("strategy " + field.getKey());
+            }
+        });
+        return strategy;
     }
 
     /** Sees what the broker does, in its own order. */
@@ -336,7 +351,11 @@ public final class RealBroker {
         @Override
         public void removeConsumer(ConnectionContext context, ConsumerInfo info) throws Exception {
             super.removeConsumer(context, info);
-            left.add(String.valueOf(names.get(info.getConsumerId().toString())));
+            String gone = names.get(info.getConsumerId().toString());
+            left.add(String.valueOf(gone));
+            if (idle && gone != null) {
+                note("removed", gone);
+            }
             subscriptions.remove(info.getConsumerId().toString());
         }
 
@@ -424,7 +443,9 @@ public final class RealBroker {
         do {
             seen = events.get();
             for (ActiveMQConnection connection : connections.values()) {
-                connection.syncSendPacket(new FlushCommand());
+                if (!connection.isTransportFailed()) {
+                    connection.syncSendPacket(new FlushCommand());
+                }
             }
             for (Destination destination : service.getBroker().getDestinationMap().values()) {
                 Queue queue = destination.getDestinationStatistics() == null ? null : asQueue(destination);
@@ -554,7 +575,12 @@ public final class RealBroker {
                         .unsubscribe(step.get("durable").asText());
             }
             case "browse" -> browse(step, shown);
-            case "sleep" -> Thread.sleep(step.get("ms").asLong());
+            case "sleep" -> {
+                idle = true;
+                Thread.sleep(step.get("ms").asLong());
+                settle();
+                idle = false;
+            }
             case "pause", "resume", "purge", "removeGroup" -> administer(operation, step);
             case "restart" -> {
                 stopping = true;
