@@ -17,6 +17,7 @@ cdef class Outgoing:
     cdef readonly int64_t time_to_live        # ms, 0: for ever
     cdef public bint timestamps
     cdef public bint copies
+    cdef readonly bint keeps_untimed
     cdef str given                            # where the last message was sent, None: nowhere yet
     cdef object destination
     cdef int hidden

@@ -9,16 +9,18 @@ from pyengine.errors import InvalidMessageError
 cdef class Outgoing:
     """The settings of one producer and the headers they make.
 
-    timestamps: messages carry the time they were sent; without it they do not expire either. copies: what is sent is a
-    copy of the user's message.
+    timestamps: messages carry the time they were sent. copies: what is sent is a copy of the user's message.
+    keeps_untimed: False as since 5.18: a message without a time of its own has none, and expires all the same; True: it
+    keeps the time it had, and does not expire.
     """
 
-    def __cinit__(self, str producer_id, *, bint timestamps=True, bint copies=True):
+    def __cinit__(self, str producer_id, *, bint timestamps=True, bint copies=True, bint keeps_untimed=False):
         self.producer_id = producer_id
         self.persistent = True
         self.priority = 4
         self.timestamps = timestamps
         self.copies = copies
+        self.keeps_untimed = keeps_untimed
 
     cdef int check_priority(self, object priority) except -1:
         if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 9:
@@ -81,8 +83,11 @@ cdef class Outgoing:
         self.sent += 1
         message._persistent = persistent
         message._priority = urgency
-        message._timestamp = now if self.timestamps else 0
-        message._expiration = now + life if life > 0 and self.timestamps else 0
+        if self.timestamps or not self.keeps_untimed:
+            message._timestamp = now if self.timestamps else 0
+            message._expiration = now + life if life > 0 else 0
+        else:
+            message._expiration = 0
         message._redelivery_counter = 0
         message._producer_transaction_id = None       # the broker knows of one
         message._message_id = f"{self.producer_id}:{self.sent}"

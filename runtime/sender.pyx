@@ -24,6 +24,7 @@ cdef class Sender:
             producer_id,
             timestamps=not options.disable_time_stamps_by_default,
             copies=options.copy_message_on_send,
+            keeps_untimed=session.transport.release == "5.17",
         )
         self._flat = not options.nested_map_and_list_enabled
         self._reports = not options.always_sync_send

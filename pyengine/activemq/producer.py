@@ -62,7 +62,10 @@ class MessageProducer(Sender):
 
     @property
     def disable_message_timestamp(self) -> bool:
-        """True: messages carry no time, and so do not expire. By default as ``jms.disableTimeStampsByDefault``."""
+        """True: messages carry no time; they expire all the same. By default as ``jms.disableTimeStampsByDefault``.
+
+        With a broker of release 5.17 they keep the time they had, and do not expire.
+        """
         return not self._outgoing.timestamps
 
     @disable_message_timestamp.setter

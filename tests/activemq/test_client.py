@@ -126,6 +126,24 @@ def test_headers_are_set_on_the_message_and_on_its_copy(connect, clock):
     assert got.get_int_property("a") == 1
 
 
+@pytest.mark.parametrize(("release", "own"), [("newest", 0), ("5.17", 77)])
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_message_without_a_time_expires_since_5_18(connect, make, clock, release, own, batch):
+    # Measured with 6.3.1 and 5.17.2: disableMessageTimestamp, a message with JMSTimestamp 77, 60 seconds to live.
+    session = connect(broker=make(name="own", release=release)).create_session()
+    producer = session.create_producer("q")
+    producer.disable_message_timestamp, producer.time_to_live = True, 60
+    sent = Message(body="x", timestamp=77, expiration=78)
+    if batch:
+        producer.send_batch([sent])
+    else:
+        producer.send(sent)
+    got = session.create_consumer("q").receive(1)
+    for message in (sent, got):
+        assert message.timestamp == own
+        assert message.expiration == (0 if own else clock.now() + 60_000)
+
+
 @pytest.mark.parametrize(("name", "value"), [("priority", 10), ("time_to_live", -1), ("delivery_mode", "MAYBE")])
 def test_a_producer_refuses_values_that_jms_does_not_know(connect, name, value):
     producer = connect().create_session().create_producer("q")
