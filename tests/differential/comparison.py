@@ -63,7 +63,10 @@ def _comparable(case: Script) -> Callable[[Script], Script]:
             rest["dispatched"] = sorted(rest["dispatched"], key=lambda entry: entry["to"])
         # A listener of ours is called once the change of the broker is over, after what the broker tells; that a
         # message has expired is told before or after where it went. Listeners have a thread for each session.
-        kept.sort(key=lambda entry: ("onMessage" in entry, "expired" in entry, entry.get("by", "")))
+        # Those who are sent away together go by their hash codes.
+        kept.sort(
+            key=lambda entry: ("onMessage" in entry, "expired" in entry, entry.get("by", ""), entry.get("removed", ""))
+        )
         return rest | {"other": kept} if kept else rest
 
     return strip
