@@ -239,12 +239,18 @@ cdef class TopicRegion(Region):
             self.enliven(it, now)
         return it.id, self.take()
 
-    def activate(self, subscription, *, int64_t now=0):
-        """The consumer of a durable subscription that was made with active=False is there; return what it is handed."""
+    def activate(self, subscription, *, prefetch=None, int64_t now=0):
+        """The consumer of a durable subscription that was made with active=False is there; return what it is handed.
+
+        prefetch: instead of the one that ``subscribe`` was given.
+        """
         cdef Subscription it = self.subscription_at(subscription)
         self.open()
         if not isinstance(it, DurableSubscription) or (<DurableSubscription> it).active:
             raise IllegalStateError(f"subscription {subscription!r} is no durable one whose consumer is away")
+        if prefetch is not None:
+            whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
+            it.prefetch = prefetch
         self.enliven(it, now)
         return self.take()
 

@@ -344,13 +344,16 @@ class Topics:
             if self.broker.store is not None:
                 stored = self.broker.store.add_subscription(*key, str(info.destination), info.selector, info.no_local)
             durable = self._remember_durable(Durable(*key, number, stored, subscription))
+        else:
+            # The policy is asked when a subscription is made; whoever comes back counts with the client's own prefetch.
+            subscription.prefetch = info.prefetch_size
         durable.subscription = subscription
         subscription.topic = number
         self._subscriptions[number] = subscription
         for topic in topics:
             topic.attach_durable(subscription)
         self.carry_out(outcome)
-        self.carry_out(self.region.activate(number, now=now))
+        self.carry_out(self.region.activate(number, prefetch=subscription.prefetch, now=now))
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""

@@ -176,3 +176,17 @@ def test_a_topic_that_a_durable_subscription_covers_is_not_removed(restart):
     wire.broker.remove_subscription("client", "sub")
     wire.broker.remove_destination("wire", destination("topic://T"))
     assert destination("topic://T") not in wire.broker.destinations()
+
+
+def test_a_policy_gives_a_prefetch_to_the_consumer_with_which_a_subscription_is_made(restart):
+    # Seen at 6.3.1: the default of 100 is replaced once; whoever comes back has it as the client sent it.
+    settings = {"policies": [Policy("topic://>", durable_topic_prefetch=2)]}
+    wire = subscriber(restart(**settings))
+    wire.send("topic://T", 1, 2, 3)
+    assert wire.taken() == [("d", "1"), ("d", "2")]
+    wire = subscriber(restart(**settings), consumer="again")
+    assert [body for _, body in wire.taken()] == ["1", "2", "3"]
+    wire.broker.remove_consumer("again")
+    wire.consume("new", "topic://T", prefetch=100, subscription_name="sub", selector="TRUE")
+    wire.send("topic://T", 4, 5, 6)
+    assert wire.taken() == [("new", "4"), ("new", "5")]
