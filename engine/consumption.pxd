@@ -78,4 +78,5 @@ cdef class Consumption:
     cdef int remove(self, object last_delivered) except -1
     cpdef Offer offer(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1
     cdef Message handed(self, MessageDispatch dispatch, object acknowledge)
-    cpdef rollback(self, int64_t now, double chance=*)
+    cdef int64_t next_delay(self, object chance) except? -1
+    cpdef rollback(self, int64_t now, object chance=*)

@@ -314,8 +314,8 @@ cdef class Consumption:
         self.ended = False
         return self.prefetch == 0 and not self.waiting.size
 
-    def failed(self, MessageDispatch dispatch not None, int64_t now, object cause, double chance=0.5):
-        """The listener has raised; cause: what, as text."""
+    def failed(self, MessageDispatch dispatch not None, int64_t now, object cause, object chance=None):
+        """The listener has raised; cause: what, as text. chance: see ``rollback``."""
         dispatch.cause = cause
         dispatch.consumer = None
         if (self.acknowledges_each or self.acknowledges_batch
@@ -338,10 +338,13 @@ cdef class Consumption:
         self.registered = False
         return 0
 
-    cpdef rollback(self, int64_t now, double chance=0.5):
+    cdef int64_t next_delay(self, object chance) except? -1:
+        return self.redelivery_policy.next_delay(self.redelivery_delay, 0.5 if chance is None else chance())
+
+    cpdef rollback(self, int64_t now, object chance=None):
         """Deliver what the user has and nobody acknowledged again, after the policy's delay, or give it up.
 
-        chance: see RedeliveryPolicy.next_delay.
+        chance: draws the random number of each step of the back-off (see RedeliveryPolicy.next_delay); None: 0.5.
         """
         cdef MessageDispatch last, dispatch
         cdef int64_t index = 0
@@ -362,9 +365,9 @@ cdef class Consumption:
         if self.delay_by_counter:
             self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
             for _ in range(last.counter):
-                self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
+                self.redelivery_delay = self.next_delay(chance)
         elif again:
-            self.redelivery_delay = self.redelivery_policy.next_delay(self.redelivery_delay, chance)
+            self.redelivery_delay = self.next_delay(chance)
         else:
             self.redelivery_delay = self.redelivery_policy.initial_redelivery_delay
         dispatches = list(self.delivered)

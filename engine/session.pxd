@@ -23,4 +23,4 @@ cdef class SessionState(Exchange):
     cdef bint waits(self)
     cdef list heard(self, MessageDispatch dispatch, int64_t now)
     cdef int end(self, Consumption consumer, object last_delivered) except -1
-    cdef int settle(self, bint committed, int64_t now, double chance) except -1
+    cdef int settle(self, bint committed, int64_t now, object chance) except -1

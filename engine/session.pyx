@@ -151,8 +151,9 @@ cdef class SessionState(Exchange):
             consumer = found
             consumer.acknowledge()
 
-    def recover(self, int64_t now, double chance=0.5):
-        """Deliver what was not acknowledged again. Raises IllegalStateError if the session is transacted or closed."""
+    def recover(self, int64_t now, object chance=None):
+        """Deliver what was not acknowledged again. chance: see Consumption.rollback. Raises IllegalStateError if the
+        session is transacted or closed."""
         self.check_open()
         if self.mode == AcknowledgeMode.SESSION_TRANSACTED:
             raise IllegalStateError("This session is transacted")
@@ -179,13 +180,13 @@ cdef class SessionState(Exchange):
 
     def after_commit(self):
         """The broker committed."""
-        self.settle(True, 0, 0.5)
+        self.settle(True, 0, None)
 
-    def after_rollback(self, int64_t now, double chance=0.5):
-        """The broker rolled back."""
+    def after_rollback(self, int64_t now, object chance=None):
+        """The broker rolled back. chance: see Consumption.rollback."""
         self.settle(False, now, chance)
 
-    cdef int settle(self, bint committed, int64_t now, double chance) except -1:
+    cdef int settle(self, bint committed, int64_t now, object chance) except -1:
         cdef Consumption consumer
         synchronizations, self.synchronizations = self.synchronizations, []
         self.transaction = None

@@ -307,7 +307,7 @@ class Session(SessionExecutor):
     def recover(self) -> None:
         """Deliver what was not acknowledged again. Raises IllegalStateError in a transacted session."""
         with self.lock:
-            self.state.recover(self.clock.now(), random.random())
+            self.state.recover(self.clock.now(), random.random)
         self._after_change()
 
     def commit(self) -> None:
@@ -323,7 +323,7 @@ class Session(SessionExecutor):
             self.transport.commit(transaction)
         except PyengineError:
             with self.lock:
-                self.state.after_rollback(self.clock.now(), random.random())
+                self.state.after_rollback(self.clock.now(), random.random)
             self._after_change()
             raise
         with self.lock:
@@ -344,7 +344,7 @@ class Session(SessionExecutor):
         if transaction is not None:
             self.transport.rollback(transaction)
         with self.lock:
-            self.state.after_rollback(self.clock.now(), random.random())
+            self.state.after_rollback(self.clock.now(), random.random)
         self._after_change()
 
     def start_transaction(self) -> str | None:
@@ -414,7 +414,7 @@ class Session(SessionExecutor):
         with self.lock:
             self._deliverer = 0
             state: Consumption = self.state.owner_of(dispatch)._state
-            state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random())
+            state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random)
             self.changed.notify_all()
             return self.state.take_commands()
 

@@ -1035,3 +1035,25 @@ def test_what_is_sent_in_a_transaction_carries_its_id(make, tmp_path):
     forwarder.send(first)
     assert session.create_consumer("r", "JMSXProducerTXID IS NULL").receive(1).body == "in"
     connection.close()
+
+
+def test_each_step_of_a_back_off_draws_a_chance_of_its_own(connect, clock, monkeypatch):
+    # As RedeliveryPolicy.getNextRedeliveryDelay is asked once a step: 10 * 2 + 20 %, doubled - 20 %.
+    chances = iter([])
+    monkeypatch.setattr("random.random", lambda: next(chances))
+    policy = "initialRedeliveryDelay=10 useExponentialBackOff=true backOffMultiplier=2 useCollisionAvoidance=true"
+    options = [f"jms.redeliveryPolicy.{each}" for each in [*policy.split(), "collisionAvoidancePercent=20"]]
+    session = connect("&".join(options)).create_session(activemq.SESSION_TRANSACTED)
+    session.create_producer("q").send("x")
+    session.commit()
+    consumer = session.create_consumer("q")
+    delays = []
+    for drawn in ([], [0.9999999], [0.9999999, 0.0]):
+        assert consumer.receive(1).body == "x"
+        chances = iter(drawn)
+        session.rollback()
+        began = clock.now()
+        while not consumer._state.ready:
+            clock.advance(1)
+        delays.append(clock.now() - began)
+    assert delays == [10, 23, 36]
