@@ -285,9 +285,9 @@ class Replay:
         client = Client(name, session, None)  # type: ignore[arg-type]
         listener = None if listen is None else self.listener(client, listen)
         if "durable" in step:
-            client.consumer = session.create_durable_subscriber(
-                destination, step["durable"], step.get("selector"), listener=listener
-            )
+            client.consumer = session.create_durable_subscriber(destination, step["durable"], step.get("selector"))
+            if listener is not None:
+                client.consumer.message_listener = listener
         else:
             client.consumer = session.create_consumer(destination, step.get("selector"), listener=listener)
         assert client.consumer.consumer_id == consumer_id
@@ -443,6 +443,7 @@ class Replay:
 
     def settle(self) -> None:
         """Let the time pass in which the recording waited for the step's events."""
+        self.clock.advance(0)
         quiet = 0
         while quiet < self.quiet:
             before = self.events

@@ -607,7 +607,7 @@ public final class RealBroker {
         connection.setRedeliveryPolicy(redelivery);
         client.waits = redelivery.getInitialRedeliveryDelay() > 0 || redelivery.getRedeliveryDelay() > 0;
         connection.setOptimizeAcknowledge(step.path("optimizeAcknowledge").asBoolean(false));
-        connection.setOptimizeAcknowledgeTimeOut(step.path("optimizeAcknowledgeTimeOut").asLong(0));
+        connection.setOptimizeAcknowledgeTimeOut(step.path("optimizeAcknowledgeTimeOut").asLong(300));
         connection.setMessagePrioritySupported(step.path("messagePrioritySupported").asBoolean(false));
         connection.setNonBlockingRedelivery(step.path("nonBlockingRedelivery").asBoolean(false));
         connection.setTransactedIndividualAck(step.path("transactedIndividualAck").asBoolean(false));
