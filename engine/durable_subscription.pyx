@@ -203,8 +203,12 @@ cdef class DurableSubscription(Subscription):
         return 0 if cursor is None else cursor.behind
 
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
-        if not self.active and not self.keep_active and not self.ledger.at[message].persistent:
-            return 0
+        if not self.active and not self.ledger.at[message].persistent:
+            if not self.keep_active:
+                return 0
+            if self.fresh:            # a store knows it; its cursor is not started yet
+                self.enqueued += 1
+                return 0
         self.enqueue(message)
         return self.dispatch_waiting(now)
 

@@ -190,3 +190,17 @@ def test_a_policy_gives_a_prefetch_to_the_consumer_with_which_a_subscription_is_
     wire.consume("new", "topic://T", prefetch=100, subscription_name="sub", selector="TRUE")
     wire.send("topic://T", 4, 5, 6)
     assert wire.taken() == [("new", "4"), ("new", "5")]
+
+
+def test_what_is_not_persistent_waits_from_the_consumers_first_visit_on(tmp_path, clock):
+    # Seen at 6.3.1 with KahaDB: the cursor of a subscription from the store takes nothing else before it is started.
+    with Broker(tmp_path, clock=clock) as broker:
+        subscriber(broker)
+    with Broker(tmp_path, clock=clock) as broker:
+        wire = Wire(broker)
+        wire.send("topic://T", 1, delivery_mode="NON_PERSISTENT")
+        wire.send("topic://T", 2)
+        assert subscriber(broker).taken() == [("d", "2")]
+        broker.remove_connection("connection of d")
+        wire.send("topic://T", 3, delivery_mode="NON_PERSISTENT")
+        assert ("d", "3") in subscriber(broker).taken()
