@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from pyengine._engine.channel cimport MessageDispatch
 from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
-from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, REDELIVERED, STANDARD
+from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, REDELIVERED, STANDARD
 
 from pyengine.errors import JMSError
 
@@ -102,6 +102,18 @@ cdef class PrefetchSubscription:
         self.held.clear()
         self.copies.clear()
 
+    def astray(self, MessageAck ack not None):
+        """The id of the last message that it holds, if it holds the first one of the range and the last one does not
+        come behind it; None otherwise."""
+        cdef object message_id = None
+        cdef bint inside = False
+        for key in self.held:
+            message_id = (<tuple> key)[0] if isinstance(key, tuple) else key
+            inside = inside or message_id == ack.first_message_id
+            if inside and message_id == ack.last_message_id:
+                return None
+        return message_id if inside else None
+
     def parts_of(self, MessageAck ack not None, int before=0):
         """What an acknowledgement says to each owner: ``[(owner, MessageAck)]``, for messages of several of them.
 
@@ -134,7 +146,7 @@ cdef class PrefetchSubscription:
                 run[3] += 1
             if ended:
                 break
-        if not ended:
+        if not ended and not (inside and ack.kind == POISON):
             raise JMSError(f"unmatched acknowledge: messages from {ack.first_message_id} to {ack.last_message_id} are "
                            f"not held by consumer {ack.consumer_id} (kind {ack.kind})")
         if ack.kind == STANDARD and ack.transaction_id is None and count != ack.message_count:

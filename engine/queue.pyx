@@ -298,9 +298,11 @@ cdef class Queue(Inspection):
         for delivery in deliveries:
             self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
 
-    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction):
+    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
+                     bint astray=False):
         # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and how many the
-        # client takes a STANDARD range for, -1: it does not say.
+        # client takes a STANDARD range for, -1: it does not say. astray: the end is only the last that it holds, no
+        # match for what the client said, so that the window stays as it is and no round is asked for.
         cdef int32_t message, following
         cdef int64_t total = 0
         cdef list bodies = []
@@ -353,6 +355,9 @@ cdef class Queue(Inspection):
             if message == end:
                 break
             message = following
+        if astray:
+            self.refresh(slot)
+            return bodies
         if transaction is None:
             self.consumers.contract(slot, 1 if unconsumed else total)
         elif kind == INDIVIDUAL:

@@ -194,6 +194,7 @@ cdef class RegionQueue(Queue):
         cdef Held first = None
         cdef int32_t last_number, first_number = -1
         cdef list messages, gone = []
+        cdef object end = None
         # Where the last message alone counts, the first may be acknowledged already.
         cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
         if ranged:
@@ -204,12 +205,17 @@ cdef class RegionQueue(Queue):
             missing = ack.last_message_id if last is None else ack.first_message_id
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
                            f"(kind {ack.kind})")
+        if kind == POISON and first is not last:
+            # The broker gives up what it comes to on its way from the first one, and finds no match at the end.
+            end = subscription.astray(ack)
+            if end is not None:
+                last = subscription.first(end, self.owner)
         try:
             last_number = self.message_of(last.handle)
             if first is not None:
                 first_number = last_number if first is last else self.message_of(first.handle)
             messages = self.settle(self.slot_of(consumer), last_number, first_number, kind, ack.message_count,
-                                   transaction)
+                                   transaction, end is not None)
         except IllegalStateError as error:
             raise JMSError(f"unmatched acknowledge: {error}") from error
         subscription.slow = False

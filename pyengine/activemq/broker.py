@@ -417,7 +417,9 @@ class Broker(RegionBroker, Administration):
         transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
         if subscription.topic is not None:
             self.topics.acknowledge(subscription, ack, transaction)
-        elif subscription.spread:
+            return
+        astray = subscription.astray(ack) if ack.kind is AckKind.POISON else None
+        if subscription.spread:
             before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
             for queue, part in subscription.parts_of(ack, before):
                 queue.acknowledge(subscription, part, transaction, self.clock.now())
@@ -429,6 +431,11 @@ class Broker(RegionBroker, Administration):
                     f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
                 )
             queue.acknowledge(subscription, ack, transaction, self.clock.now())
+        if astray is not None:
+            raise JMSError(
+                f"unmatched acknowledge: message {ack.last_message_id} does not come behind {ack.first_message_id} at "
+                f"consumer {ack.consumer_id}, whose messages from there on were given up"
+            )
 
     def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
         """A subscription of several queues has room again: each of them makes a round."""

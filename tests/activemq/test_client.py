@@ -1057,3 +1057,26 @@ def test_each_step_of_a_back_off_draws_a_chance_of_its_own(connect, clock, monke
             clock.advance(1)
         delays.append(clock.now() - began)
     assert delays == [10, 23, 36]
+
+
+def test_poison_whose_last_message_was_handed_out_first_takes_all_behind_the_first_with_it(connect, broker, clock):
+    # Seen at 6.3.1: with nonBlockingRedelivery a message that came again is named last and stands first at the broker,
+    # which gives up what it comes to from the first on, and refuses the acknowledgement at the end.
+    options = "jms.nonBlockingRedelivery=true&jms.redeliveryPolicy.maximumRedeliveries=1"
+    connection = connect(options + "&jms.prefetchPolicy.queuePrefetch=3")
+    errors = []
+    connection.exception_listener = lambda error: errors.append(str(error))
+    session = connection.create_session(activemq.SESSION_TRANSACTED)
+    consumer = session.create_consumer("q")
+    with connect().create_session() as other:
+        other.create_producer("q").send_batch(list("abcdef"))
+    assert consumer.receive(0.1).body == "a"
+    session.rollback()
+    assert consumer.receive(0.1).body == "b"
+    clock.advance(1000)
+    assert [consumer.receive(0.1).body for _ in range(3)] == ["c", "d", "a"]
+    session.rollback()
+    clock.advance(0)
+    assert [error.split(": message")[0] for error in errors] == ["unmatched acknowledge"]
+    assert [letter.body for letter in broker.browse("ActiveMQ.DLQ")] == ["b", "c", "d", "e", "f"]
+    assert broker.view("q").in_flight_count == 1
