@@ -307,7 +307,8 @@ cdef class Queue(Inspection):
         cdef int64_t total = 0
         cdef list bodies = []
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
-        if self.pending.at[end].consumer != slot or self.pending.at[end].acknowledged:
+        # A client may acknowledge in a transaction what it then finds expired, or gives up.
+        if self.pending.at[end].consumer != slot or (self.pending.at[end].acknowledged and not unconsumed):
             raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
                                     f"{self.handle_of(end)!r}, or acknowledged it before")
         if kind == DELIVERED or kind == REDELIVERED:

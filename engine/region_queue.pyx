@@ -230,9 +230,13 @@ cdef class RegionQueue(Queue):
     def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
         """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""
         cdef list gone = []
+        cdef list there = [self.find(handle) >= 0 for handle, _ in self.transactions.get(transaction, ())]
+        there += [True] * (len(messages) - len(there))
         self.commit(transaction)
-        for message in messages:
-            self.settled(subscription, message, gone)
+        for place, message in enumerate(messages):
+            # What its consumer found expired, or gave up, is gone already.
+            if there[place] or subscription.first(message.message_id or "", self.owner) is not None:
+                self.settled(subscription, message, gone)
         return gone
 
     cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1:

@@ -12,6 +12,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import Broker, Closing, ConnectionFactory
+from pyengine.activemq.events import MessageExpired
 from pyengine.activemq.session import Session
 from pyengine.destinations import parse_destination
 from pyengine.errors import (
@@ -22,6 +23,7 @@ from pyengine.errors import (
     InvalidSelectorError,
     JMSError,
 )
+from pyengine.topology.policy import Policy
 from tests.activemq.wire import bodies, until
 
 
@@ -1080,3 +1082,29 @@ def test_poison_whose_last_message_was_handed_out_first_takes_all_behind_the_fir
     assert [error.split(": message")[0] for error in errors] == ["unmatched acknowledge"]
     assert [letter.body for letter in broker.browse("ActiveMQ.DLQ")] == ["b", "c", "d", "e", "f"]
     assert broker.view("q").in_flight_count == 1
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+@pytest.mark.parametrize("option", ["messagePrioritySupported", "transactedIndividualAck", "nonBlockingRedelivery"])
+def test_what_a_transaction_acknowledged_one_by_one_may_expire_at_the_client(connect, make, clock, option, end):
+    # Seen at 6.3.1: the client acknowledges it in the transaction, and then says that it has expired.
+    broker = make(name="own", policies=[Policy(">", expire_messages_period=0)])
+    consumed = []
+    broker.on(MessageExpired, lambda event: consumed.append(event.message.body))
+    session = connect(f"jms.{option}=true", broker=broker).create_session(activemq.SESSION_TRANSACTED)
+    consumer = session.create_consumer("q")
+    with connect(broker=broker).create_session() as other:
+        producer = other.create_producer("q")
+        producer.send("late", time_to_live=1)
+        producer.send("kept")
+    clock.advance(2000)
+    assert consumer.receive(0).body == "kept"
+    assert consumed == ["late"]
+    assert [letter.body for letter in broker.browse("ActiveMQ.DLQ")] == ["late"]
+    getattr(session, end)()
+    view = broker.view("q")
+    left = 1 if end == "rollback" else 0
+    assert (view.queue_size, view.in_flight_count, view.expired_count) == (left, left, 1)
+    assert view.average_message_size * left == 1024 * left + 8 * left
+    consumer.close()
+    assert len(broker.browse("q")) == left
