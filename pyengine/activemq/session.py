@@ -154,7 +154,8 @@ class Session(SessionExecutor):
     ) -> TopicSubscriber:
         """A subscriber whose messages are kept while it is away, under the connection's client id and ``name``.
 
-        Raises as create_consumer, InvalidDestinationError for a queue, and JMSError without a client id.
+        Raises as create_consumer, InvalidDestinationError for a queue, and IllegalStateError without a client id
+        (JMSError with a broker of release 5.17).
         """
         topic = destination_of(topic, "topic")
         if not isinstance(name, str):
@@ -162,9 +163,8 @@ class Session(SessionExecutor):
         if not topic.kind.endswith("topic"):
             raise InvalidDestinationError(f"{topic} is no topic; only topics have durable subscribers")
         if not self.connection.client_id:
-            raise JMSError(
-                "You cannot create a durable subscriber without specifying a unique clientID on a Connection"
-            )
+            refusal = JMSError if self.transport.release == "5.17" else IllegalStateError
+            raise refusal("You cannot create a durable subscriber without specifying a unique clientID on a Connection")
         options = self.connection.options
         policy = options.prefetch_policy
         optimized = self.acknowledge_mode is AcknowledgeMode.AUTO_ACKNOWLEDGE and options.optimized_message_dispatch

@@ -578,8 +578,10 @@ def test_a_batch_is_acknowledged_once_and_nothing_is_said_of_it_later(connect, b
 
 
 def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
-    with pytest.raises(JMSError, match="clientID"):
+    with pytest.raises(IllegalStateError, match="clientID"):
         connect().create_session().create_durable_subscriber("t", "news")
+    with Broker(name="old", release="5.17") as old, pytest.raises(JMSError, match="clientID"):
+        connect(broker=old).create_session().create_durable_subscriber("t", "news")
     reader = connect(client_id="me")
     reader.create_session().create_durable_subscriber("t", "news")
     reader.close()
