@@ -340,6 +340,8 @@ class Broker(RegionBroker, Administration):
         """Remove consumers that leave together, session by session. What one held goes to the next at once; the rounds
         that this asks for come when all have left, as the broker makes them on another thread."""
         queues: dict[QueueDestination, None] = {}
+        # A durable subscription compares the place of that message with its own, whoever of them had it.
+        last_of_topics = self.topics.handle_of(last_delivered, leaving)
         sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
         for subscription in sorted(leaving, key=lambda each: sessions.index(each.info.session_id)):
             del self._subscriptions[subscription.info.consumer_id]
@@ -347,7 +349,7 @@ class Broker(RegionBroker, Administration):
             queues.update(dict.fromkeys(subscription.queues))
             for queue in list(subscription.queues):
                 queue.remove(subscription, last_delivered=last_delivered, lost=lost)
-            self.topics.remove(subscription, last_delivered=last_delivered, lost=lost)
+            self.topics.remove(subscription, last_delivered=last_of_topics, lost=lost)
             subscription.forget()
             self.slow_consumers.forget(subscription)
             self._advisories.leave(subscription)

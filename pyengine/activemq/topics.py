@@ -280,8 +280,22 @@ class Topics:
             self._subscriptions[subscription.topic] = subscription
         return subscription.topic
 
-    def remove(self, subscription: Subscription, *, last_delivered: str | None, lost: bool) -> None:
-        """A consumer leaves: what waits for it is gone, but for a durable subscription's, which waits on."""
+    def handle_of(self, message_id: str | None, holders: Iterable[Subscription]) -> int | None:
+        """The handle of a message that one of the ``holders`` has or acknowledged last; None: none of them."""
+        if message_id is None:
+            return None
+        for subscription in holders:
+            found = subscription.find(message_id, self)
+            handle = subscription.acknowledged.get(message_id) if found is None else found[1]
+            if handle is not None:
+                return handle
+        return None
+
+    def remove(self, subscription: Subscription, *, last_delivered: int | None, lost: bool) -> None:
+        """A consumer leaves: what waits for it is gone, but for a durable subscription's, which waits on.
+
+        last_delivered: the handle of the last message that it, or who leaves with it, gave to its user, None: unknown.
+        """
         if subscription.topic is None:
             return
         number, subscription.topic = subscription.topic, None
@@ -295,12 +309,7 @@ class Topics:
         if number not in self._durable_of:
             self.region.close(number)
             return
-        now = self.broker.clock.now()
-        last = None
-        if last_delivered is not None:
-            found = subscription.find(last_delivered, self)
-            last = subscription.acknowledged.get(last_delivered) if found is None else found[1]
-        self.region.deactivate(number, last_delivered=last, lost=lost, now=now)
+        self.region.deactivate(number, last_delivered=last_delivered, lost=lost, now=self.broker.clock.now())
         self._plan_cleanup()
 
     # Durable subscriptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyengine.activemq import AckKind, Broker
+from pyengine.activemq import CLIENT_ACKNOWLEDGE, AckKind, Broker, ConnectionFactory
 from pyengine.activemq.events import MessageConsumed
 from pyengine.errors import InvalidDestinationError, JMSError
 from pyengine.topology.policy import IndividualDeadLetterStrategy, Policy
@@ -204,3 +204,18 @@ def test_what_is_not_persistent_waits_from_the_consumers_first_visit_on(tmp_path
         broker.remove_connection("connection of d")
         wire.send("topic://T", 3, delivery_mode="NON_PERSISTENT")
         assert ("d", "3") in subscriber(broker).taken()
+
+
+@pytest.mark.parametrize("closing", ["connection", "session"])
+def test_what_came_before_the_last_message_of_any_topic_consumer_that_leaves_counts_as_delivered(broker, closing):
+    # Seen at 6.3.1: a durable subscription compares places in the broker's order, a queue looks for the very message.
+    with ConnectionFactory(broker=broker).create_connection("client") as connection:
+        session = connection.create_session(CLIENT_ACKNOWLEDGE)
+        session.create_durable_subscriber("T?consumer.prefetchSize=2", "sub")
+        plain = session.create_consumer("topic://T")
+        session.create_producer("topic://T").send_batch(list("abcd"))
+        assert [plain.receive(0).body for _ in range(3)] == ["a", "b", "c"]
+        (connection if closing == "connection" else session).close()
+    with ConnectionFactory(broker=broker).create_connection("client") as connection:
+        again = connection.create_session().create_durable_subscriber("T", "sub").receive_batch(4)
+    assert [(message.body, message.redelivery_counter) for message in again] == [("a", 1), ("b", 1), ("c", 0), ("d", 0)]
