@@ -403,6 +403,7 @@ class Topics:
                 no_local=kept.no_local,
                 connection=("away", kept.number),
                 prioritized_messages=policy is not None and policy.prioritized_messages,
+                use_prefetch_extension=policy is None or policy.use_prefetch_extension,
                 active=False,
                 now=now,
             )

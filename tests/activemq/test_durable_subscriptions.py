@@ -219,3 +219,13 @@ def test_what_came_before_the_last_message_of_any_topic_consumer_that_leaves_cou
     with ConnectionFactory(broker=broker).create_connection("client") as connection:
         again = connection.create_session().create_durable_subscriber("T", "sub").receive_batch(4)
     assert [(message.body, message.redelivery_counter) for message in again] == [("a", 1), ("b", 1), ("c", 0), ("d", 0)]
+
+
+def test_a_subscription_of_the_store_has_the_prefetch_extension_that_its_policy_allows(restart):
+    settings = {"policies": [Policy("topic://>", use_prefetch_extension=False)]}
+    subscriber(restart(**settings))
+    wire = Wire(restart(**settings), client_id="client")
+    wire.consume("again", "topic://T", prefetch=1, subscription_name="sub")
+    wire.send("topic://T", 1, 2)
+    wire.acknowledge("again", 1, AckKind.DELIVERED)
+    assert wire.taken() == [("again", "1")]
