@@ -417,6 +417,15 @@ class Broker(RegionBroker, Administration):
         if ack.transaction_id is not None and ack.kind is AckKind.POISON:
             raise JMSError("a poison acknowledgement cannot be part of a transaction")
         transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+        try:
+            self._acknowledge_held(subscription, ack, transaction)
+        except JMSError as error:
+            # Nobody waits for it: the transaction can only be rolled back (rollbackOnlyOnAsyncException).
+            if transaction is not None and transaction.failed is None:
+                transaction.failed = error
+            raise
+
+    def _acknowledge_held(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
         if subscription.topic is not None:
             self.topics.acknowledge(subscription, ack, transaction)
             return
