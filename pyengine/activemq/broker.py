@@ -410,9 +410,8 @@ class Broker(RegionBroker, Administration):
     def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
         """What is said of messages in whose acknowledgement not only one queue's core has a say."""
         subscription = self._subscriptions.get(ack.consumer_id)
-        if subscription is None:
-            raise JMSError(f"acknowledge: there is no subscription {ack.consumer_id!r}")
-        if subscription.browser:
+        # What a consumer says that the broker has removed is ignored (TransportConnection.processMessageAck).
+        if subscription is None or subscription.browser:
             return
         if ack.transaction_id is not None and ack.kind is AckKind.POISON:
             raise JMSError("a poison acknowledgement cannot be part of a transaction")

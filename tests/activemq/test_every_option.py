@@ -12,6 +12,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import AckKind, Broker, ConnectionFactory, ConnectionOptions, Session
+from pyengine.activemq.commands import MessageAck
 from pyengine.activemq.events import ConsumerAborted, Event, MessageDiscarded
 from pyengine.activemq.options import (
     CONSUMER_OPTIONS,
@@ -260,7 +261,8 @@ def who_hears_of_acks(scene: Scene) -> object:
     scene.wire.send("q", 1)
     message = consumer.receive(1)
     assert message is not None
-    scene.broker.remove_consumer(consumer.consumer_id)
+    before = (consumer.consumer_id, consumer.destination, AckKind.INDIVIDUAL, message.message_id)
+    scene.broker.acknowledge(MessageAck(*before))
     try:
         message.acknowledge()
     except JMSError:

@@ -143,7 +143,9 @@ def test_what_a_consumer_held_that_had_to_be_removed_counts_as_redelivered(watch
     # Its open transaction keeps the client from closing; the broker's own removal says nothing of what its user got.
     strategy = AbortSlowAckConsumerStrategy(max_slow_duration=1000, check_period=1000, max_time_since_last_ack=500)
     broker, seen = watched(strategy)
+    errors = []
     with ConnectionFactory(broker=broker).create_connection() as connection:
+        connection.exception_listener = errors.append
         session = connection.create_session(SESSION_TRANSACTED)
         consumer = session.create_consumer("q")
         with connection.create_session() as other:
@@ -156,6 +158,7 @@ def test_what_a_consumer_held_that_had_to_be_removed_counts_as_redelivered(watch
         clock.advance(1)
         assert broker.subscriptions() == ()
         session.rollback()
+        assert errors == []
         with connection.create_session() as other:
             again = other.create_consumer("q").receive_batch(2)
     assert [(message.body, message.redelivery_counter) for message in again] == [("a", 1), ("b", 1)]
