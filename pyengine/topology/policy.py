@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine._engine.syntax import parse as parse_selector
-from pyengine.destinations import Destination, DestinationMap, entry_pattern, parse_destination
+from pyengine.destinations import Destination, DestinationMap, entry_pattern
 from pyengine.topology.checked import Checked, Properties, refuse_if
 from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
