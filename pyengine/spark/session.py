@@ -111,7 +111,7 @@ def _uninterrupted() -> Iterator[None]:
         now = signal.getsignal(signal.SIGINT)
         if now is note:
             signal.signal(signal.SIGINT, before)
-        elif callable(now):  # Spark's context has set its own
+        elif now is not before and callable(now):  # Spark's context has set its own
             signal.signal(signal.SIGINT, _interrupt_after(now))
     if came:
         raise KeyboardInterrupt
