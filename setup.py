@@ -44,29 +44,33 @@ if os.environ.get("PYENGINE_DEBUG"):
 
 debug = bool(os.environ.get("PYENGINE_DEBUG"))
 jobs = int(os.environ.get("PYENGINE_BUILD_JOBS", "2"))
-setup(
-    options={"build_ext": {"parallel": jobs}},
-    ext_modules=cythonize(
-        [
-            Extension(
-                f"pyengine._{room.parent.name}.{room.stem}",
-                [str(room)],
-                include_dirs=["engine"],
-                extra_compile_args=flags,
-                extra_link_args=links,
-            )
-            for folder in FOLDERS
-            for room in sorted(Path(folder).glob("*.pyx"))
-        ],
-        include_path=[str(CIMPORT)],
-        build_dir="build/c",
-        nthreads=jobs,
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": debug,
-            "wraparound": debug,
-            "embedsignature": True,
-            "embedsignature.format": "python",
-        },
-    ),
-)
+options = {"build_ext": {"parallel": jobs}}
+if os.environ.get("PYENGINE_UNCOMPILED"):  # an editable install whose core `build_ext --inplace` compiles, once
+    setup(options=options)
+else:
+    setup(
+        options=options,
+        ext_modules=cythonize(
+            [
+                Extension(
+                    f"pyengine._{room.parent.name}.{room.stem}",
+                    [str(room)],
+                    include_dirs=["engine"],
+                    extra_compile_args=flags,
+                    extra_link_args=links,
+                )
+                for folder in FOLDERS
+                for room in sorted(Path(folder).glob("*.pyx"))
+            ],
+            include_path=[str(CIMPORT)],
+            build_dir="build/c",
+            nthreads=jobs,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": debug,
+                "wraparound": debug,
+                "embedsignature": True,
+                "embedsignature.format": "python",
+            },
+        ),
+    )

@@ -263,5 +263,5 @@ def rows() -> Iterator[Row]:
             rival_best=spent.get(rival),
             rival_median=spent.get(rival),
             note=failed.get(rival, ""),
-            at_most=GOAL,
+            at_most=GOAL if rival == FLOOR else None,
         )

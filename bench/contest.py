@@ -128,7 +128,7 @@ class Contest:
                 times[name].append(watch())
         best = {name: min(values) for name, values in times.items()}
         median = {name: statistics.median(values) for name, values in times.items()}
-        for name in [name for name in self.sides if name != self.ours] or [""]:
+        for place, name in enumerate([name for name in self.sides if name != self.ours] or [""]):
             yield Row(
                 question=self.question,
                 unit=self.unit,
@@ -138,7 +138,7 @@ class Contest:
                 rival_best=best.get(name),
                 rival_median=median.get(name),
                 goal=self.goals.get(name),
-                at_most=self.at_most,
+                at_most=None if place else self.at_most,
                 note=missing.get(name, ""),
             )
 
