@@ -85,6 +85,7 @@ venv: build
 build: compiled $(VENV)/java.stamp
 
 compiled: $(VENV)/installed.stamp
+	@ls pyengine/_engine/*.so >/dev/null 2>&1 || echo "compiling the core, which takes two minutes or three"
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 $(VENV)/created.stamp:

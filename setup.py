@@ -65,6 +65,7 @@ else:
             include_path=[str(CIMPORT)],
             build_dir="build/c",
             nthreads=jobs,
+            quiet=True,
             compiler_directives={
                 "language_level": 3,
                 "boundscheck": debug,
