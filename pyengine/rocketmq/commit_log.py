@@ -182,9 +182,12 @@ class FileLog:
 
     def append(self, frame: bytes) -> None:
         segment = self._segments[-1]
-        if self._failure is None and self.end - segment.start >= self._segment_bytes and self.sync():
-            segment = self._make(self.end)
-            self._segments.append(segment)
+        if self._failure is None and self.end - segment.start >= self._segment_bytes:
+            # What Ctrl-C left of a longer frame behind the last one is damage in a file that is not the last.
+            os.ftruncate(segment.descriptor, self.end - segment.start)
+            if self.sync():
+                segment = self._make(self.end)
+                self._segments.append(segment)
         if self._failure is not None:
             raise OSError(errno.EIO, f"the disk failed: {self._failure}; open the folder anew")
         place = self.end - segment.start

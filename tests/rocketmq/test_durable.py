@@ -23,7 +23,7 @@ from pyengine.errors import (
     MQBrokerError,
     MQClientError,
 )
-from pyengine.rocketmq import MessageQueue, SendStatus
+from pyengine.rocketmq import MessageQueue, SendStatus, commit_log
 from pyengine.rocketmq.broker_files import BrokerFiles, read_topics
 from pyengine.rocketmq.log_reader import LogReader
 from pyengine.rocketmq.offset_files import read_consumer_offsets
@@ -474,6 +474,31 @@ def test_a_send_that_is_interrupted_anywhere_leaves_the_folder_loadable(tmp_path
         assert found == (confirmed if level else confirmed[-len(found) :])
         assert found
         rocketmq.Producer(again).send("T", b"goes on")
+
+
+def test_what_ctrl_c_leaves_of_a_frame_is_gone_when_its_file_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = commit_log._write_at
+
+    def interrupted(descriptor: int, data: bytes, place: int) -> int:
+        write(descriptor, data, place)
+        raise KeyboardInterrupt
+
+    with rocketmq.Broker(tmp_path, clock=ManualClock(), segment_bytes=400) as broker:
+        broker.create_topic("T", 1)
+        producer = rocketmq.Producer(broker)
+        producer.send("T", b"1" * 150)
+        monkeypatch.setattr(commit_log, "_write_at", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            producer.send("T", b"2" * 300)
+        monkeypatch.setattr(commit_log, "_write_at", write)
+        kept = [b"1" * 150, b"3" * 10, b"4" * 10, b"5" * 10]
+        for body in kept[1:]:
+            producer.send("T", body)
+    assert len(list((tmp_path / "broker-a" / "log").iterdir())) > 1
+    with rocketmq.Broker(tmp_path, clock=ManualClock()) as again:
+        assert bodies(again) == kept
 
 
 # Of a file that was just opened when Ctrl-C came.
