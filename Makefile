@@ -18,7 +18,7 @@ SHELL := /bin/sh
 .PHONY: run test bench lint wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
-PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.15 python; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin

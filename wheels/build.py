@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "dist" / "wheels"
-SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14), (3, 15))
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 NEWEST_PLATFORM = f"manylinux_2_34_{platform.machine()}"
 
 
