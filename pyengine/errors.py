@@ -30,6 +30,11 @@ def shown(value: object, words: Callable[[object], str] = repr) -> str:
         return f"<{type(value).__name__}>"
 
 
+def json_problem(error: Exception) -> str:
+    """What json has raised, in words that are the same with every Python."""
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
 class PyengineError(Exception):
     """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else."""
 

@@ -26,6 +26,7 @@ from pyengine.errors import (
     InvalidSourceError,
     PyengineError,
     UnsupportedColumnError,
+    json_problem,
 )
 from pyengine.topology import Source
 
@@ -367,7 +368,7 @@ def _read_jsonl(
             for key in new:
                 key.encode()
         except (ValueError, TypeError, RecursionError) as error:
-            problem = str(error) if isinstance(error, TypeError) else f"is not JSON: {error}"
+            problem = str(error) if isinstance(error, TypeError) else f"is not JSON: {json_problem(error)}"
             rejects.append(Reject(row, "", line[:200].decode("utf-8", "replace"), problem))
             continue
         names |= dict.fromkeys(new)

@@ -322,4 +322,5 @@ def test_files_that_are_nothing_known(tmp_path: Path) -> None:
     deep = '{"mbean": "value", "status": ' + "[" * 100_000
     with pytest.raises(InvalidSourceError, match="nested too deep"):
         read_text(deep, "deep.json")
-    assert "not JSON: " in str(read_text('{"batchId": 1, "numInputRows": ' + "[" * 100_000, "deep.json").remarks[0].why)
+    (remark,) = read_text('{"batchId": 1, "numInputRows": ' + "[" * 100_000, "deep.json").remarks
+    assert str(remark.why) == "not JSON: nested too deep"

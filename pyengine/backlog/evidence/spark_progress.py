@@ -9,6 +9,7 @@ from typing import Any
 from pyengine.backlog.evidence.model import Evidence, Remark, StreamProgress
 from pyengine.backlog.evidence.numbers import number_or_none, object_of, whole, whole_or_none
 from pyengine.backlog.findings import Said, say
+from pyengine.errors import json_problem
 
 MARKS = ('"batchId"', '"numInputRows"')
 
@@ -27,7 +28,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
         try:
             document, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            found.remarks.append(_remark(file, text, position, say("not JSON: {error}", error=str(error))))
+            found.remarks.append(_remark(file, text, position, say("not JSON: {error}", error=json_problem(error))))
             end = text.find("\n", position)
             if end < 0:
                 break

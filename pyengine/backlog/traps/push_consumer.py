@@ -21,7 +21,7 @@ from pyengine._engine.rebalance import shared_threshold
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
-from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean
+from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean, json_problem
 from pyengine.rocketmq.parameters import ConsumerParameters, java_name
 
 DEFAULTS = {each.name: each.default for each in fields(ConsumerParameters)}
@@ -43,7 +43,7 @@ def read(text: str, file: str = "") -> dict[str, Any] | None:
         try:
             given = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InvalidSourceError(file, f"is not valid JSON: {error}") from error
+            raise InvalidSourceError(file, f"is not valid JSON: {json_problem(error)}") from error
     else:
         try:
             given = tomllib.loads(text)
