@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from pyengine import Selector
 from pyengine._engine.queue import Queue
 from pyengine._engine.simulation import QueueRun, RowMask
-from pyengine._engine.syntax import parse as parse_selector
 from pyengine.activemq.queues import queue_settings
 from pyengine.backlog.findings import Said
 from pyengine.backlog.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology import Policy
-from pyengine.topology.checked import Checked, check_arguments
+from pyengine.topology.checked import Checked, check_arguments, check_selector
 
 NS = 1_000_000_000
 Distribution = Literal["exponential", "constant", "lognormal"]
@@ -159,9 +158,7 @@ class SimulatedConsumer(Checked):
         refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, 0, INT32)
         refuse_beyond("SimulatedConsumer.threads", self.threads, 1, INT32)
         refuse_beyond("SimulatedConsumer.priority", self.priority, -128, 127)
-        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
-        if self.selector:
-            parse_selector(self.selector, "activemq")
+        check_selector(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from pyengine._engine.syntax import parse
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest
@@ -52,6 +53,13 @@ def refuse_if(name: str, value: object, problem: Problem | None) -> None:
     """Raises ConfigurationError, which calls the value ``name``, if there is a problem with it."""
     if problem is not None:
         raise ConfigurationError(name, shown(value), *problem)
+
+
+def check_selector(owner: Any) -> None:
+    """Make a selector of blanks the empty one, which takes all; raises InvalidSelectorError for one that is none."""
+    object.__setattr__(owner, "selector", owner.selector if owner.selector.strip() else "")
+    if owner.selector:
+        parse(owner.selector, "activemq")
 
 
 def check_arguments(owner: str, function: Callable[..., object], given: Mapping[str, object]) -> None:

@@ -7,9 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
-from pyengine.topology.checked import Checked, Properties, check, check_arguments, refuse_if
+from pyengine.topology.checked import Checked, Properties, check, check_arguments, check_selector, refuse_if
 from pyengine.topology.limits import (
     QUEUES_AND_TOPICS,
     UNTIMED,
@@ -207,9 +206,7 @@ class Consumer(Properties):
         refuse_if("Consumer.destination", self.destination, wrong)
         if self.prefetch is not None and self.prefetch < 0:
             refuse_if("Consumer.prefetch", self.prefetch, ("is out of range", "give 0 or more"))
-        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
-        if self.selector:
-            parse_selector(self.selector, "activemq")
+        check_selector(self)
 
     @property
     def may_fill(self) -> bool:

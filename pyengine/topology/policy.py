@@ -14,9 +14,8 @@ from urllib.parse import parse_qsl
 
 from pyengine._engine.envelope import SMALLEST_SIZE
 from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.syntax import parse as parse_selector
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
-from pyengine.topology.checked import Checked, Properties, refuse_if
+from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
 if TYPE_CHECKING:
@@ -358,9 +357,7 @@ class FilteredDestination(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         refuse_if("FilteredDestination.destination", self.destination, destination_problem(self.destination))
-        object.__setattr__(self, "selector", self.selector if self.selector.strip() else "")
-        if self.selector:
-            parse_selector(self.selector, "activemq")
+        check_selector(self)
 
 
 @dataclass(frozen=True, slots=True)
