@@ -19,7 +19,7 @@ from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
 from pyengine.topology.broker import BrokerConfiguration, NotModelled
-from pyengine.topology.limits import GROUP_MAPS
+from pyengine.topology.limits import group_map_problem
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
@@ -315,17 +315,15 @@ class _Reader:
 
     def _group_map(self, element: Element, prop: Property) -> str:
         text = self._text(element, prop)
-        kind, mark, query = text.partition("?")
-        option = GROUP_MAPS.get(kind)
-        if option is None:
-            self._refuse(element, prop.name, text, "is not a group map", did_you_mean(kind, GROUP_MAPS))
-        settings = dict(part.partition("=")[::2] for part in query.split("&")) if mark else {}
-        if kind == "bucket":
-            settings.pop("cacheSize", None)  # how many groups a console shows; the buckets decide
-        if any(name != option or not re.fullmatch(r"[1-9][0-9]*", value, re.ASCII) for name, value in settings.items()):
-            hint = f"write {kind}?{option}=1024" if option else f"write {kind} alone"
-            self._refuse(element, prop.name, text, f"has options that {kind} does not understand", hint)
-        return f"{kind}?{option}={settings[option]}" if settings else kind
+        kind, _, query = text.partition("?")
+        # Of a bucket map it is how many groups a console shows; the buckets decide.
+        options = [
+            part for part in query.split("&") if part and not (kind == "bucket" and part.startswith("cacheSize="))
+        ]
+        found = "?".join([kind, "&".join(options)] if options else [kind])
+        if wrong := group_map_problem(found):
+            self._refuse(element, prop.name, text, *wrong)
+        return found
 
     def _group_map_factory(self, element: Element, prop: Property) -> str | None:
         known = {
