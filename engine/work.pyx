@@ -81,7 +81,7 @@ cdef Shape shape_of(object record) except *:
     return METHODS if callable(record.offset) else ATTRIBUTES
 
 
-@cython.always_allow_keywords(True)
+@cython.always_allow_keywords(True)          # else Python 3.14 takes its argument for a method's self
 def polled(records):
     """The records as a list of Work that no table has yet; queue is (topic, partition) or (topic, broker, queue id).
 

@@ -283,6 +283,7 @@ class BrokerNode:
         """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
         with self.lock:
             self._check_open()
+            # Made also where the message goes elsewhere, or is not found.
             topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
             try:
                 stored = self._decode(message.commit_log_offset)
