@@ -40,6 +40,7 @@ import org.apache.rocketmq.remoting.protocol.heartbeat.ConsumerData;
 import org.apache.rocketmq.remoting.protocol.heartbeat.HeartbeatData;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 import org.apache.rocketmq.remoting.protocol.heartbeat.SubscriptionData;
+import org.apache.rocketmq.remoting.rpc.TopicQueueRequestHeader;
 import org.apache.rocketmq.store.MessageStore;
 
 /** What a broker is asked through the network, a list an operation, its name first. */
@@ -132,8 +133,7 @@ final class Script {
             case "commit": {
                 UpdateConsumerOffsetRequestHeader header = new UpdateConsumerOffsetRequestHeader();
                 header.setConsumerGroup(operation.getString(1));
-                header.setTopic(operation.getJSONArray(2).getString(0));
-                header.setQueueId(operation.getJSONArray(2).getIntValue(1));
+                to(header, operation.getJSONArray(2));
                 header.setCommitOffset(operation.getLongValue(3));
                 api.updateConsumerOffset(address, header, TIMEOUT);
                 return null;
@@ -141,8 +141,7 @@ final class Script {
             case "query": {
                 QueryConsumerOffsetRequestHeader header = new QueryConsumerOffsetRequestHeader();
                 header.setConsumerGroup(operation.getString(1));
-                header.setTopic(operation.getJSONArray(2).getString(0));
-                header.setQueueId(operation.getJSONArray(2).getIntValue(1));
+                to(header, operation.getJSONArray(2));
                 return api.queryConsumerOffset(address, header, TIMEOUT);
             }
             case "lock": {
@@ -186,8 +185,7 @@ final class Script {
             case "wants": {
                 PullMessageRequestHeader header = new PullMessageRequestHeader();
                 header.setConsumerGroup(operation.getString(1));
-                header.setTopic(operation.getJSONArray(2).getString(0));
-                header.setQueueId(operation.getJSONArray(2).getIntValue(1));
+                to(header, operation.getJSONArray(2));
                 header.setQueueOffset(operation.getLongValue(3));
                 header.setMaxMsgNums(operation.getIntValue(4));
                 header.setSubVersion(operation.getLongValue(5));
@@ -209,6 +207,11 @@ final class Script {
                 return null;
             }
         }
+    }
+
+    private static void to(TopicQueueRequestHeader header, JSONArray queue) {
+        header.setTopic(queue.getString(0));
+        header.setQueueId(queue.getIntValue(1));
     }
 
     private static Object pulled(PullResult result, List<MessageExt> messages) {
