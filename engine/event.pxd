@@ -24,7 +24,7 @@ cdef struct Reading:
     uint8_t kind
     uint32_t length              # of ``bytes``
     int64_t key
-    uint64_t hash                # of the bytes; of a number see number_hash
+    uint64_t hash                # of the bytes; of a number number_hash, set where one is sought
     const uint8_t* bytes         # WORD; in a message nothing else has them
 
 
@@ -38,8 +38,10 @@ cdef struct Known:               # a name
 cdef class Event:
     cdef Program reader          # has names, defaults and headers, and no leaves
     cdef int count               # slots
-    cdef Value* values
-    cdef Reading* at
+    cdef Value* values           # ``own_values``, or those of a row that were read with others
+    cdef Reading* at             # the same
+    cdef Value* own_values
+    cdef Reading* own_at
     cdef Reading* fresh          # of the defaults
     cdef dict slots              # name -> slot; behind the slots, names that no slot has
     cdef Known* names            # [slot]
@@ -57,6 +59,9 @@ cdef class Event:
     cdef int slot_of(self, PyObject* name) except -1
     cdef int take(self, int slot, PyObject* found) except -1
     cdef int interpret(self, int slot) noexcept nogil            # at[slot] from values[slot]; -1 without memory
+    # The same of rows whose slots lie behind each other; what is null becomes the default. type: of all that is not
+    # null, or NULL_VALUE: of any.
+    cdef int interpret_rows(self, int slot, int type, int count, Value* values, Reading* at) noexcept nogil
     cdef void clear(self) noexcept                               # after read
     cdef void forget(self) noexcept nogil                        # what the scratch holds; after columns
     # matches() of a program, whose slot s is slots[s] here: FALSE, TRUE or RAISED
@@ -65,7 +70,7 @@ cdef class Event:
 
 
 cdef Program reader_of(list names, bint every_text)
-cdef uint64_t number_hash(int64_t key) noexcept nogil
+cdef uint64_t number_hash(int64_t key) noexcept nogil    # no two numbers have the same
 # A constant as a point: False if its equality to a value is not that of the points. ``scratch`` holds the bytes that
 # are not the constant's.
 cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil

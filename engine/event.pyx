@@ -100,8 +100,9 @@ cdef inline bint is_named(const Known* known, PyObject* name) noexcept:
 
 
 cdef uint64_t number_hash(int64_t key) noexcept nogil:
-    cdef uint64_t high
-    return pyengine_hash(<const uint8_t*> &key, 8, 2, &high)
+    # A short number's key is zeros below: its high half is brought down before and behind the product.
+    cdef uint64_t hash = (<uint64_t> key ^ <uint64_t> key >> 32) * <uint64_t> 0x9E3779B97F4A7C15
+    return hash ^ hash >> 32
 
 
 cdef inline uint32_t unit(const Value* text, uint32_t place) noexcept nogil:
@@ -229,8 +230,8 @@ cdef class Event:
         cdef int slot
         self.reader = reader
         self.count = <int> len(reader.names)
-        self.values = <Value*> calloc(self.count + 1, sizeof(Value))
-        self.at = <Reading*> calloc(self.count + 1, sizeof(Reading))
+        self.values = self.own_values = <Value*> calloc(self.count + 1, sizeof(Value))
+        self.at = self.own_at = <Reading*> calloc(self.count + 1, sizeof(Reading))
         self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
         self.fresh = <Reading*> calloc(self.count + 1, sizeof(Reading))
         if self.values == NULL or self.at == NULL or self.held == NULL or self.fresh == NULL:
@@ -252,8 +253,8 @@ cdef class Event:
 
     def __dealloc__(self):
         self.clear()
-        free(self.values)
-        free(self.at)
+        free(self.own_values)
+        free(self.own_at)
         free(self.fresh)
         free(self.held)
         free(self.names)
@@ -276,6 +277,8 @@ cdef class Event:
             if self.held[slot] != NULL:
                 Py_XDECREF(self.held[slot])
                 self.held[slot] = NULL
+        self.values = self.own_values
+        self.at = self.own_at
         self.forget()
 
     cdef void forget(self) noexcept nogil:
@@ -372,6 +375,35 @@ cdef class Event:
         if self.values[slot].type == OBJECT:
             self.has_objects = True
         return read_value_as_point(&self.values[slot], reading, &self.scratch)
+
+    cdef int interpret_rows(self, int slot, int type, int count, Value* values, Reading* at) noexcept nogil:
+        cdef int _
+        cdef bint exact = True
+        cdef double real
+        cdef Value* value = &values[slot]
+        cdef Reading* reading = &at[slot]
+        if (BYTE <= type <= LONG or type == DOUBLE) and self.reader.defaults[slot].type == NULL_VALUE:
+            # Which are null nobody can foresee, so that no branch is taken on it.
+            for _ in range(count):
+                if type == DOUBLE:
+                    real = value.payload.real
+                else:
+                    real = <double> value.payload.integer
+                    exact = -EXACT_REAL <= value.payload.integer <= EXACT_REAL
+                reading.key = order_key(real)
+                reading.kind = (value.type != NULL_VALUE) * (NUMERAL if exact else ODD)
+                value += self.count
+                reading += self.count
+            return 0
+        for _ in range(count):
+            if value.type == NULL_VALUE:
+                value[0] = self.reader.defaults[slot]
+                reading[0] = self.fresh[slot]
+            elif read_value_as_point(value, reading, &self.scratch) < 0:
+                return -1
+            value += self.count
+            reading += self.count
+        return 0
 
     cdef int ask(self, Program program, const int* slots) noexcept nogil:
         cdef int at = program.start, truth, index

@@ -8,9 +8,10 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from pyengine._engine.arrow cimport Columns
-from pyengine._engine.event cimport Event
+from pyengine._engine.event cimport Event, Reading
 from pyengine._engine.program cimport Program
 from pyengine._engine.segment cimport Found, Segment, Subscription
+from pyengine._engine.value cimport Value
 
 
 cdef class Living:               # which entries of a segment are alive
@@ -51,16 +52,19 @@ cdef class Search:               # working memory of one match
     cdef object refusal(self, Snapshot snapshot, object row)     # the exception of what raised, or None
 
 
-cdef class Rows:                 # of columns, asked one after another
+cdef class Rows:                 # of columns, asked one after another; read some at a time, column by column
     cdef Snapshot snapshot
     cdef Search search
     cdef int* places             # slot -> column, -1 none
+    cdef Value* values           # [row of those read][slot]
+    cdef Reading* at
     cdef int64_t* numbers        # what matched, row by row
     cdef int64_t size
     cdef int64_t room
     cdef int64_t* offsets        # [row + 1]: where the numbers of the row end
 
     cdef int take(self, int64_t row) noexcept nogil
+    cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil
     cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil
 
 

@@ -4,13 +4,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.arrow cimport Columns, read_cell
+from pyengine._engine.arrow cimport Column, Columns, read_cells
 from pyengine._engine.bits cimport highest_bit
-from pyengine._engine.event cimport Event
+from pyengine._engine.event cimport Event, Reading
 from pyengine._engine.plan cimport as_property
 from pyengine._engine.program cimport raised_error
 from pyengine._engine.segment cimport Found, Hit, Segment, Subscription, ask
-from pyengine._engine.value cimport NULL_VALUE, RAISED
+from pyengine._engine.value cimport NULL_VALUE, RAISED, Value
 
 from pyengine.errors import SelectorEvaluationError
 
@@ -18,6 +18,7 @@ from pyengine.errors import SelectorEvaluationError
 cdef enum:
     FEW = 24                 # numbers that are sorted by insertion
     WIDEST_DIGIT = 11        # bits
+    TOGETHER = 32            # rows of columns that are read at a time
 
 
 cdef class Living:
@@ -114,7 +115,7 @@ cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
         self.event.reserve(snapshot.widest + 1)
-        self.ranges = <int*> malloc((2 * snapshot.most_tables + 2) * sizeof(int))
+        self.ranges = <int*> malloc((3 * snapshot.most_tables + 2) * sizeof(int))
         self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.marked = <uint8_t*> calloc(snapshot.most_lines + 1, 8)
         self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
@@ -168,6 +169,8 @@ cdef class Search:
 cdef class Rows:
     def __dealloc__(self):
         free(self.places)
+        free(self.values)
+        free(self.at)
         free(self.numbers)
         free(self.offsets)
 
@@ -175,8 +178,10 @@ cdef class Rows:
         self.snapshot = snapshot
         self.search = search
         self.places = <int*> malloc((search.event.count + 1) * sizeof(int))
+        self.values = <Value*> calloc(TOGETHER * search.event.count + 1, sizeof(Value))
+        self.at = <Reading*> calloc(TOGETHER * search.event.count + 1, sizeof(Reading))
         self.offsets = <int64_t*> calloc(rows + 1, sizeof(int64_t))
-        if self.places == NULL or self.offsets == NULL:
+        if self.places == NULL or self.values == NULL or self.at == NULL or self.offsets == NULL:
             raise MemoryError()
 
     cdef int take(self, int64_t row) noexcept nogil:
@@ -195,28 +200,51 @@ cdef class Rows:
         self.offsets[row + 1] = self.size
         return 0
 
+    cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:
+        """Rows of a batch, of which there are no more than TOGETHER; -1 without memory."""
+        cdef int slot, type, index
+        cdef Value* values
+        cdef const Column* column
+        for slot in range(event.count):
+            values = &self.values[slot]
+            type = NULL_VALUE
+            if self.places[slot] >= 0:
+                column = &columns.views[batch * columns.column_count + self.places[slot]]
+                read_cells(column, first - columns.starts[batch], count, values, event.count)
+                type = column.java_type
+            else:
+                for index in range(count):
+                    values[index * event.count].type = NULL_VALUE
+            if event.reader.every_text:
+                for index in range(count):
+                    if not as_property(event.reader, &values[index * event.count], &event.scratch):
+                        return -1
+                type = NULL_VALUE
+            if event.interpret_rows(slot, type, count, self.values, self.at) < 0:
+                return -1
+        return 0
+
     cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil:
         """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory."""
-        cdef int slot
+        cdef int64_t first
+        cdef int count, index
+        event.has_objects = False
         while row < columns.row_count:
             while row >= columns.starts[batch + 1]:
                 batch += 1
-            event.has_objects = False
-            for slot in range(event.count):
-                event.values[slot].type = NULL_VALUE
-                if self.places[slot] >= 0:
-                    read_cell(
-                        &columns.views[batch * columns.column_count + self.places[slot]],
-                        row - columns.starts[batch], &event.values[slot])
-                if event.values[slot].type == NULL_VALUE:
-                    event.values[slot] = event.reader.defaults[slot]
-                if not as_property(event.reader, &event.values[slot], &event.scratch) or event.interpret(slot) < 0:
-                    return -1
-            self.search.find(self.snapshot)
-            if self.search.found.raised_size or self.search.found.no_memory:
-                return row
-            if self.take(row) < 0:
+            first = row
+            count = <int> min(TOGETHER, columns.starts[batch + 1] - first)
+            if self.read(event, columns, batch, first, count) < 0:
                 return -1
+            for index in range(count):
+                row = first + index
+                event.values = &self.values[index * event.count]
+                event.at = &self.at[index * event.count]
+                self.search.find(self.snapshot)
+                if self.search.found.raised_size or self.search.found.no_memory:
+                    return row
+                if self.take(row) < 0:
+                    return -1
             row += 1
             if event.scratch.blocks != NULL:
                 event.forget()

@@ -162,7 +162,7 @@ cdef class Segment:
 
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL     # zeroed, from the begin of a cache line on
 
-    # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
+    # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 3 table_count + 2 ints.
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil

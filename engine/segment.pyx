@@ -236,6 +236,10 @@ cdef inline bint lacks(const uint64_t* required, const Look* look) noexcept nogi
     return (required[0] & look.absent[0] | required[4] & look.absent[1]) != 0
 
 
+cdef inline uint64_t first_bits(int count) noexcept nogil:
+    return 0 if count <= 0 else ~(<uint64_t> 0) if count >= 64 else (<uint64_t> 1 << count) - 1
+
+
 cdef inline void set_bits(uint64_t* bits, int first, int last) noexcept nogil:
     cdef uint64_t head = ~(<uint64_t> 0) << (first & 63), foot = ~(<uint64_t> 0) >> (63 - (last & 63))
     if first >> 6 == last >> 6:
@@ -300,31 +304,54 @@ cdef class Segment:
             point = &self.points[place]
             if point.kind == NOTHING:
                 return point
-            if (point.hash == hash and point.table == table and point.kind == kind and point.length == length
-                    and pyengine_same_bytes(point.bytes, bytes, length)):
+            if (point.hash == hash and point.table == table and point.kind == kind
+                    and (kind == NUMERAL or point.length == length
+                         and pyengine_same_bytes(point.bytes, bytes, length))):
                 return point
             place = (place + 1) & mask
 
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
-        cdef int number, place, bucket, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
-        cdef int ranked = 0, missing = 0
+        cdef int number, place, bucket, index, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
+        cdef int ranked = 0, held_count = 0
         cdef int64_t at
         cdef const Table* table
-        cdef const Reading* reading
+        cdef Reading* reading
         cdef const Point* point
         cdef Look look
+        cdef uint8_t kind
         cdef uint64_t[2] present
         cdef bint ordinary = not event.has_objects
         cdef (const int64_t*)[MOST_ROWS] bounds
         cdef int64_t[MOST_ROWS] keys
         cdef int[MOST_ROWS] ranks
-        # The seats of its points are fetched together, and its numbers sought together.
+        cdef int* held = ranges + 2 * self.table_count + 2       # tables of which the message has a value
+        # Shown are the most refusing; what the others would say the program says.
+        look.count = shown
+        look.open_count = look.bounded_count = 0
+        present[0] = present[1] = 0
+        # Nobody can foresee which values a message has, so that no branch is taken on it: first all are absent.
         for number in range(self.table_count):
+            table = &self.tables[number]
+            kind = event.at[table.slot].kind
+            held[held_count] = number
+            held_count += kind != NOTHING
+            present[number >> 6 & 1] |= <uint64_t> (kind != NOTHING) << (number & 63)
+            if number < shown:
+                look.kind[number] = kind
+                look.passed[number] = table.passed + NULL_BUCKET * self.bucket_step
+                look.lively[number] = table.lively + NULL_BUCKET * self.words
+                if (table.opens == NULL or table.opens[NULL_BUCKET]) and kind == NOTHING:
+                    look.open[look.open_count] = table.open + NULL_BUCKET * self.bucket_step
+                    look.open_count += 1
+        # The seats of the points are fetched together, and the numbers sought together.
+        for index in range(held_count):
+            number = held[index]
             table = &self.tables[number]
             reading = &event.at[table.slot]
             if reading.kind == NUMERAL:
                 if table.numbers_are_points:
-                    pyengine_prefetch(&self.points[self.seat_of(number, number_hash(reading.key))])
+                    reading.hash = number_hash(reading.key)
+                    pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
                 if number < shown and table.bound_count:
                     bounds[ranked] = table.bounds
                     keys[ranked] = reading.key
@@ -333,27 +360,18 @@ cdef class Segment:
                 pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
         pyengine_rank_all(ranked, bounds, keys, ranks)
         ranked = 0
-        present[0] = present[1] = look.absent[0] = look.absent[1] = 0
-        # Shown are the most refusing; what the others would say the program says.
-        look.count = shown
-        look.open_count = look.bounded_count = 0
-        for number in range(self.table_count):
+        for index in range(held_count):
+            number = held[index]
             table = &self.tables[number]
             reading = &event.at[table.slot]
             point = NULL
-            if reading.kind != NOTHING:
-                present[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
-            else:
-                missing += 1
-                look.absent[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
             if reading.kind == NUMERAL:
                 bucket = FIRST_TEXT + table.texts
                 if number < shown and table.bound_count:
                     bucket += ranks[ranked]
                     ranked += 1
                 if table.numbers_are_points:
-                    point = self.seek(
-                        number, NUMERAL, number_hash(reading.key), <const uint8_t*> &reading.key, 8)
+                    point = self.seek(number, NUMERAL, reading.hash, <const uint8_t*> &reading.key, 8)
             elif reading.kind == WORD:
                 bucket = STRANGE_BUCKET
                 if table.texts:
@@ -363,8 +381,6 @@ cdef class Segment:
                 if table.text_bound_count and bucket == STRANGE_BUCKET:
                     bucket = first_text_stretch(table) + rank(
                         table.text_bounds, table.text_bound_count, text_key(reading.bytes, reading.length, 0))
-            elif reading.kind == NOTHING:
-                bucket = NULL_BUCKET
             else:
                 bucket = ODD_BUCKET
                 if table.numbers_are_points:
@@ -376,7 +392,6 @@ cdef class Segment:
                 range_count += 1
             if number >= shown:
                 continue
-            look.kind[number] = reading.kind
             look.key[number] = reading.key
             at = bucket * self.bucket_step
             look.passed[number] = table.passed + at
@@ -397,9 +412,9 @@ cdef class Segment:
                 ranges[2 * range_count] = self.loose
                 ranges[2 * range_count + 1] = self.size
                 range_count += 1
-            look.absent[0] &= ~present[0]
-            look.absent[1] &= ~present[1]
-            look.sparse = not self.shares and 2 * missing > self.table_count
+            for index in range(2):
+                look.absent[index] = first_bits(self.table_count - 64 * index) & ~present[index]
+            look.sparse = not self.shares and 2 * held_count < self.table_count
             look.picked_count = look.open_entry_count = 0
             for number in range(range_count):
                 place = ranges[2 * number]

@@ -457,10 +457,19 @@ def test_messages_that_have_few_of_many_names(names: int) -> None:
     rows = [message() for _ in range(60)]
     expected = [[key for key, selector in selectors.items() if selector.matches(row)] for row in rows]
     assert sum(map(len, expected)) > 600
+    columns: list[tuple[pa.Table, list[list[int]]]] = []
+    for kind, arrow in ((int, pa.int64()), (float, pa.float64())):
+        few = [{name: value for name, value in row.items() if type(value) is kind} for row in rows]
+        table = pa.Table.from_pylist(few, pa.schema([(f"d{number}", arrow) for number in range(names)]))
+        table = pa.concat_tables([table.slice(0, 7), table.slice(7)])
+        columns.append((table, [[key for key, selector in selectors.items() if selector.matches(row)] for row in few]))
     for _ in range(2):
         assert [subscriptions.match(row) for row in rows] == expected
         offsets, keys = subscriptions.match_batch(rows)
         assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+        for table, wanted in columns:
+            offsets, keys = subscriptions.match_batch(table)
+            assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == wanted
         subscriptions.optimize()
         subscriptions._check()
 
