@@ -356,13 +356,14 @@ class BrokerNode:
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
         stored = self._decode(position)
+        # DELAY stays: the real broker removes it when it has written the properties down already (messageTimeUp).
         properties = stored.properties
-        properties.pop(names.PROPERTY_DELAY_TIME_LEVEL, None)
-        self._put(
-            properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID]), stored.body,
-            properties, born=stored.born_timestamp, born_host=host_bytes(stored.born_host),
-            reconsume_times=stored.reconsume_times, flag=stored.flag, sys_flag=stored.sys_flag,
-            delivers=(level, offset),
+        topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
+        self._check_queue(topic, queue_id)
+        self.store.put_message(
+            topic, queue_id, stored.body, properties, born=stored.born_timestamp,
+            born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times, flag=stored.flag,
+            sys_flag=stored.sys_flag, delivers=(level, offset),
         )  # fmt: skip
 
     # Pulls

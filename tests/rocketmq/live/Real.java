@@ -4,6 +4,7 @@ import com.alibaba.fastjson.JSONObject;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -13,6 +14,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.TreeMap;
 import org.apache.rocketmq.broker.BrokerController;
+import org.apache.rocketmq.broker.schedule.ScheduleMessageService;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
@@ -24,8 +26,10 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageExtBrokerInner;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.common.namesrv.NamesrvConfig;
 import org.apache.rocketmq.namesrv.NamesrvController;
@@ -140,6 +144,18 @@ public class Real {
             case "storeTime":
                 return broker.getMessageStore().getMessageStoreTimeStamp(request.getString("topic"),
                     request.getIntValue("id"), request.getLongValue("offset"));
+            case "timeUp": {
+                MessageExt waiting = new MessageExt();
+                waiting.setBody(new byte[] {1});
+                JSONObject properties = request.getJSONObject("properties");
+                for (String name : properties.keySet())
+                    MessageAccessor.putProperty(waiting, name, properties.getString(name));
+                ScheduleMessageService service = broker.getScheduleMessageService();
+                Method timeUp = ScheduleMessageService.class.getDeclaredMethod("messageTimeUp", MessageExt.class);
+                timeUp.setAccessible(true);
+                return MessageDecoder.string2messageProperties(
+                    ((MessageExtBrokerInner) timeUp.invoke(service, waiting)).getPropertiesString());
+            }
             case "localOffsets": {
                 MQClientInstance client = new MQClientInstance(new ClientConfig(), 0, request.getString("clientId"));
                 LocalFileOffsetStore store = new LocalFileOffsetStore(client, request.getString("group"));

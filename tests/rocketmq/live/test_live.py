@@ -132,6 +132,18 @@ def test_a_random_script_is_answered_alike(cluster: tuple[Real, Path], caplog: p
     assert list(islice(differences(real, 200, 1), 3)) == []
 
 
+def test_a_message_that_waited_keeps_the_properties_that_it_keeps_there(cluster: tuple[Real, Path]) -> None:
+    clock = ManualClock()
+    with rocketmq.Broker(clock=clock) as broker:
+        broker.create_topic("T", 1)
+        rocketmq.Producer(broker).send("T", b"\1", tags="A", keys="k", delay_time_level=18)
+        waiting = broker.nodes["broker-a"]._decode(0)
+        clock.advance(7_200_000)
+        (message,) = broker.messages("T")
+    assert message.properties["DELAY"] == "18"
+    assert cluster[0].ask("timeUp", properties=waiting.properties) == message.properties
+
+
 def test_a_real_cluster_goes_on_with_our_folder_and_we_with_its(cluster: tuple[Real, Path], tmp_path: Path) -> None:
     real, store = cluster
     clock = ManualClock(now=int(time.time() * 1000))
