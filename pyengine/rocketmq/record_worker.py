@@ -26,13 +26,20 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-def _named(queue: Hashable) -> Hashable:
-    """A plain tuple as what it stands for."""
-    if type(queue) is tuple and len(queue) == 2:
-        return TopicPartition(*queue)
-    if type(queue) is tuple and len(queue) == 3:
-        return MessageQueue(*queue)
-    return queue
+def _named(queue: object) -> Hashable:
+    """A queue as records name it: of a plain tuple, or of another client's object, what it stands for.
+
+    Raises ConfigurationError for what is none.
+    """
+    if not isinstance(queue, tuple):
+        # confluent-kafka's own, which is no tuple and compares with nothing else.
+        topic, partition = getattr(queue, "topic", None), getattr(queue, "partition", None)
+        if isinstance(topic, str) and isinstance(partition, int):
+            return TopicPartition(topic, partition)
+    elif _is_hashable(queue):
+        kind = {2: TopicPartition, 3: MessageQueue}.get(len(queue)) if type(queue) is tuple else None
+        return queue if kind is None else kind(*queue)
+    raise ConfigurationError("queue", repr(queue), "no queue", "give TopicPartition('topic', 0) or a MessageQueue")
 
 
 def _is_hashable(value: object) -> bool:
@@ -46,17 +53,10 @@ def _is_hashable(value: object) -> bool:
 def _queues(queues: Iterable[Hashable]) -> list[Hashable]:
     """Different queues as a list. Raises ConfigurationError for what is none."""
     check_listed("queues", queues, "[TopicPartition('topic', 0)]")
-    listed = list(queues)
-    for queue in listed:
-        _check_queue(queue)
+    listed = [_named(queue) for queue in queues]
     if len(set(listed)) != len(listed):
         raise ConfigurationError("queues", listed, "a queue stands there twice")
     return listed
-
-
-def _check_queue(queue: object) -> None:
-    if not _is_hashable(queue):
-        raise ConfigurationError("queue", repr(queue), "no queue", "give TopicPartition('topic', 0) or a MessageQueue")
 
 
 def _no_work(work: object) -> ConfigurationError:
@@ -72,8 +72,8 @@ class RecordWorker:
     :meth:`full`, and what a restart repeats is at most its span.
 
     A record is anything with confluent-kafka's, aiokafka's or RocketMQ's fields. A queue is
-    ``TopicPartition(topic, partition)`` or a MessageQueue. Thread-safe. Raises ConfigurationError for an order or a
-    budget that is none.
+    ``TopicPartition(topic, partition)``, that of aiokafka or confluent-kafka too, or a MessageQueue. Thread-safe.
+    Raises ConfigurationError for an order or a budget that is none.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RecordWorker:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
         ConfigurationError for what is no list of queues: then it gets none of them.
         """
-        wanted = [_named(queue) for queue in _queues(queues)]
+        wanted = _queues(queues)
         with self._lock:
             held = self._table.assigned()
             for queue in wanted:
@@ -214,9 +214,8 @@ class RecordWorker:
 
     def unfinished(self, queue: Hashable) -> list[int]:
         """The offsets of a queue that were put and not completed, ascending."""
-        _check_queue(queue)
         with self._lock:
-            return self._table.unfinished(queue)
+            return self._table.unfinished(_named(queue))
 
     @property
     def dropped(self) -> int:

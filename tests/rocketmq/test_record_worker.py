@@ -225,6 +225,33 @@ def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
     assert worker.take(-1.5) is None
 
 
+def test_the_partitions_that_confluent_kafka_assigns_and_revokes() -> None:
+    class Partition:
+        """As confluent-kafka's TopicPartition, which raises where it is compared with a tuple."""
+
+        topic, partition, offset = "orders", 0, -1001
+
+        def __eq__(self, other: object) -> bool:
+            if not isinstance(other, Partition):
+                raise NotImplementedError
+            return True
+
+        def __hash__(self) -> int:
+            return 0
+
+    worker = RecordWorker()
+    assert worker.assign([Partition()]) == {P0: 1}
+    worker.put([Methods("orders", 0, offset) for offset in (7, 8)])
+    assert worker.unfinished(Partition()) == [7, 8]
+    work = worker.take()
+    assert work is not None
+    worker.complete(work)
+    assert worker.revoke([Partition()]) == {P0: 8}
+    for queue in ("orders", 0, None):
+        with pytest.raises(ConfigurationError, match=r"^queue=.*: no queue; give TopicPartition\('topic', 0\)"):
+            worker.assign([queue])
+
+
 def test_an_error_of_confluent_kafka_is_no_record() -> None:
     class Polled(Methods):
         def error(self) -> str | None:
