@@ -6,20 +6,29 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.broker_files import MOST_QUEUES, read_topics
-from pyengine.rocketmq.offset_files import INT32
+from pyengine.rocketmq.broker_files import MOST_QUEUES, READ_WRITE, read_topics
+from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from pyengine.rocketmq.offset_files import INT32, whole_of
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
+
+# What a real broker keeps for itself (TopicValidator), and what is a single group's.
+_OWN_TOPICS = SYSTEM_TOPICS | {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}
+_OWN_PREFIXES = ("rmq_sys_", RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
+_REPLY_SUFFIX = "_REPLY_TOPIC"
+_READ, _INHERIT = 4, 1  # PermName.PERM_READ; PERM_INHERIT have the topics named as the cluster and the broker
 
 
 def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> list[MessageQueue]:
     """The message queues that a JSON file lists.
 
     brokers: where topics lie whose entry names no broker; each of them has the topic's number of queues. Accepted are
-    a broker's own topics.json (its readQueueNums), ``{"topic": queues}``, ``{"topic": {"broker": queues}}`` and a list
+    a broker's own topics.json (its readQueueNums, without the topics that it keeps for itself, those of retries and
+    dead letters, and those that may not be read), ``{"topic": queues}``, ``{"topic": {"broker": queues}}`` and a list
     of ``[topic, broker, queue id]``. Raises InvalidSourceError for a file that cannot be read or
     says something else, and for more than MOST_QUEUES.
     """
@@ -57,9 +66,29 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
 
 def _counts(document: dict[Any, Any], text: str, source: str, brokers: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Topic, broker and how many queues of the topic it has."""
-    topics = read_topics(text, source) if "topicConfigTable" in document else document
+    topics = _consumed(document, text, source) if "topicConfigTable" in document else document
     for topic, places in topics.items():
         for broker, count in (places if isinstance(places, dict) else dict.fromkeys(brokers, places)).items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
                 raise InvalidSourceError(source, f"{topic}: {count!r} is no number of queues", SHORT_FORMS)
             yield str(topic), str(broker), count
+
+
+def _consumed(document: dict[Any, Any], text: str, source: str) -> dict[str, int]:
+    """The topics of a broker's topics.json that a consumer group may share among its clients."""
+    topics = read_topics(text, source)
+    table: dict[str, Any] = {str(topic): config for topic, config in document["topicConfigTable"].items()}
+    rights = {
+        topic: whole_of(table[topic].get("perm"), INT32, f"topicConfigTable.{topic}.perm", source, absent=READ_WRITE)
+        for topic in topics
+    }
+    passed_on = {topic for topic, perm in rights.items() if perm & _INHERIT}
+    return {
+        topic: queues
+        for topic, queues in topics.items()
+        if topic not in _OWN_TOPICS
+        and not topic.startswith(_OWN_PREFIXES)
+        and rights[topic] & _READ
+        and topic not in passed_on
+        and not (topic.endswith(_REPLY_SUFFIX) and topic.removesuffix(_REPLY_SUFFIX) in passed_on)
+    }

@@ -88,6 +88,24 @@ def test_topics_from_files(tmp_path: Path) -> None:
     assert read_queues(tmp_path / "a" / "config" / "topics.json", ["a"]) == expected
 
 
+def test_what_a_real_broker_keeps_for_itself_is_not_planned(tmp_path: Path) -> None:
+    # The first twelve as a broker of release 5.3.3 writes them when it has started for the first time.
+    rows = """
+        SELF_TEST_TOPIC 1 6, TBW102 8 7, BenchmarkTest 1024 6, DefaultCluster 16 7, DefaultCluster_REPLY_TOPIC 1 6,
+        broker-a 1 7, OFFSET_MOVED_EVENT 1 6, SCHEDULE_TOPIC_XXXX 18 6, RMQ_SYS_TRANS_HALF_TOPIC 1 6,
+        RMQ_SYS_TRANS_OP_HALF_TOPIC 1 6, rmq_sys_REVIVE_LOG_DefaultCluster 8 6,
+        rmq_sys_SYNC_BROKER_MEMBER_broker-a 1 1, T 2 6, W 4 2, %RETRY%G 1 6, %DLQ%G 1 6, my_REPLY_TOPIC 1 4
+    """
+    table = {
+        topic: {"topicName": topic, "readQueueNums": int(queues), "perm": int(perm)}
+        for topic, queues, perm in map(str.split, rows.split(","))
+    }
+    path = tmp_path / "topics.json"
+    path.write_text(json.dumps({"topicConfigTable": table}))
+    found = read_queues(path, ["a"])
+    assert found == [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1), MessageQueue("my_REPLY_TOPIC", "a", 0)]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
