@@ -77,6 +77,14 @@ cdef class ConsumerGroups:
         cdef Group found = self.groups.get(group)
         return [] if found is None else list(found.members)
 
+    def is_member(self, str client_id):
+        """True if the client is in some group."""
+        cdef Group found
+        for found in self.groups.values():
+            if client_id in found.members:
+                return True
+        return False
+
     def subscription(self, str group, str topic):
         """(version, subscription) as last heard; None where the group or the topic is unknown."""
         cdef Group found = self.groups.get(group)

@@ -236,10 +236,15 @@ class Broker:
             self._events[client_id] = events
 
     def unregister_client(self, client_id: str, group: str) -> None:
-        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told."""
+        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told. One
+        that is in no group any more is forgotten.
+        """
         plain_text("client_id", client_id)
         plain_text("group", group)
         told = [node.leave(client_id, group) for node in self.nodes.values()]
+        with self._lock:
+            if not any(node.has_member(client_id) for node in self.nodes.values()):
+                self._events.pop(client_id, None)
         self._tell(group, told)
 
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:

@@ -460,6 +460,11 @@ class BrokerNode:
         with self.lock:
             return self.groups.leave(group, client_id)
 
+    def has_member(self, client_id: str) -> bool:
+        """True if the client is in some group."""
+        with self.lock:
+            return bool(self.groups.is_member(client_id))
+
     def expire_members(self) -> None:
         """Members that stopped sending heartbeats are gone; the others learn of it when they rebalance."""
         with self.lock:

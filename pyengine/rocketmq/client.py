@@ -248,6 +248,10 @@ class MQClientInstance:
             (0, SAMPLING, self._sample),
         ):
             self._periodic.append(Periodic(self.clock, self._scheduled, first, period, action))
+        self.register()
+
+    def register(self) -> None:
+        """Let the brokers reach this client."""
         self.api.register_client(self.client_id, ClientEvents(self._consumer_ids_changed))
 
     def shutdown(self) -> None:

@@ -153,7 +153,10 @@ class GroupMember:
         try:
             self.update_topic_subscribe_info()
             client.check_in_broker()
-            if client.send_heartbeats():
+            beaten = client.send_heartbeats()
+            # Once more: the client's last other member may have left it in between.
+            client.register()
+            if beaten:
                 client.rebalance_service.wakeup()
         except BaseException as error:
             log.warning("Start the consumer %s fail.", self.group, exc_info=error)

@@ -205,7 +205,9 @@ class MQClientAPI(Protocol):
         """The client is connected; a second call with the same id replaces the events."""
 
     def unregister_client(self, client_id: str, group: str) -> None:
-        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told."""
+        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told. One
+        that is in no group any more may be forgotten.
+        """
 
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         """The client is alive; a new member or a changed subscription is made known to the group's members."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -357,3 +359,29 @@ def test_a_start_that_is_interrupted_leaves_no_thread_and_no_member(
     assert broker.get_consumer_id_list("T", "G") == ["127.0.0.1@once"]
     again.shutdown()
     broker.close()
+
+
+def test_a_broker_keeps_nothing_of_consumers_that_are_gone() -> None:
+    clock = ManualClock()
+    with broker_with(0, clock=clock) as broker:
+        consumers = [consumer_of(broker, lambda messages, context: DONE, instance_name="one") for _ in range(2)]
+        consumers[1].consumer_group = "H"
+        for consumer in consumers:
+            consumer.start()
+        client = weakref.ref(consumers[0].default_mq_push_consumer_impl.running)
+        consumers[0].shutdown()
+        clock.advance(30_000)
+        other = consumer_of(broker, lambda messages, context: DONE, instance_name="first")
+        other.consumer_group = "H"
+        other.start()
+        clock.advance(2_000)
+        # The client was told of the new member, long before its next look.
+        held = [len(member.consumer_running_info().mq_table) for member in (consumers[1], other)]
+        assert held == [0, 2], "the queue of T and that of the retry topic"
+        for consumer in (consumers[1], other):
+            consumer.shutdown()
+        consumers.clear()
+        del consumer, other
+        clock.advance(20_000)  # what the brokers held for them is answered
+        gc.collect()
+        assert client() is None
