@@ -568,6 +568,22 @@ def test_offsets_can_be_reset_to_a_time(site: Site) -> None:
     assert queue in consumer.fetch_subscribe_message_queues("T")
 
 
+def test_in_order_a_pull_that_waits_meanwhile_undoes_a_reset_and_a_suspended_consumer_has_none(site: Site) -> None:
+    site.send(b"1", b"2")
+    consumer = site.consumer(MessageListenerOrderly(site.accept(ConsumeOrderlyStatus.SUCCESS)))
+    site.clock.advance(2_000)
+    assert site.bodies() == [b"1", b"2"]
+    site.given.clear()
+    consumer.reset_offset_by_timestamp(0)
+    site.clock.advance(40_000)
+    assert (site.bodies(), site.committed()) == ([], [2])  # as the real client beside the real broker
+    consumer.suspend()
+    site.clock.advance(20_000)
+    consumer.reset_offset_by_timestamp(0)
+    site.clock.advance(40_000)
+    assert (site.bodies(), site.committed()) == ([b"1", b"2"], [2])
+
+
 def test_shutdown_waits_for_what_is_in_flight() -> None:
     clock = SystemClock()
     began, go = threading.Event(), threading.Event()
