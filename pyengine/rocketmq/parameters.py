@@ -190,9 +190,9 @@ class ConsumerParameters(ClientConfig):
 
 
 def java_name(name: str) -> str:
-    """consume_thread_min -> consumeThreadMin."""
+    """consume_thread_min -> consumeThreadMin, client_ip -> clientIP."""
     first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
+    return first + "".join(part.upper() if part in ("ip", "tls") else part.capitalize() for part in rest)
 
 
 def local_to_utc(wall: int) -> int:

@@ -18,14 +18,16 @@ from pyengine.rocketmq.remoting import SubscriptionData
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
+NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
     """A consumer at one moment.
 
-    properties: every parameter by its Java name, as text, and the real client's PROP_ entries. subscription_set: what
-    it wants. mq_table: queue -> the real ProcessQueueInfo by its field names (``droped`` is spelled so there).
-    status_table: topic -> rates. jstack: threads and their frames, where asked for. now: ms.
+    properties: every parameter that is not None by its Java name, as text, and the real client's PROP_ entries.
+    subscription_set: what it wants. mq_table: queue -> the real ProcessQueueInfo by its field names (``droped`` is
+    spelled so there). status_table: topic -> rates. jstack: threads and their frames, where asked for. now: ms.
     """
 
     client_id: str
@@ -48,9 +50,9 @@ def running_info(member: GroupMember, *, with_stacks: bool = False) -> ConsumerR
     """The state of one member; with_stacks: with the stack of every thread of the process."""
     consumer = member.consumer
     properties = {
-        java_name(name): _text(getattr(consumer, name))
+        java_name(name): _text(value)
         for name in type(consumer).__dataclass_fields__
-        if name not in ("broker", "clock")
+        if name not in NO_FIELDS and (value := getattr(consumer, name)) is not None
     }
     properties |= {
         "PROP_NAMESERVER_ADDR": consumer.namesrv_addr or "",
@@ -80,7 +82,7 @@ def _text(value: object) -> str:
     """As Java prints it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return "null" if value is None else str(getattr(value, "name", value))
+    return str(getattr(value, "name", value))
 
 
 def _stacks() -> str:

@@ -795,6 +795,8 @@ def test_rates_and_running_info(site: Site) -> None:
     assert info.status_table["T"].consume_failed_msgs == 0
     assert info.properties["consumeThreadMin"] == "20"
     assert info.properties["PROP_CONSUMEORDERLY"] == "false"
+    assert (info.properties["clientIP"], info.properties["useTLS"]) == ("127.0.0.1", "false")
+    assert not {"clientIp", "useTls", "namespace", "unitName", "localOffsetStoreDir"} & info.properties.keys()
     assert [data.topic for data in info.subscription_set] == ["%RETRY%G", "T"]
     assert info.analyze_process_queue() == []
     assert "MainThread" in info.jstack
