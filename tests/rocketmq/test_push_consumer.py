@@ -584,6 +584,23 @@ def test_in_order_a_pull_that_waits_meanwhile_undoes_a_reset_and_a_suspended_con
     assert (site.bodies(), site.committed()) == ([b"1", b"2"], [2])
 
 
+@pytest.mark.parametrize("suspended", [False, True])
+def test_a_pull_that_waits_while_the_tags_change_drops_what_only_the_new_ones_want(site: Site, suspended: bool) -> None:
+    consumer = site.consumer(expression="A")
+    if suspended:
+        consumer.suspend()
+        site.clock.advance(20_000)
+    consumer.subscribe("T", "A || B")
+    if suspended:
+        consumer.resume()
+        site.clock.advance(2_000)
+    for tag in ("A", "B"):  # nothing is answered in between
+        site.broker.send_message("P", Message("T", tag.encode(), tags=tag), MessageQueue("T", "broker-a", 0))
+    site.clock.advance(30_000)
+    assert site.bodies() == ([b"A", b"B"] if suspended else [b"A"])
+    assert site.committed() == [2]
+
+
 def test_shutdown_waits_for_what_is_in_flight() -> None:
     clock = SystemClock()
     began, go = threading.Event(), threading.Event()
