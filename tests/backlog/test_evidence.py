@@ -11,6 +11,7 @@ import pytest
 
 from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import read_files, read_text
+from pyengine.backlog.evidence.model import Evidence
 from pyengine.errors import InvalidSourceError
 
 DATA = Path(__file__).parent / "data"
@@ -295,6 +296,19 @@ def test_a_backup_beside_its_file_is_no_later_sight(tmp_path: Path) -> None:
     assert [each.consumer_offset for each in read_files([tmp_path]).offsets] == [100]
     file.unlink()
     assert [each.consumer_offset for each in read_files([tmp_path]).offsets] == [100]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"dataVersion":{"counter":2},"offsetTable":{1:2,18:2}}', "delayOffset.json"),
+        ('{\n\t"filterDataByTopic":{}\n}', "consumerFilter.json"),
+        ('{\n\t"table":{}\n}', "consumerOrderInfo.json"),
+        ('{"dataVersion":{"counter":0},"transactionCount":{}}', "transactionMetrics"),
+    ],
+)
+def test_the_other_files_of_a_brokers_config_folder_tell_nothing(text: str, name: str) -> None:
+    assert read_text(text, f"store/config/{name}") == Evidence()
 
 
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """RocketMQ's own files, in fastjson's dialect: consumerOffset.json, offsets.json, topics.json, subscriptionGroup.json,
-and the JSON of ConsumeStats (what the admin tools get from a broker)."""
+and the JSON of ConsumeStats (what the admin tools get from a broker). The other files of a broker's config folder are
+known and tell nothing of a backlog."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
@@ -12,11 +14,15 @@ from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
 
 TABLES = ("offsetTable", "topicConfigTable", "subscriptionGroupTable")
+# What stands in the other files of a broker's config folder: filters, modes, mappings and half messages.
+UNJUDGED = ("filterDataByTopic", "messageRequestModeMap", "topicQueueMappingInfoMap", "transactionCount")
+ORDER_INFO = re.compile(r'\s*\{\s*"table"\s*:')  # consumerOrderInfo.json
 
 
 def recognises(text: str) -> bool:
-    """True for a document with one of the tables."""
-    return text.lstrip()[:1] == "{" and any(f'"{name}"' in text for name in TABLES)
+    """True for a document with one of the tables, or another of a broker's files."""
+    named = any(f'"{name}"' in text for name in (*TABLES, *UNJUDGED))
+    return (text.lstrip()[:1] == "{" and named) or ORDER_INFO.match(text) is not None
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
@@ -24,6 +30,8 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     document = fastjson.loads(text, file)
     found = Evidence()
     table = document.get("offsetTable")
+    if not _is_judged(document):
+        return found
     if "topicConfigTable" in document:
         _topics(object_of("topicConfigTable", document["topicConfigTable"]), file, found)
     elif "subscriptionGroupTable" in document:
@@ -45,6 +53,14 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             for queue_id, offset in queues.items():
                 found.offsets.append(_state(file, modified, group, topic, "", queue_id, None, offset))
     return found
+
+
+def _is_judged(document: dict[str, Any]) -> bool:
+    """False for files of a broker that tell nothing of a backlog; so does delayOffset.json, whose keys are levels."""
+    table = document.get("offsetTable")
+    if isinstance(table, dict) and table and all(isinstance(level, int) for level in table):
+        return False
+    return any(name in document for name in TABLES) or not any(name in document for name in (*UNJUDGED, "table"))
 
 
 def _state(
