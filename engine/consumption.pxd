@@ -73,7 +73,8 @@ cdef class Consumption:
     cdef int acknowledge(self) except -1
     cdef int before_end(self) except -1
     cdef int commit(self) except -1
-    cdef int redispatch(self, bint at_once) except -1
+    cdef int redispatch(self) except -1
+    cdef int turn(self, int64_t now) except -1
     cdef int dispose(self) except -1
     cdef int remove(self, object last_delivered) except -1
     cpdef Offer offer(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1

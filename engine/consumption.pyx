@@ -401,7 +401,7 @@ cdef class Consumption:
             return
         if self.non_blocking_redelivery:
             for dispatch in dispatches:
-                if self.listening:
+                if self.listening and (self.session.asynchronous or self.waiting.running):
                     self.session.queue.enqueue(dispatch)
                 else:
                     self.offer(dispatch, now)
@@ -409,17 +409,31 @@ cdef class Consumption:
         for dispatch in reversed(dispatches):
             self.waiting.enqueue_first(dispatch)
         if self.listening:
-            self.redispatch(not self.session.asynchronous)
+            if self.session.asynchronous or not self.session.queue.running:
+                self.redispatch()
+            else:
+                self.turn(now)
         if self.started:
             self.waiting.start()
 
-    cdef int redispatch(self, bint at_once) except -1:
-        """Hand what waits to the session again, in front of everything: the last one first. at_once: a session without
-        a thread delivers each before it is handed the next one, so that the last one comes first."""
+    cdef int redispatch(self) except -1:
+        """Hand what waits to the session again, in front of everything: the last one first."""
+        for dispatch in reversed(self.waiting.remove_all()):
+            self.session.queue.enqueue_first(dispatch)
+        return 0
+
+    cdef int turn(self, int64_t now) except -1:
+        """The same in a session without a thread, which hands each back before it is handed the next one: the last one
+        comes first then, and behind it what the session had."""
         cdef MessageDispatch dispatch
         cdef list waiting = self.waiting.remove_all()
-        for dispatch in waiting if at_once else reversed(waiting):
-            self.session.queue.enqueue_first(dispatch)
+        waiting.reverse()
+        waiting[1:1] = self.session.queue.remove_all()
+        for dispatch in waiting:
+            if self.waiting.running or dispatch.consumer_id != self.consumer_id:
+                self.session.queue.enqueue(dispatch)
+            else:
+                self.offer(dispatch, now)
         return 0
 
     # Life
@@ -432,7 +446,7 @@ cdef class Consumption:
         self.session.listeners += <int>listening - <int>self.listening
         self.listening = listening
         if listening:
-            self.redispatch(False)
+            self.redispatch()
 
     def start(self):
         """Messages may be taken."""

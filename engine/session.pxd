@@ -5,7 +5,7 @@ Invariants: ``consumers`` are in the order of creation; each is there under its 
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.channel cimport Channel, MessageDispatch
 from pyengine._engine.consumption cimport Consumption, Offer
 from pyengine._engine.exchange cimport Exchange
 
@@ -13,6 +13,7 @@ from pyengine._engine.exchange cimport Exchange
 cdef class SessionState(Exchange):
     cdef dict consumers                       # consumer id -> Consumption
     cdef readonly bint asynchronous           # it has a task of its own
+    cdef Channel late                         # without one: what came while something before it was to be delivered
     cdef readonly bint started
     cdef readonly bint closed
 

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from pyengine._engine.channel cimport MessageDispatch
+from pyengine._engine.channel cimport Backlog, Channel, MessageDispatch
 from pyengine._engine.consumption cimport Consumption, Offer
 from pyengine._engine.exchange cimport AcknowledgeMode, Exchange
 
@@ -19,6 +19,7 @@ cdef class SessionState(Exchange):
     def __cinit__(self, mode, prefix, *, bint asynchronous=True, **unused):
         self.consumers = {}
         self.asynchronous = asynchronous
+        self.late = Channel(False, Backlog())
 
     def add(self, Consumption consumer not None):
         """A consumer joins."""
@@ -37,15 +38,21 @@ cdef class SessionState(Exchange):
         cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
         if consumer is None:
             return Offer.KEPT
-        if ((later or self.asynchronous) and (consumer.listening or self.queue.size)) or self.behind(consumer):
-            self.queue.enqueue(dispatch)
+        if self.asynchronous:
+            if consumer.listening or self.queue.size:
+                self.queue.enqueue(dispatch)
+                return Offer.QUEUED
+        elif later and (consumer.listening or self.late.size or self.queue.size) or self.behind(consumer):
+            self.late.enqueue(dispatch)
             return Offer.QUEUED
         return self.offer(consumer, dispatch, now)
 
     cdef bint behind(self, Consumption consumer):
-        # Whether something waits for the listener already, which acknowledges one message after the other.
-        return consumer.listening and ((self.queue.running and self.queue.size > 0) or (
-            consumer.waiting.running and consumer.waiting.size > 0))
+        # Whether something waits for the listener already, which acknowledges one message after the other, or
+        # ``resume`` is still to come.
+        return consumer.listening and (
+            self.late.size > 0 or (self.started and (self.queue.size > 0 or not self.queue.running))
+            or (consumer.waiting.running and consumer.waiting.size > 0))
 
     cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
         cdef Offer offer = consumer.offer(dispatch, now)
@@ -83,7 +90,9 @@ cdef class SessionState(Exchange):
             if dispatch is None:
                 dispatch = self.queue.dequeue()
                 if dispatch is None:
-                    return None
+                    dispatch = self.late.dequeue()
+                    if dispatch is None:
+                        return None
                 consumer = self.consumers.get(dispatch.consumer_id)
             if consumer is not None and self.offer(consumer, dispatch, now) == Offer.LISTEN:
                 return dispatch
@@ -95,7 +104,7 @@ cdef class SessionState(Exchange):
 
     cdef bint waits(self):
         cdef Consumption consumer
-        if self.queue.running and self.queue.size:
+        if self.queue.running and self.queue.size + self.late.size:
             return True
         if not self.backlog.size:
             return False
@@ -131,11 +140,19 @@ cdef class SessionState(Exchange):
             raise IllegalStateError("Not a transacted session")
 
     def start(self):
-        """Messages may be delivered."""
+        """Messages may be delivered. In a session without a thread what waits at its consumers is delivered first, then
+        ``resume`` is called."""
         self.started = True
         for consumer in self.consumers.values():
             consumer.start()
-        self.queue.start()
+        if self.asynchronous:
+            self.resume()
+
+    def resume(self):
+        """What came back to the session may be delivered too."""
+        if self.started:
+            self.queue.start()
+            self.late.start()
 
     def stop(self):
         """No message is delivered until ``start``."""
@@ -143,6 +160,7 @@ cdef class SessionState(Exchange):
         for consumer in self.consumers.values():
             consumer.stop()
         self.queue.stop()
+        self.late.stop()
 
     def acknowledge(self):
         """The user of CLIENT_ACKNOWLEDGE acknowledges: everything delivered to any consumer of the session."""
@@ -220,8 +238,9 @@ cdef class SessionState(Exchange):
         cdef Consumption consumer
         if self.closed:
             return []
-        self.queue.close()
-        self.queue.remove_all()
+        for channel in (self.queue, self.late):
+            (<Channel> channel).close()
+            (<Channel> channel).remove_all()
         consumers = list(self.consumers.values())
         for found in consumers:
             consumer = found
@@ -254,6 +273,8 @@ cdef class SessionState(Exchange):
         """Raise AssertionError if an invariant of the room does not hold."""
         cdef Consumption consumer
         self.queue._check()
+        self.late._check()
+        assert not (self.asynchronous and self.late.size)
         assert self.transaction is not None or not self.synchronizations
         assert self.listeners == sum([consumer.listening for consumer in self.consumers.values()])
         assert self.backlog.size == sum([consumer.waiting.size for consumer in self.consumers.values()])

@@ -436,6 +436,12 @@ class Session(SessionExecutor):
         with self.lock:
             self.state.start()
             self.changed.notify_all()
+        try:
+            self.wake_up()
+        finally:
+            if not self.state.asynchronous:
+                with self.lock:
+                    self.state.resume()
         self.wake_up()
 
     def stop(self) -> None:

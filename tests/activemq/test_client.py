@@ -807,6 +807,21 @@ def test_a_session_without_a_thread_redelivers_the_last_message_first(connect):
     assert seen == ["a", "b", "b", "a"]
 
 
+def test_what_fails_again_in_a_session_without_a_thread_turns_the_order_again(connect):
+    delays = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.redeliveryDelay=0"
+    session = connect(f"jms.dispatchAsync=false&jms.alwaysSessionAsync=false&{delays}").create_session()
+    session.create_producer("q").send_batch(list("1234567"))
+    seen = []
+
+    def on_message(message):
+        seen.append(message.body)
+        if message.body in "36" and message.delivery_count == 1:
+            raise RuntimeError("as the test says")
+
+    session.create_consumer("q", listener=on_message)
+    assert "".join(seen) == "123763456"
+
+
 def test_the_producers_are_counted(connect, broker):
     session = connect().create_session()
     session.create_consumer("q")

@@ -400,6 +400,12 @@ class Replay:
             return self.connections[step["conn"]]
         return self.clients[step["name"]].session.connection
 
+    def step_stop(self, step: Step) -> None:
+        self.connection_of(step).stop()
+
+    def step_start(self, step: Step) -> None:
+        self.connection_of(step).start()
+
     def step_unsubscribe(self, step: Step) -> None:
         self.connection(step["conn"], None, step["conn"]).create_session().unsubscribe(step["durable"])
 

@@ -569,6 +569,8 @@ public final class RealBroker {
                 withoutRounds(() -> kill(gone));
                 left.forEach(shown.putArray("order")::add);
             }
+            case "stop" -> client.session.getConnection().stop();
+            case "start" -> client.session.getConnection().start();
             case "unsubscribe" -> {
                 String called = step.get("conn").asText();
                 connection(called, called).createSession(false, Session.AUTO_ACKNOWLEDGE)
