@@ -169,7 +169,8 @@ class Connection:
         self._check()
         self.started = True
         for session in self.sessions:
-            session.start()
+            if not session.state.started:
+                session.start()
         self.clock.settle()
 
     def stop(self) -> None:

@@ -822,6 +822,26 @@ def test_what_fails_again_in_a_session_without_a_thread_turns_the_order_again(co
     assert "".join(seen) == "123763456"
 
 
+def test_a_connection_that_is_started_twice_keeps_the_delay_of_a_redelivery(connect, clock):
+    connection = connect("jms.dispatchAsync=false&jms.alwaysSessionAsync=false")
+    session = connection.create_session()
+    seen = []
+
+    def on_message(message):
+        seen.append(message.body)
+        if seen == ["1"]:
+            raise RuntimeError("as the test says")
+
+    session.create_consumer("q", listener=on_message)
+    producer = session.create_producer("q")
+    producer.send("1")
+    connection.start()
+    producer.send("2")
+    assert seen == ["1"]
+    clock.advance(1000)
+    assert seen == ["1", "2", "1"]
+
+
 def test_the_producers_are_counted(connect, broker):
     session = connect().create_session()
     session.create_consumer("q")
