@@ -238,20 +238,23 @@ class MessageConsumer:
 
     @message_listener.setter
     def message_listener(self, listener: MessageListener | None) -> None:
-        session = self._session
+        self._listen(listener)
+        self._session.clock.settle()
+
+    def _listen(self, listener: MessageListener | None) -> None:
+        """Stop the session, set the listener and start the session, as the real client does: its other consumers, too,
+        deliver what waits for the delay of a redelivery."""
+        session, state = self._session, self._session.state
         _check_listener(listener)
         with session.lock:
             self._state.check_open()
             self._state.listen(listener is not None)
             self._state.listener = listener
-        session.wake_up()
-        session.clock.settle()
-
-    def _listen(self, listener: MessageListener) -> None:
-        """Set the first listener, before the broker knows the consumer."""
-        _check_listener(listener)
-        self._state.listen(True)
-        self._state.listener = listener
+            restarts = listener is not None and state.started
+            if restarts:
+                state.stop()
+        if restarts:
+            session.start()
 
     # Closing
 
