@@ -12,7 +12,7 @@ from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topics import TopicDestination
 from pyengine.activemq.transaction import Sent, Transaction
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
-from pyengine.errors import ConfigurationError, InvalidDestinationError
+from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError
 from pyengine.topology.policy import (
     CompositeQueue,
     CompositeTopic,
@@ -65,6 +65,7 @@ class Router:
         self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
         self._mapped: set[Destination] = set()  # queues that virtual topics feed
+        self._forwarding: list[tuple[_Composite, Destination]] = []  # whose copies are under way
         for given in virtual_destinations:
             if not isinstance(given, VirtualDestination):
                 hint = "give VirtualTopic, CompositeQueue or CompositeTopic of pyengine.topology.policy"
@@ -184,8 +185,12 @@ class Router:
     def _interceptors_of(self, target: AnyDestination) -> tuple[VirtualTopic | _Composite, ...]:
         interceptors = self._interceptors.get(target.destination)
         if interceptors is None:
-            interceptors = self._interceptors[target.destination] = tuple(
-                virtual for pattern, virtual in self._virtual if pattern.matches(target.destination)
+            name = target.destination
+            interceptors = self._interceptors[name] = tuple(
+                virtual
+                for pattern, virtual in self._virtual
+                if pattern.matches(name)
+                or (name.is_pattern and pattern.kind == name.kind and overlap(pattern.name, name.name))
             )
         return interceptors
 
@@ -198,7 +203,7 @@ class Router:
             if isinstance(virtual, VirtualTopic):
                 self._feed(virtual, target, message, now, within)
                 _put(target, message.copy() if len(interceptors) > 1 else message, now, within)
-            elif self._forward(virtual, message, now, within):
+            elif self._forward(virtual, target, message, now, within):
                 _put(target, message.copy(), now, within)
 
     def _feed(
@@ -227,14 +232,25 @@ class Router:
             if virtual.set_original_destination:
                 own.original_destination = message.destination
                 own.destination = str(queue.destination)
-            _put(queue, own, now, within)
+            self._send(queue, own, now, within)
 
-    def _forward(self, composite: _Composite, message: Message, now: int, within: Transaction | None) -> bool:
-        """Copies for what a composite forwards to; True if the message goes on to the destination itself."""
+    def _forward(
+        self, composite: _Composite, source: AnyDestination, message: Message, now: int, within: Transaction | None
+    ) -> bool:
+        """Copies for what a composite forwards to; True if the message goes on to the destination itself. Raises
+        JMSError where a copy comes back to the composite."""
         matching, goes_on = composite.rule.route(message)
-        for index in matching:
-            for part in composite.targets[index]:
-                own = message.copy()
-                own.original_destination = message.destination
-                self.route(part, own, now, within)
+        way = (composite, source.destination)
+        if way in self._forwarding:
+            names = " -> ".join(str(name) for _, name in (*self._forwarding[self._forwarding.index(way) :], way))
+            raise JMSError(f"a composite destination forwards to itself: {names}; take one of them out of forward_to")
+        self._forwarding.append(way)
+        try:
+            for index in matching:
+                for part in composite.targets[index]:
+                    own = message.copy()
+                    own.original_destination = message.destination
+                    self.route(part, own, now, within)
+        finally:
+            self._forwarding.pop()
         return goes_on

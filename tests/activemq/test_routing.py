@@ -134,6 +134,41 @@ def test_composite_queues(make, composite, expected):
     assert got == expected
 
 
+def test_what_a_virtual_topic_feeds_may_be_a_composite(make):
+    broker = make(virtual_destinations=[VirtualTopic("VT.>"), CompositeQueue("Consumer.A.VT.a", ("x",))])
+    wire = Wire(broker)
+    wire.consume("x", "x")
+    wire.consume("a", "Consumer.A.VT.a")
+    wire.consume("b", "Consumer.B.VT.a")
+    wire.send("topic://VT.a", 1)
+    assert wire.taken() == [("x", "1"), ("b", "1")]
+
+
+def test_the_queue_of_a_wildcard_consumer_is_forwarded_by_the_composites_it_covers(make):
+    broker = make(virtual_destinations=[VirtualTopic("VT.>"), CompositeQueue("Consumer.A.VT.a", ("x",))])
+    wire = Wire(broker)
+    wire.consume("x", "x")
+    wire.consume("any", "Consumer.*.VT.a")
+    wire.send("topic://VT.a", 1)
+    assert wire.taken() == [("x", "1")]
+
+
+@pytest.mark.parametrize(
+    ("composites", "way"),
+    [
+        ((CompositeQueue("a", ("y", "a")),), "queue://a -> queue://a"),
+        ((CompositeQueue("a", ("y", "b")), CompositeQueue("b", ("a",))), "queue://a -> queue://b -> queue://a"),
+        ((CompositeQueue("a", ("topic://VT.t",)), CompositeTopic("VT.t", ("a",))),
+         "queue://a -> topic://VT.t -> queue://a"),
+    ],
+)  # fmt: skip
+def test_a_composite_that_forwards_to_itself_is_named(make, composites, way):
+    wire = Wire(make(virtual_destinations=composites))
+    for _ in range(2):
+        with pytest.raises(JMSError, match=f"forwards to itself: {way}; take one"):
+            wire.send("a", 1)
+
+
 def test_composite_topics(make):
     wire = Wire(make(virtual_destinations=[CompositeTopic("in", ("x",), forward_only=False)]))
     wire.consume("x", "x", selector="JMSDestination = 'topic://in'")

@@ -31,8 +31,11 @@ from pyengine.errors import (
 from pyengine.topology.policy import (
     AbortSlowAckConsumerStrategy,
     AbortSlowConsumerStrategy,
+    CompositeQueue,
+    CompositeTopic,
     ConstantPendingMessageLimitStrategy,
     DiscardingDeadLetterStrategy,
+    FilteredDestination,
     FixedCountSubscriptionRecoveryPolicy,
     FixedSizedSubscriptionRecoveryPolicy,
     IndividualDeadLetterStrategy,
@@ -45,6 +48,8 @@ from pyengine.topology.policy import (
     SharedDeadLetterStrategy,
     TimedSubscriptionRecoveryPolicy,
     UniquePropertyMessageEvictionStrategy,
+    VirtualDestination,
+    VirtualTopic,
 )
 from tests.conformance.activemq_selector import typed
 from tests.conformance.verdict import Verdict, compare, unsupported
@@ -124,6 +129,17 @@ def policy_of(given: dict[str, Any], topic: bool) -> Policy:
     return Policy("topic://>" if topic else ">", **made, **named(given))
 
 
+def virtual_of(given: dict[str, Any]) -> VirtualDestination:
+    """One of a case's virtual destinations; its targets are texts, or tables with a selector."""
+    given = dict(given)
+    kind = {"topic": VirtualTopic, "compositeTopic": CompositeTopic}.get(given.pop("type"), CompositeQueue)
+    if "forwardTo" in given:
+        given["forwardTo"] = tuple(
+            FilteredDestination(**each) if isinstance(each, dict) else each for each in given["forwardTo"]
+        )
+    return kind(**named(given))
+
+
 class Watched:
     """A broker whose dispatches are written down as they reach the connections."""
 
@@ -172,11 +188,14 @@ class Replay:
         self.main = case.get("destName", "T" if self.topic else "Q")
         self.clock = ManualClock()
         self.folder = TemporaryDirectory() if case.get("store") else None
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "policies": [policy_of(case.get("policy") or {}, self.topic)],
             "clock": self.clock,
             "release": case.get("release", "5.17"),
         }
+        if "virtual" in case:
+            self.settings["virtual_destinations"] = [virtual_of(each) for each in case["virtual"]]
+            self.settings["policies"].append(policy_of(case.get("policy") or {}, not self.topic))
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection | activemq.Session, activemq.MessageProducer] = {}
         self.senders: dict[str, activemq.Session] = {}

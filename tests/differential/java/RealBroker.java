@@ -38,6 +38,7 @@ import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.ConnectionContext;
 import org.apache.activemq.broker.TransportConnection;
 import org.apache.activemq.broker.region.Destination;
+import org.apache.activemq.broker.region.DestinationInterceptor;
 import org.apache.activemq.broker.region.DurableTopicSubscription;
 import org.apache.activemq.broker.region.MessageReference;
 import org.apache.activemq.broker.region.Queue;
@@ -45,6 +46,13 @@ import org.apache.activemq.broker.region.Subscription;
 import org.apache.activemq.broker.region.Topic;
 import org.apache.activemq.broker.region.TopicSubscription;
 import org.apache.activemq.broker.region.policy.*;
+import org.apache.activemq.broker.region.virtual.CompositeDestination;
+import org.apache.activemq.broker.region.virtual.CompositeQueue;
+import org.apache.activemq.broker.region.virtual.CompositeTopic;
+import org.apache.activemq.broker.region.virtual.FilteredDestination;
+import org.apache.activemq.broker.region.virtual.VirtualDestination;
+import org.apache.activemq.broker.region.virtual.VirtualDestinationInterceptor;
+import org.apache.activemq.broker.region.virtual.VirtualTopic;
 import org.apache.activemq.command.ActiveMQDestination;
 import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.command.ActiveMQTopic;
@@ -230,8 +238,50 @@ public final class RealBroker {
         policies.setDefaultEntry(policy(script.path("policy")));
         service.setDestinationPolicy(policies);
         service.setPlugins(new BrokerPlugin[] {Recorder::new});
+        if (script.has("virtual")) {
+            VirtualDestinationInterceptor virtual = new VirtualDestinationInterceptor();
+            List<VirtualDestination> all = new ArrayList<>();
+            script.get("virtual").forEach(given -> all.add(virtual(given)));
+            virtual.setVirtualDestinations(all.toArray(VirtualDestination[]::new));
+            service.setDestinationInterceptors(new DestinationInterceptor[] {virtual});
+        }
         service.start();
         service.waitUntilStarted();
+    }
+
+    /** forwardTo, of composites: texts, or tables with a selector. */
+    private static VirtualDestination virtual(JsonNode given) {
+        VirtualDestination made = switch (given.get("type").asText()) {
+            case "topic" -> new VirtualTopic();
+            case "compositeTopic" -> new CompositeTopic();
+            default -> new CompositeQueue();
+        };
+        given.fields().forEachRemaining(field -> {
+            if (field.getKey().equals("forwardTo")) {
+                List<Object> targets = new ArrayList<>();
+                for (JsonNode each : field.getValue()) {
+                    String text = each.isTextual() ? each.asText() : each.get("destination").asText();
+                    ActiveMQDestination to = ActiveMQDestination.createDestination(text, ActiveMQDestination.QUEUE_TYPE);
+                    if (each.isTextual()) {
+                        targets.add(to);
+                        continue;
+                    }
+                    FilteredDestination filtered = new FilteredDestination();
+                    filtered.setDestination(to);
+                    try {
+                        filtered.setSelector(each.get("selector").asText());
+                    } catch (JMSException refused) {
+                        throw new IllegalArgumentException(refused);
+                    }
+                    targets.add(filtered);
+                }
+                ((CompositeDestination) made).setForwardTo(targets);
+            } else if (!field.getKey().equals("type")
+                    && !IntrospectionSupport.setProperty(made, field.getKey(), field.getValue().asText())) {
+                throw new IllegalArgumentException("virtual " + field.getKey());
+            }
+        });
+        return made;
     }
 
     private static PolicyEntry policy(JsonNode given) {
