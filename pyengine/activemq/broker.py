@@ -30,7 +30,7 @@ from pyengine.activemq.slow_consumers import SlowConsumers
 from pyengine.activemq.store import SqliteStore, StoredSubscription, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topics import TopicDestination, Topics
-from pyengine.activemq.transaction import Acknowledged, Sent, Transaction
+from pyengine.activemq.transaction import Acknowledged, Sent, Transaction, in_order
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError, PyengineError
@@ -506,15 +506,20 @@ class Broker(RegionBroker, Administration):
             if transaction.failed is not None:
                 self._rollback(transaction)
                 raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
-            for step in self._forget(transaction).steps:
+            queues: dict[QueueDestination, None] = {}
+            for step in in_order(self._forget(transaction).steps):
                 if isinstance(step, Sent):
-                    self.router.commit(step)
+                    queue = self.router.commit(step)
+                    if queue is not None:
+                        queues[queue] = None
                 elif isinstance(step, Acknowledged):
                     step.queue.commit(step)
                     if step.subscription.spread:
                         self._wake(step.subscription, step.queue)
                 else:
                     self.topics.commit(step)
+            for queue in queues:
+                queue.run()
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""

@@ -171,6 +171,11 @@ class QueueDestination:
 
     def take(self, message: Message, now: int) -> None:
         """``put`` for a message that may have expired since it was sent: it is found when it is paged in."""
+        self.append(message)
+        self.run(now)
+
+    def append(self, message: Message) -> None:
+        """``take`` without the round that it asks for, which is the caller's to run."""
         if self._store is None or not message.persistent or self._keep(message):
             self.core.put(message)
             if self._by_priority and self._ahead >= 0 and self.core.persistent_stored > 2 * self._ahead:
@@ -181,7 +186,6 @@ class QueueDestination:
             self.broker.report(MessageDelivered(self.destination, message))
         if not self.subscriptions:
             self.broker.report(NoConsumer(self.destination, message))
-        self.run(now)
 
     def put_all(self, messages: list[Message], text: str, connection_id: str, sequence: int, now: int) -> bool:
         """``put`` for many at once; False, and nothing is done, where each must be looked at by itself (QueueRegion).

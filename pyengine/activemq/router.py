@@ -156,19 +156,19 @@ class Router:
             own.received(str(part), region.sent, now)
             self._send(self.find(part), own, now, within)
 
-    def commit(self, step: Sent) -> None:
+    def commit(self, step: Sent) -> QueueDestination | None:
         """The transaction of a message is committed. A temporary destination that was removed meanwhile takes it along;
-        another one is made anew."""
-        now = self._broker.clock.now()
+        another one is made anew. Returns the queue whose round is the caller's to run."""
         target = step.target
         if self.destinations.get(target.destination) is not target:
             if target.destination.is_temporary:
-                return
+                return None
             target = self.find(target.destination)
         if isinstance(target, QueueDestination):
-            target.take(step.message, now)
-        else:
-            target.put(step.message, now)
+            target.append(step.message)
+            return target
+        target.put(step.message, self._broker.clock.now())
+        return None
 
     def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
         """``route`` for many messages of one connection, in order."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyengine._engine.message import Message
+from pyengine.destinations import Destination
 
 if TYPE_CHECKING:
     from pyengine.activemq.queues import QueueDestination
@@ -40,6 +41,24 @@ class TopicAcknowledged:
 
 
 Step: TypeAlias = Sent | Acknowledged | TopicAcknowledged
+
+
+def in_order(steps: list[Step]) -> list[Step]:
+    """The steps as a commit makes them: the first persistent message of a queue takes the others along, which the store
+    has by then (Queue.doPendingCursorAdditions)."""
+    together: dict[Destination, list[Step]] = {}
+    found: list[list[Step]] = []
+    for step in steps:
+        if isinstance(step, Sent) and step.message.persistent and step.target.destination.kind == "queue":
+            if step.target.destination in together:
+                together[step.target.destination].append(step)
+                continue
+            first: list[Step] = [step]
+            together[step.target.destination] = first
+            found.append(first)
+        else:
+            found.append([step])
+    return [step for part in found for step in part]
 
 
 @dataclass(slots=True, eq=False)
