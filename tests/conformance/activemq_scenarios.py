@@ -88,7 +88,7 @@ RECEIVE_TIMEOUT = 2000
 
 
 def snake_case(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)
+    return re.sub(r"JMS|[A-Z]", lambda found: "_" + found[0].lower(), name)
 
 
 def named(fields: dict[str, Any]) -> dict[str, Any]:
@@ -459,6 +459,7 @@ class Replay:
         self.senders.clear()
         self.sessions.clear()
         self.clients.clear()
+        self.clock.advance(step.get("ms", 0))
         self.start()
 
     def step_sleep(self, step: Step) -> None:

@@ -203,6 +203,7 @@ def _smaller(script: Script) -> list[Script]:
             "clientId",
             "durable",
             "ms",
+            "sender",
             "session",
         }:
             smaller = {name: value for name, value in step.items() if name != key}

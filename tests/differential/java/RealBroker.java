@@ -639,6 +639,7 @@ public final class RealBroker {
                 service.stop();
                 disconnect();
                 stopping = false;
+                Thread.sleep(step.path("ms").asLong());
                 start();
             }
             default -> throw new IllegalArgumentException(operation);
