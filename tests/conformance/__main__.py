@@ -33,8 +33,11 @@ def cases(path: Path) -> Iterator[dict[str, Any]]:
         yield from json.loads(path.read_text("utf-8"))
         return
     with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
+        for number, line in enumerate(lines, 1):
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                sys.exit(f"{path}, line {number}: no recorded case, a JSON object: {error}")
 
 
 def replay_file(kind: str, path: Path, show: int = 0) -> Counter[str]:
@@ -63,12 +66,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N cases that do not agree")
     options = parser.parse_args(arguments)
+    if not options.file.is_file():
+        parser.error(f"no file {options.file}: recorded answers lie in tests/conformance/data")
     try:
         counts = replay_file(options.kind, options.file, options.show)
     except ModuleNotFoundError as error:
-        if error.name != "tests.conformance." + options.kind.replace("/", "_"):
+        if not (error.name or "").startswith("tests.conformance."):
             raise
-        parser.error(f"no runner for {options.kind!r}")
+        parser.error(f"no runner for {options.kind!r}: kinds are named as the files in tests/conformance/data")
     listed = f", {counts['listed']} listed" if counts["listed"] else ""
     tally = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("agree", "differ", "unsupported"))
     print(f"{options.kind}: {tally}{listed}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -29,6 +31,20 @@ def test_both_editions_say_the_same() -> None:
 
     assert code(EDITIONS[0]) == code(EDITIONS[1])
     assert links(EDITIONS[0]) == links(EDITIONS[1])
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_recorded_answers_are_replayed_as_the_page_says(edition: str) -> None:
+    (command,) = re.findall(r"`python (-m tests\.conformance .*)`", (ROOT / edition).read_text("utf-8"))
+    done = subprocess.run([sys.executable, *command.split()], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " agree, 0 differ, 0 unsupported" in done.stdout
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_every_page_of_docs_is_linked(edition: str) -> None:
+    text = (ROOT / edition).read_text("utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in text] == []
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
