@@ -1,6 +1,16 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
-from pyengine._engine.arrow import Columns
+try:
+    from pyengine._engine.arrow import Columns
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("pyengine._engine."):
+        raise
+    raise ImportError(
+        f"pyengine's core is not compiled for this Python in {__path__[0]}, so this is a checkout, not an installed "
+        "pyengine: run make build there and use its .venv/bin/python; or, where pyengine is installed with pip, start "
+        "Python in another folder",
+        name=error.name,
+    ) from None
 from pyengine._engine.message import Message
 from pyengine._engine.packed import PackedMessages
 from pyengine._engine.selector import Selector
