@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #if CYTHON_COMPILING_IN_CPYTHON && PY_VERSION_HEX >= 0x030B0000 && \
-    PY_VERSION_HEX < 0x030D0000 && defined(__GNUC__)
+    PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) && defined(__GNUC__)
+#pragma GCC diagnostic push /* the header itself reads what it calls deprecated */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #undef _PyGC_FINALIZED      /* a macro of 3.12's public headers, a function in its internal ones */
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
@@ -16,6 +18,7 @@
 #else
 #include "internal/pycore_dict.h"
 #endif
+#pragma GCC diagnostic pop
 /* What a dict has at a place among its entries if the name there is this very object; NULL: another name, or not
    known. */
 static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
