@@ -92,6 +92,7 @@ $(VENV)/created.stamp:
 	@test -n "$(PYTHON)" || { echo "pyengine needs Python 3.11 or newer, and none was found on PATH: install one (Debian: apt-get install python3 python3-venv python3-dev), or say make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian: apt-get install python3-venv)" >&2; exit 2; }
 	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || { echo "pyengine compiles its core, and no C compiler was found: install one (Debian: apt-get install build-essential; macOS: xcode-select --install)" >&2; exit 2; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { echo "pyengine compiles its core, and $(PYTHON) has no headers for that: install its dev package (Debian: apt-get install python3-dev)" >&2; exit 2; }
 	@echo "making $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --upgrade pip
