@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -112,7 +113,12 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     xml.write_text('<broker xmlns="http://activemq.apache.org/schema/core" brokerName="b"/>')
     command = redirected.format(data="tests/backlog/data", xml=xml)
     done = subprocess.run(
-        f"{sys.executable} -m pyengine {command}", shell=True, capture_output=True, text=True, cwd=ROOT, check=False
+        f"{shlex.quote(sys.executable)} -m pyengine {command}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -126,7 +132,7 @@ def test_a_stream_that_is_closed_or_full_is_one_message(redirected: str, words: 
     ("command", "code"), [("--version", 0), ("diagnose tests/backlog/data/jolokia-1.json", 1), ("match", 2)]
 )
 def test_closed_streams_change_no_exit_code(command: str, closed: str, code: int) -> None:
-    words = f"{sys.executable} -m pyengine {command} {closed}"
+    words = f"{shlex.quote(sys.executable)} -m pyengine {command} {closed}"
     done = subprocess.run(words, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert code == 2 or not done.stderr
