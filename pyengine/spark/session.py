@@ -13,7 +13,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from pyengine.errors import ConfigurationError, MissingExtraError
-from pyengine.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,6 +131,8 @@ def _interrupt_after(cancel: Callable[[int, FrameType | None], object]) -> Calla
 @contextmanager
 def _environment(python: str) -> Iterator[None]:
     """JAVA_HOME and PYSPARK_PYTHON while the JVM starts, and as they were afterwards."""
+    from pyengine.spark.java import find_java  # not before: python -m pyengine.spark.java would find itself imported
+
     java = find_java()
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYSPARK_PYTHON")}
     os.environ["JAVA_HOME"] = str(java.home)

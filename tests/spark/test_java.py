@@ -43,6 +43,19 @@ def test_an_interrupt_waits_for_java_to_start() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_the_command_prints_one_line_without_a_warning(tmp_path: Path) -> None:
+    home = fake(tmp_path / "home", 'openjdk version "21.0.1"')
+    done = subprocess.run(
+        [sys.executable, "-m", "pyengine.spark.java"],
+        env={**os.environ, "JAVA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"Java 21 from JAVA_HOME: {home}\n", "")
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [
