@@ -73,7 +73,7 @@ connect: build
 oldest: build
 	rm -rf out/oldest
 	$(BIN)/python -m venv out/oldest
-	out/oldest/bin/python -m pip install -q pytest hypothesis \
+	out/oldest/bin/python -m pip install -q pytest hypothesis lark \
 		$$($(BIN)/python wheels/oldest.py spark cli report xpath lint metrics flights)
 	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
 
