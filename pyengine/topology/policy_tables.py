@@ -23,8 +23,6 @@ UNLIMITED = "unlimited"
 _WINDOW_HINT = f'give a number of messages, or "{UNLIMITED}" for no window'
 # Keys whose strategy may be none; "none" of subscription_recovery_policy is a policy of the broker's.
 _NONE_ALLOWED = ("dead_letter_strategy", "pending_message_limit_strategy", "slow_consumer_strategy")
-# Whole numbers that have no meaning below zero; others keep the broker's -1.
-_NOT_NEGATIVE = ("queue_prefetch", "queue_browser_prefetch", "topic_prefetch", "durable_topic_prefetch")
 
 
 def read_policy(table: Table, *, default: bool = False) -> Policy:
@@ -121,7 +119,11 @@ def _redelivery_policy(table: Table, more: tuple[str, ...]) -> RedeliveryPolicy:
     for key in ("initial_redelivery_delay", "redelivery_delay"):
         if given.get(key, 1000) < 1000:
             table.refuse(key, "is too short for the broker's plugin", "give 1000 (ms) or more")
-    return RedeliveryPolicy(**given)
+    try:
+        return RedeliveryPolicy(**given)
+    except InvalidTopologyError as error:
+        key = next(name for name in given if schema.java_name(name) == error.key)
+        table.refuse(key, error.problem, "give a number that means something")
 
 
 def _strategy(table: Table, key: str) -> Any:
@@ -164,9 +166,8 @@ def _plain(table: Table, key: str, kind: type) -> Any:
     if kind is str:
         return table.text(key)
     if kind is float:
-        return table.number(key, 0.0)
-    low = 0 if key in _NOT_NEGATIVE else max(-1, schema.smallest(schema.java_name(key)))
-    high = schema.largest(schema.java_name(key))
+        return table.number(key, 0.0, infinite=True)
+    low, high = schema.smallest(schema.java_name(key)), schema.largest(schema.java_name(key))
     return table.integer(key, 0, low, high, hint=_WINDOW_HINT if key == "max_page_size" else "")
 
 

@@ -98,11 +98,11 @@ class Table:
             self.refuse(key, "is out of range", hint or f"allowed: {limits}")
         return value
 
-    def number(self, key: str, default: float) -> float:
+    def number(self, key: str, default: float, *, infinite: bool = False) -> float:
         value = self.values.get(key, default)
         if type(value) not in (int, float):
             self.refuse(key, f"must be a number, is {_toml_type(value)}", f"write {key} = 0.5, without quotes")
-        if not math.isfinite(value):
+        if not (math.isfinite(value) or (infinite and math.isinf(value))):
             self.refuse(key, f"is {value}", f"write a number: {key} = 0.5")
         return float(value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyengine._engine.redelivery import RedeliveryPolicy
 from pyengine.destinations import Destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Policy, PolicyMap, Topology
-from pyengine.topology.keys import STRATEGIES
+from pyengine.topology.keys import STRATEGIES, types_of
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
@@ -24,6 +25,7 @@ from pyengine.topology.policy import (
     RedeliveryPlugin,
     VirtualTopic,
 )
+from pyengine.topology.schema import java_name, smallest
 from tests.house.examples import run
 from tests.topology.test_activemq_xml import FULL, PLAIN
 
@@ -40,7 +42,7 @@ def refused(text: str) -> InvalidTopologyError:
 
 @pytest.mark.parametrize(("key", "default", "value", "written"), PLAIN)
 def test_every_key_of_a_policy_in_toml(key: str, default: Any, value: Any, written: str) -> None:
-    expected = Policy("topic://orders.>", **{key: max(value, 0) if type(value) is int else value})
+    expected = Policy("topic://orders.>", **{key: value})
     given = getattr(expected, key)
     text = HEAD + f'[[policy]]\ndestination = "topic://orders.>"\n{key} = {str(given).lower()}'
     topology = Topology.from_text(text)
@@ -62,6 +64,25 @@ def test_every_strategy_in_toml(key: str, attributes: str, full: Any) -> None:
     if not any(part.default is MISSING for part in fields(full)):
         text = HEAD + f'[default_policy]\n{key} = "{name}"'
         assert Topology.from_text(text).default_policy == Policy("", **{key: type(full)()})
+
+
+def smallest_numbers() -> list[Policy]:
+    """For each number of a policy and of a strategy one with the least that it may be."""
+    found = [
+        Policy("orders", **{key: smallest(java_name(key))}) for key, kind in types_of(Policy).items() if kind is int
+    ]
+    for key, _, full in FULL:
+        for name, kind in types_of(type(full)).items():
+            if kind in (int, float):
+                least = smallest(java_name(name)) if kind is int else -math.inf
+                found.append(Policy("orders", **{key: replace(full, **{name: least})}))
+    return found
+
+
+@pytest.mark.parametrize("policy", smallest_numbers(), ids=str)
+def test_a_number_that_python_takes_is_one_of_toml(policy: Policy) -> None:
+    topology = replace(Topology.from_text(HEAD), policies=(policy,))
+    assert Topology.from_text(topology.to_text()) == topology
 
 
 @pytest.mark.parametrize("key", ["dead_letter_strategy", "pending_message_limit_strategy", "slow_consumer_strategy"])
@@ -86,7 +107,7 @@ def test_no_strategy_at_all(key: str) -> None:
         ('dispatch_policy = "random"', "dispatch_policy", "known: "),
         ('pending_queue_policy = "disk"', "pending_queue_policy", "known: "),
         ('selector_errors = "strict"', "selector_errors", "known: exact, no_match"),
-        ("topic_prefetch = -1", "topic_prefetch", "0 to 2147483647"),
+        ("topic_prefetch = -2147483649", "topic_prefetch", "-2147483648 to 2147483647"),
         ("persistJMSRedelivered = true", "persistJMSRedelivered", "did you mean 'persist_jms_redelivered'?"),
         ("always_retroactive = 1", "always_retroactive", "true or false"),
         ('pending_message_limit_strategy = { type = "prefetch_rate", multiplier = "2" }',
@@ -193,6 +214,10 @@ def test_the_policies_of_a_topology_serve_a_broker() -> None:
          "did you mean 'forward_to'?"),
         ('[[virtual_topic]]\nname = "a"\nselectorAware = true', 3, 'virtual_topic "a", selectorAware',
          "did you mean 'selector_aware'?"),
+        ("[redelivery_plugin.default]\ncollision_avoidance_percent = 200", 2,
+         "redelivery_plugin, default, collision_avoidance_percent", "must be a whole number from 0 to 127 (got 200)"),
+        ("[redelivery_plugin.default]\nmaximum_redeliveries = -2", 2,
+         "redelivery_plugin, default, maximum_redeliveries", "must be a whole number from -1"),
         ("[redelivery_plugin.default]\nredelivery_delay = 5", 2, "redelivery_plugin, default, redelivery_delay",
          "give 1000"),
     ],
