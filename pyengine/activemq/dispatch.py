@@ -39,6 +39,8 @@ DELIVERED, EXPIRED = -1, -2  # of offer_runs
 SELECTOR_REASONS = [int(HoldReason.SELECTOR), int(HoldReason.EXCLUSIVE_SELECTOR), int(HoldReason.GROUP_SELECTOR)]
 REASON_WORDS = pa.array([*(reason.name.lower() for reason in HoldReason), "evaluation_error", "expired"])
 _ROWS_A_CALL = 2_000
+# Columns of messages that whole_numbers() does not look at.
+_NUMBERS, _TEXTS = (ROW, BYTES), (DESTINATION, CONNECTION, "JMSMessageID", "JMSXGroupID")
 _BEHIND_SELECTORS = (
     "JMSMessageID", "JMSXGroupID", "JMSXGroupSeq", "JMSPriority", "JMSExpiration", "JMSTimestamp", "JMSDeliveryMode",
 )  # fmt: skip
@@ -85,12 +87,17 @@ def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_
     messages: as pyengine.backlog.messages makes them. Within its queue a message comes after those of an earlier
     JMSTimestamp if the source says ``order = "timestamp"``, then by row. Rows come out queue by queue, in order of
     delivery, then what is held. batch_size changes nothing but the memory used. Raises ConfigurationError for another
-    argument, MissingColumnError for a property that a selector reads and the messages lack.
+    argument, and a table without such columns, MissingColumnError for a property that a selector reads and the messages
+    lack.
     """
     check_arguments("dispatch_table", dispatch_table, locals())
     if batch_size < 1:
         raise ConfigurationError("dispatch_table.batch_size", shown(batch_size), "must be 1 or more")
-    table = messages.select(columns_read(topology, messages.column_names))
+    names = columns_read(topology, messages.column_names)
+    if problem := _problem_of(messages, names):
+        hint = "make messages of rows with to_messages of pyengine.backlog.messages"
+        raise ConfigurationError("dispatch_table.messages", shown(messages.column_names), problem, hint)
+    table = messages.select(names)
     destinations = table.column(DESTINATION).combine_chunks()
     encoded = destinations if pa.types.is_dictionary(destinations.type) else destinations.dictionary_encode()
     shared = TOPIC if topology.shares_topics else None
@@ -105,6 +112,27 @@ def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_
     return pa.Table.from_batches(
         dispatch_batches(topology, table.combine_chunks().to_batches(max_chunksize=batch_size)), ASSIGNMENT_SCHEMA
     )
+
+
+def _problem_of(messages: pa.Table, names: Sequence[str]) -> str:
+    """What is wrong with a table of messages, of which columns of these names are read; empty: nothing."""
+    for name in (ROW, DESTINATION):
+        if name not in names:
+            return f"has no column {name!r}"
+    for name in names:
+        if messages.column_names.count(name) > 1:
+            return f"has more than one column {name!r}"
+        column = messages.column(name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if name in _NUMBERS and not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            return f"has a column {name!r} of {column.type} where whole numbers are wanted"
+        if name in _TEXTS and not (
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
+        ):
+            return f"has a column {name!r} of {column.type} where texts are wanted"
+        if name in (ROW, DESTINATION) and column.null_count:
+            return f"has a null in the column {name!r}"
+    return ""
 
 
 def order_columns(topology: Topology, available: Sequence[str]) -> list[str]:

@@ -18,6 +18,13 @@ from pyengine.topology.model import Consumer, DestinationEntry, Source, Steps, T
 from pyengine.topology.policy import Policy
 
 
+def assigned(columns: dict[str, list[object]], twice: str = "") -> pa.Table:
+    """What dispatch_table answers for messages of these columns, one of them there twice."""
+    messages = pa.table(columns)
+    messages = messages.append_column(twice, messages[twice]) if twice else messages
+    return dispatch_table(Topology(Source("q"), (Consumer("c", "q"),)), messages)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -41,6 +48,13 @@ from pyengine.topology.policy import Policy
             r"dispatch_table.topology=(.|\n)*: must be a Topology$",
         ),
         (lambda: dispatch_table(Topology(Source("q")), [{}]), r"dispatch_table.messages=\[{}\]: must be a Table$"),
+        (lambda: assigned({"a": [1]}), r"messages=\['a'\]: has no column '__row'; make .* with to_messages"),
+        (lambda: assigned({"__row": [1]}), r": has no column '__destination'; make messages of rows with"),
+        (lambda: assigned({"__row": ["1"], "__destination": ["q"]}), r"'__row' of string where whole num"),
+        (lambda: assigned({"__row": [1], "__destination": [5]}), r"'__destination' of int64 where texts"),
+        (lambda: assigned({"__row": [1], "__destination": [None]}), r"a null in the column '__destination'"),
+        (lambda: assigned({"__row": [1], "__destination": ["q"], "__bytes": [0.5]}), r"'__bytes' of double"),
+        (lambda: assigned({"__row": [1], "__destination": ["q"]}, "__row"), r"more than one column '__row'"),
         (lambda: dispatch_table(Topology(Source("q")), pa.table({}), 0), r"batch_size=0: must be 1 or more$"),
         (lambda: Source("q", order="time"), r"Source.order='time': must be 'rows' or 'timestamp'$"),
         (lambda: Source("q", format="xml"), r"Source.format='xml': must be '' or 'parquet' or 'jsonl' or 'csv'$"),
