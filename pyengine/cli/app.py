@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pyengine.cli.outlet import tell
 from pyengine.errors import PyengineError
 
 app = typer.Typer(
@@ -66,10 +67,10 @@ def plain_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except PyengineError as error:
-        print(f"pyengine: {error}", file=sys.stderr)
+        tell(f"pyengine: {error}")
         raise typer.Exit(2) from error
     except OSError as error:
-        print(f"pyengine: {error.filename or 'the answer'} cannot be written: {error.strerror}", file=sys.stderr)
+        tell(f"pyengine: {error.filename or 'the answer'} cannot be written: {error.strerror}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it closes stdout
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
@@ -180,7 +181,7 @@ def diagnose(
         else:
             diagnosing.show(evidence, found, Console(), lang.value)
         for error in refused:
-            print(f"pyengine: {error}", file=sys.stderr)
+            tell(f"pyengine: {error}")
     raise typer.Exit(answer.exit_code)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.cli.findings import show_finding
+from pyengine.cli.outlet import tell
 from pyengine.errors import InvalidSourceError
 
 
@@ -63,7 +63,7 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
         said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)
-        print(said.in_language(language), file=sys.stderr)
+        tell(said.in_language(language))
     if len(evidence.remarks) > 20:
         said = say("not understood: {more} more places", more=len(evidence.remarks) - 20)
-        print(said.in_language(language), file=sys.stderr)
+        tell(said.in_language(language))

@@ -15,7 +15,7 @@ import numpy as np
 from pyengine import Selector, Subscriptions
 from pyengine.backlog.rows import Rows
 from pyengine.backlog.sources import FORMATS, read_files, read_stream
-from pyengine.cli.outlet import is_left
+from pyengine.cli.outlet import is_left, tell
 from pyengine.errors import (
     InvalidSelectorError,
     InvalidSourceError,
@@ -77,7 +77,7 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
     for line in asked.counts() if count else ():
         print(line)
     if asked.unanswered:
-        print(f"pyengine: {asked.unanswered} rows cannot be evaluated (the broker throws there too)", file=sys.stderr)
+        tell(f"pyengine: {asked.unanswered} rows cannot be evaluated (the broker throws there too)")
     return findings + asked.unanswered
 
 
@@ -163,7 +163,7 @@ def _present(row: dict[str, Any]) -> dict[str, Any]:
 
 def _report_rejects(file: str, rows: Rows) -> int:
     for reject in rows.rejects[:5]:
-        print(f"pyengine: {file}: row {reject.row}: {reject.column or reject.value!r} {reject.reason}", file=sys.stderr)
+        tell(f"pyengine: {file}: row {reject.row}: {reject.column or reject.value!r} {reject.reason}")
     if len(rows.rejects) > 5:
-        print(f"pyengine: {file}: {len(rows.rejects) - 5} more rows cannot be read", file=sys.stderr)
+        tell(f"pyengine: {file}: {len(rows.rejects) - 5} more rows cannot be read")
     return len(rows.rejects)

@@ -8,8 +8,9 @@ import re
 import sys
 from typing import Any, TextIO
 
-# Control characters but for tabs, ends of lines and colours, and those that turn a text around.
-_COMMANDS = re.compile("(?!\x1b\\[[0-9;]*m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from pyengine.backlog.output import COMMANDS, as_number
+
+_COMMANDS = re.compile(r"(?!\x1b\[[0-9;]*m)" + COMMANDS)  # colours are none
 
 
 class _Outlet(io.FileIO):
@@ -33,7 +34,7 @@ class _Screen(io.TextIOWrapper):
     text around is shown as its number; colours pass."""
 
     def write(self, text: str, /) -> int:
-        return super().write(_COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text))
+        return super().write(_COMMANDS.sub(as_number, text))
 
 
 def that_may_be_left(stream: TextIO) -> TextIO:
@@ -49,6 +50,11 @@ def that_may_be_left(stream: TextIO) -> TextIO:
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
+
+
+def tell(text: str) -> None:
+    """A line of standard error, whatever stands in its names; bars that move a cursor go there too."""
+    print(re.sub(COMMANDS, as_number, text), file=sys.stderr)
 
 
 def is_left() -> bool:

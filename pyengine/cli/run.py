@@ -23,6 +23,7 @@ from pyengine.backlog.heard import heard
 from pyengine.backlog.output import replace_file
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
+from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_table
 from pyengine.topology import Topology
 
@@ -44,7 +45,7 @@ def run(
     except KeyboardInterrupt:
         left = pipeline.aside_of(out)
         if left.exists():
-            print(f"pyengine: {left} holds what was begun: run the same command again, or remove it", file=sys.stderr)
+            tell(f"pyengine: {left} holds what was begun: run the same command again, or remove it")
         raise
     summary: Summary = result.summary
     summary["paths"]["report"] = str(out / "report.html")

@@ -39,6 +39,15 @@ def test_findings_are_on_the_page(language: Language) -> None:
     assert len(page) < 100_000
 
 
+def test_a_name_turns_no_text_around_and_commands_nothing() -> None:
+    names = "q\u202egnp.exe", "\u2066q\u2069", "a\x1b[2J\x9b\x00"
+    found = [Finding("slow", Severity.INFO, name, (f"1 < {name}",), f"`{name}`") for name in names]
+    page = findings_page.render(names[0], found, [Remark(names[1], 3, names[2], "odd")])
+    for shown in (r"<title>q\u202egnp.exe", r"<code>q\u202egnp.exe", r"\u2066q\u2069", r"1 &lt; a\x1b[2J\x9b\x00"):
+        assert shown in page
+    assert not re.search(r"[^\n -~\xa0-\u2029\u202f-\u2065\u206a-\uffff]", page)
+
+
 def test_a_page_of_several_files_says_which() -> None:
     traps = [Finding("no_consumer", Severity.INFO, where, (), "") for where in ("queue q", "a.xml:3: policyEntry", "x")]
     page = findings_page.render("Traps in the configuration", traps, files=("q.toml", "a.xml", "x.toml"))

@@ -197,6 +197,19 @@ def test_a_name_gives_a_terminal_no_commands(tmp_path: Path) -> None:
     assert name in subprocess.run(words, capture_output=True, cwd=ROOT, encoding="utf-8", check=False).stdout
 
 
+@pytest.mark.parametrize("words", [["lint"], ["diagnose"], ["match", "n = 1"]])
+def test_a_name_gives_standard_error_no_commands(tmp_path: Path, words: list[str]) -> None:
+    """Of a file that is not there, and of a line that is not understood."""
+    file = tmp_path / "q\x1b[2J\u202e.jsonl"
+    command = [sys.executable, "-m", "pyengine", *words, str(file)]
+    for text in (None, '{"n": \x1b[2J\u202e\n'):
+        if text is not None:
+            file.write_text(text, "utf-8")
+        done = subprocess.run(command, capture_output=True, cwd=ROOT, encoding="utf-8", check=False)
+        assert r"q\x1b[2J\u202e.jsonl" in done.stderr
+        assert not set(done.stderr) & set("\x1b\u202e")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
 def test_an_interrupted_run_says_what_it_leaves(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyengine", "run", FLIGHTS, "--out", tmp_path / "flights"]

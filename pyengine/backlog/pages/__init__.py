@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
-from pyengine.backlog.output import written
+from pyengine.backlog.output import COMMANDS, as_number, written
 from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -27,14 +27,18 @@ def check_installed() -> None:
 
 def environment(language: Language = "en") -> jinja2.Environment:
     """Templates with ``t("English words")`` and ``said("a sentence of {number}", number=1)`` in the page's language;
-    all is escaped."""
+    all is escaped, and what in a name would turn the text around it is shown as its number."""
     check_installed()
     import jinja2
     import markupsafe
 
+    def visible(value: object) -> object:
+        return type(value)(re.sub(COMMANDS, as_number, value)) if isinstance(value, str) else value
+
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("pyengine.backlog", "pages"),
         autoescape=True,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
