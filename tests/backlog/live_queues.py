@@ -115,6 +115,17 @@ def exclusive(other: str) -> Evidence:
         return here.look()
 
 
+def refusing(options: str, others: str | None) -> Evidence:
+    """A consumer of EU, perhaps another one, and messages of the US."""
+    with site() as here:
+        here.connect("eu").create_consumer(f"orders{options}", "region = 'EU'")
+        if others is not None:
+            here.connect("other").create_consumer(f"orders{others}")
+        here.send("orders", 3, region="US")
+        here.look()
+        return here.look(60)
+
+
 def selected(selector: str) -> Evidence:
     with site() as here:
         here.connect("eu").create_consumer("orders", "region = 'EU'")
@@ -213,6 +224,14 @@ QUEUES: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "dead_letters, the first": (lambda: rolled_back(0, 7), lambda: rolled_back(0, 6)),
     "paused": (lambda: paused(resumed=False), lambda: paused(resumed=True)),
     "exclusive_disjoint": (lambda: exclusive("region = 'US'"), lambda: exclusive("region = 'EU'")),
+    "exclusive_disjoint, whose owner was never sent anything": (
+        lambda: refusing("?consumer.exclusive=true", ""),
+        lambda: refusing("?consumer.exclusive=true", "?consumer.exclusive=true"),
+    ),
+    "selector_matches_nothing, of an exclusive consumer": (
+        lambda: refusing("?consumer.exclusive=true", None),
+        lambda: refusing("?consumer.exclusive=true", ""),
+    ),
     "selector_matches_nothing": (lambda: selected("Region = 'ASIA'"), lambda: selected("region = 'ASIA'")),
     "page_starved": (lambda: behind(20), lambda: behind(19)),
     "group_owner_stopped": (lambda: owned(0), lambda: owned(1)),

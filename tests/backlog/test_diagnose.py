@@ -239,6 +239,17 @@ def test_the_broken_broker_is_explained() -> None:
     assert once == {"selector_matches_nothing", "exclusive_disjoint", "no_consumer"}  # what one moment can show
 
 
+def test_subscriptions_that_are_away_and_an_exclusive_consumer_that_refuses_all_are_told_of_a_real_broker() -> None:
+    """Two dumps of ActiveMQ 6.3.1: two durable subscriptions of one client are away, which its views call not durable
+    and give one consumer id; what waits is for none but an exclusive consumer's neighbour."""
+    found = diagnose(read_files([DATA / "away-1.json", DATA / "away-2.json"]))
+    assert {(finding.code, str(finding.where), str(finding.evidence[0])) for finding in found} == {
+        ("durable_offline", "topic prices, durable subscription daily", "Active false, PendingQueueSize 30 (+10)"),
+        ("durable_offline", "topic prices, durable subscription hourly", "Active false, PendingQueueSize 15 (+5)"),
+        ("exclusive_disjoint", "queue orders", "20 of 20 messages are not dispatched to anybody"),
+    }
+
+
 def stuck(found: list[Finding]) -> dict[str, str]:
     return {finding.where: f"{finding.evidence[0]}; {finding.evidence[1]}" for finding in found}
 

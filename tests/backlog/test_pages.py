@@ -32,7 +32,7 @@ def test_findings_are_on_the_page(language: Language) -> None:
     assert "a &amp; b, <code>&lt;i&gt; c</code>" in page
     assert "<code>pyengine match SELECTOR messages.jsonl</code>" in page
     assert "`" not in page
-    owns = {"en": "owns 2 message groups: g0, g2", "zh": "持有 2 个消息组\uff1ag0, g2"}
+    owns = {"en": "owns message groups: g0, g2 (2 in all)", "zh": "持有消息组\uff1ag0, g2\uff08共 2 个\uff09"}
     assert [each for each in LANGUAGES if owns[each] in page] == [language]
     assert ("诊断" in page) == (language == "zh")
     assert "Nothing found." in findings_page.render("Diagnosis", [])

@@ -130,7 +130,8 @@ def _subscription(broker: str, values: dict[str, Any], file: str, time: int | No
         exclusive=bool(values.get("Exclusive", False)),
         active=bool(values.get("Active", True)),
         slow=bool(values.get("SlowConsumer", False)),
-        durable=bool(values.get("Durable", False)),
+        # The view of one that is away has no ConsumerInfo to ask, and says false (SubscriptionView.isDurable).
+        durable=bool(values.get("Durable") or values.get("SubscriptionName")),
         subscription_name=str(values.get("SubscriptionName") or ""),
         priority=whole("Priority", values.get("Priority", 0)),
         no_local=bool(values.get("NoLocal", False)),

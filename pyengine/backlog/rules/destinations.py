@@ -116,8 +116,11 @@ def paused(queue: Watched) -> Iterator[Finding]:
 
 def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
     """exclusive_disjoint: an exclusive consumer's selector refuses what waits, and no other consumer may take it."""
-    exclusive = [last for _, last in queue.consumers if queue.exclusive(last) and last.selector]
+    asked = [last for _, last in queue.consumers if queue.exclusive(last)]
+    exclusive = [last for last in asked if last.selector]
     owner = next((each for each in exclusive if each.awaiting or each.dispatched_counter), None)
+    if owner is None and len(asked) == 1 and queue.stands_still and not queue.last.paused:
+        owner = next(iter(exclusive), None)  # which is elected, whether or not it was ever sent something
     others = [last for _, last in queue.consumers if last is not owner]
     waiting = queue.undispatched
     if owner is None or not others or not waiting or (owner.awaiting or 0) >= owner.prefetch:
@@ -162,7 +165,8 @@ def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
 def selector_matches_nothing(queue: Watched) -> Iterator[Finding]:
     """selector_matches_nothing: a subscription with a selector was sent nothing while messages wait undispatched."""
     waiting = queue.undispatched
-    if not waiting or any(queue.exclusive(last) for _, last in queue.consumers):
+    alone = len(queue.consumers) == 1  # an exclusive one beside others may stand by
+    if not waiting or (not alone and any(queue.exclusive(last) for _, last in queue.consumers)):
         return
     for _, last in queue.consumers:
         if not last.selector or last.dispatched_counter or last.awaiting or last.prefetch == 0:
@@ -248,7 +252,7 @@ def group_owner_stopped(queue: Watched) -> Iterator[Finding]:
                 (
                     held_evidence(pair),
                     say(
-                        "owns {count_groups} message groups: {groups}",
+                        "owns message groups: {groups} ({count_groups} in all)",
                         count_groups=len(groups),
                         groups=", ".join(groups[:5]),
                     ),

@@ -81,7 +81,11 @@ class Watched:
 
 def watch(evidence: Evidence) -> Iterator[Watched]:
     """Every destination with what was seen of its subscriptions that are still there."""
-    subscriptions = by_time(evidence.subscriptions, lambda s: (s.broker, s.kind, s.destination, s.consumer_id, s.label))
+    # Those that are away share a consumer id, and one client may have several.
+    subscriptions = by_time(
+        evidence.subscriptions,
+        lambda s: (s.broker, s.kind, s.destination, s.consumer_id, s.label, s.subscription_name),
+    )
     for states in by_time(evidence.destinations, lambda d: (d.broker, d.kind, d.name)).values():
         last = states[-1]
         pairs = tuple(
