@@ -198,7 +198,9 @@ class _OpenRegion:
         self.places: dict[int, int] = {}  # and back
         self.sent: WeakValueDictionary[int, _Sent] = WeakValueDictionary()
         self.count = 0
-        self.keeps = any(consumer.may_fill and TOPIC in consumer.destination for consumer in topology.consumers)
+        self.keeps = any(
+            topology.may_fill(consumer) and TOPIC in consumer.destination for consumer in topology.consumers
+        )
 
     def send(self, sent: _Sent, settings: dict[str, Any], lines: _Lines) -> None:
         """Send one message and settle all that comes of it."""

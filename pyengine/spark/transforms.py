@@ -238,7 +238,7 @@ def assign(messages: DataFrame, topology: Topology, partitions: int | None = Non
     keyed = messages.select(*(F.col(quoted(name)) for name in names), key.alias(QUEUE))
     split = keyed.repartition(partitions, QUEUE) if partitions else keyed.repartition(QUEUE)
     ordered = split.sortWithinPartitions(*order_columns(topology, names))
-    return ordered.mapInArrow(Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))
+    return map_in_arrow(ordered, Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))
 
 
 def problem_of(reject: Reject) -> str:

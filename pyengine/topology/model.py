@@ -208,11 +208,6 @@ class Consumer(Properties):
             refuse_if("Consumer.prefetch", self.prefetch, ("is out of range", "give 0 or more"))
         check_selector(self)
 
-    @property
-    def may_fill(self) -> bool:
-        """Whether messages may have to wait because its window is full."""
-        return not self.acknowledges or self.prefetch == 0
-
 
 @dataclass(frozen=True)
 class Topology(Checked):
@@ -299,6 +294,11 @@ class Topology(Checked):
         asked = CLIENT_TOPIC_PREFETCH if consumer.prefetch is None else consumer.prefetch
         return asked if policy is None else policy.prefetch_of(asked, "topic")
 
+    def may_fill(self, consumer: Consumer) -> bool:
+        """Whether messages may have to wait for a topic subscription because its window is full: it acknowledges
+        nothing, or pulls (a prefetch of 0), or gets nothing (below 0)."""
+        return not consumer.acknowledges or self.topic_prefetch_under(self.topic_policy(consumer), consumer) <= 0
+
     @property
     def has_topics(self) -> bool:
         """Whether anybody subscribes to a topic."""
@@ -308,7 +308,7 @@ class Topology(Checked):
     def shares_topics(self) -> bool:
         """Whether topics hang together, because a window that may fill counts over several of them."""
         return any(
-            consumer.may_fill
+            self.may_fill(consumer)
             and (len(patterns) > 1 or patterns[0].is_pattern)
             and any(pattern.kind == "topic" for pattern in patterns)
             for consumer, patterns in zip(self.consumers, self._patterns, strict=True)

@@ -35,7 +35,7 @@ consumers = st.lists(
         name=st.uuids().map(str),
         destination=st.sampled_from(["topic://p.>", "topic://p.eu", "topic://p.*", "topic://p.us", "p.>"]),
         selector=st.sampled_from(["", "n > 2", "key = 'k\U0001f534'", "n IS NULL"]),
-        prefetch=st.sampled_from([None, 1, 2, 3]),
+        prefetch=st.sampled_from([None, 0, 1, 2, 3]),
         acknowledges=st.booleans(),
     ),
     max_size=4,
@@ -49,7 +49,7 @@ policies = st.builds(
     message_eviction_strategy=st.sampled_from(
         [OldestMessageWithLowestPriorityEvictionStrategy(), UniquePropertyMessageEvictionStrategy("key")]
     ),
-    topic_prefetch=st.sampled_from([32_767, 4]),
+    topic_prefetch=st.sampled_from([32_767, 4, 0, -1]),
     dispatch_policy=st.sampled_from(["simple", "round_robin", "priority"]),
 )
 rows = st.lists(
@@ -95,7 +95,8 @@ def from_the_broker(topology: Topology, rows: list[dict[str, Any]]) -> tuple[lis
         consumer = session.create_consumer(
             session.create_topic(each.destination.removeprefix("topic://") + options), each.selector or None
         )
-        if each.acknowledges:
+        pulls = topology.topic_prefetch_under(topology.topic_policy(each), each) == 0  # and nobody asks
+        if each.acknowledges and not pulls:
             consumer.message_listener = lambda message, name=each.name: given.append(
                 (name, message.properties()["row"])
             )
@@ -205,6 +206,24 @@ def test_a_negative_expiration_is_none(destination: str) -> None:
     found = dispatch_table(Topology(source, consumers), messages).to_pylist()
     assert {line["row"] for line in found if line["reason"] == "expired"} == {1}
     assert {line["row"] for line in found if line["consumer"] == "c"} == {0, 3}
+
+
+def test_the_property_that_decides_what_is_evicted_may_have_a_dot(spark: Any) -> None:
+    policy = Policy(
+        "topic://p",
+        topic_prefetch=-1,  # takes nothing, so that all wait
+        pending_message_limit_strategy=ConstantPendingMessageLimitStrategy(1),
+        message_eviction_strategy=UniquePropertyMessageEvictionStrategy("order.key"),
+    )
+    source = Source("topic://p", timestamp=TimeColumn("at"))
+    topology = Topology(source, (Consumer("c", "topic://p"),), policies=(policy,))
+    rows = pa.table({"order.key": ["a", "b", "a"], "at": [1, 2, 3], "number": [0, 1, 2]})
+    messages, _ = to_messages(rows, range(3), topology.source)
+    found = spark.createDataFrame(rows).transform(dispatch, topology, row="number").toArrow()
+    expected = dispatch_table(topology, messages)
+    assert found.cast(expected.schema).drop_columns(["bytes"]).sort_by("row") == expected.drop_columns(
+        ["bytes"]
+    ).sort_by("row")
 
 
 def test_a_topology_with_topics_is_read_from_toml() -> None:
