@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time as clock
 from dataclasses import dataclass
@@ -45,16 +46,19 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     """All tables of a file, whatever stands between them."""
     found = Evidence()
     header: tuple[str, ...] = ()
+    titles = ""
     group = _group_in(text) or _group_in(file)
     for number, line in enumerate(text.splitlines(), 1):
         if names := _header(line):
-            header = names
+            header, titles = names, line
         elif not line.strip():
             continue
         elif header:
-            row = _row(number, line, header)
+            row = _row(number, line, header) or _cut(number, line, header, titles)
             if row is None:
-                if not re.match(r"Consume (TPS|Diff|Inflight)|Consumer group |JAVA_|INFO|log4j", line.strip()):
+                if not re.match(
+                    r"Consume (TPS|Diff|Inflight)|(Warning: )?Consumer group |JAVA_|INFO|log4j", line.strip()
+                ):
                     found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
                 continue
             try:
@@ -94,6 +98,19 @@ def _row(number: int, line: str, header: tuple[str, ...]) -> Row | None:
     # A destination's name may have blanks inside; all else is numbers.
     if header[0] == "Name" and len(cells) > len(header):
         cells[: len(cells) - len(header) + 1] = [line.strip().rsplit(maxsplit=len(header) - 1)[0]]
+    return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
+
+
+def _cut(number: int, line: str, header: tuple[str, ...], titles: str) -> Row | None:
+    """A line of Kafka's table whose names have blanks inside: each cell begins where its column's title does, but for
+    the last one, which may stand behind a host that is longer than its column."""
+    if header[-2:] != ("HOST", "CLIENT-ID"):
+        return None
+    begins = [found.start() for found in re.finditer(r"\S+", titles)]
+    if len(line) <= begins[-2] or any(line[begin - 1] != " " or line[begin] == " " for begin in begins[1:-1]):
+        return None
+    cells = [line[begin:end].strip() for begin, end in itertools.pairwise(begins[:-1])]
+    cells += line[begins[-2] :].split(maxsplit=1)
     return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
 
 
