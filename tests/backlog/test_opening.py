@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,14 @@ def test_bytes_of_another_encoding_cost_a_remark_not_the_file(tmp_path: Path) ->
     ("data", "encoding", "words"),
     [
         (b"\x7fELF\x00\xff", "", r"is not text in UTF-8 \(byte 5\); name its encoding: --encoding gb18030"),
+        (
+            bz2.compress(TABLE.encode()),
+            "",
+            r"is packed with bzip2; unpack it with bunzip2; gzip alone is read as it is$",
+        ),
+        (lzma.compress(TABLE.encode()), "", r"is packed with xz; unpack it with unxz"),
+        (b"\x28\xb5\x2f\xfd\x24\x01\x09\x00\x00a\x8e\x7e\xd9\x5a", "", r"is packed with zstd; unpack it with zstd -d"),
+        (b"PK\x03\x04\x14\x00", "gb18030", r"is packed with zip; unpack it with unzip"),
         (b"\xff\xfe\x00", "", r"is not text in UTF-16 \(byte 2\)$"),
         (b"\xff", "gb18030", "is not text in GB18030"),
         (b"a", "klingon", "unknown encoding: klingon"),

@@ -28,6 +28,13 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 GZIP = b"\x1f\x8b"
+# Archives and compressions that are not unpacked here: what they begin with, and what unpacks them.
+PACKED = (
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"BZh91AY&SY", "bzip2", "bunzip2"),
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"PK\x03\x04", "zip", "unzip"),
+)
 _COLOURS = re.compile("\x1b\\[[0-9;]*[A-Za-z]")
 
 
@@ -71,6 +78,11 @@ def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise InvalidSourceError(name, f"cannot be read: {error}") from error
+    for mark, kind, program in PACKED:
+        if data.startswith(mark):
+            raise InvalidSourceError(
+                name, f"is packed with {kind}", f"unpack it with {program}; gzip alone is read as it is"
+            )
     chosen = encoding or next((each for mark, each in MARKS if data.startswith(mark)), "")
     declared = DECLARED.match(data[:500])
     chosen = chosen or (declared[1].decode() if declared else "utf-8")
