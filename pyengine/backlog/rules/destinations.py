@@ -228,9 +228,9 @@ def page_starved(queue: Watched) -> Iterator[Finding]:
             ),
         ),
         say(
-            "The broker looks only at the first page: messages nobody's selector takes hide the rest "
-            "for ever. Add a consumer for them, let them expire, or raise maxPageSize (which delays "
-            "it, no more)."
+            "The broker looks only at the first page, and every expireMessagesPeriod pages in up to maxExpirePageSize "
+            "(400) more: messages nobody's selector takes hide the rest. Add a consumer for them, let them expire, or "
+            "raise maxPageSize (which delays it, no more)."
         ),
     )
 
