@@ -11,7 +11,7 @@ import numpy as np
 
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
-from pyengine.backlog.simulate import Distribution, SimulatedConsumer, Variant, Workload
+from pyengine.backlog.simulate import Distribution, SimulatedConsumer, Variant, Workload, pulling
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.allocation import named_strategy
 from pyengine.topology import Policy
@@ -161,6 +161,8 @@ def _variant(table: Table) -> Variant | GroupVariant:
             "", "has no consumers", "add a [[variant.consumer]] or, of RocketMQ, a [[variant.client]] with a name"
         )
     refuse_twice(table, "consumer", [consumer.name for consumer in consumers[: len(table.tables("consumer"))]], "name")
+    if wrong := pulling(consumers, policy):
+        table.table("policy").refuse("queue_prefetch", *wrong)
     return Variant(name, consumers, policy)
 
 
@@ -200,7 +202,7 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
     consumer = SimulatedConsumer(
         table.text("name", required=True),
         selector=table.selector("selector"),
-        prefetch=table.integer("prefetch", 1000, 0, INT32),
+        prefetch=table.integer("prefetch", 1000, 1, INT32),
         threads=table.integer("threads", 1, 1, INT32),
         priority=table.integer("priority", 0, -128, 127),
         exclusive=table.flag("exclusive", False),

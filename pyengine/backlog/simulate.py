@@ -22,7 +22,8 @@ from pyengine.backlog.findings import Said
 from pyengine.backlog.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology import Policy
-from pyengine.topology.checked import Checked, check_arguments, check_selector
+from pyengine.topology.checked import Checked, check_arguments, check_selector, refuse_if
+from pyengine.topology.limits import Problem
 
 NS = 1_000_000_000
 Distribution = Literal["exponential", "constant", "lognormal"]
@@ -131,10 +132,19 @@ class Workload:
         return len(self.arrivals)
 
 
+PULLS: Problem = ("makes a consumer pull, which is not simulated", "give 1 or more")
+
+
+def pulling(consumers: Sequence[SimulatedConsumer], policy: Policy) -> Problem | None:
+    """What is wrong with the prefetch that a policy gives consumers."""
+    return None if all(policy.prefetch_of(each.prefetch) for each in consumers) else PULLS
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedConsumer(Checked):
     """A consumer and its client. Times are seconds from the start.
 
+    prefetch: 1000 is the client's default, which the queue_prefetch of a policy replaces.
     threads: how many messages it works on at once. factor: its work takes so many times as long. joins_at, leaves_at
     (closes), dies_at (stays connected and does nothing more), breaks_at (its connection is lost). slows: (at, factor).
     """
@@ -155,7 +165,8 @@ class SimulatedConsumer(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         check_life("SimulatedConsumer", self)
-        refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, 0, INT32)
+        refuse_if("SimulatedConsumer.prefetch", self.prefetch, PULLS if self.prefetch == 0 else None)
+        refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, 1, INT32)
         refuse_beyond("SimulatedConsumer.threads", self.threads, 1, INT32)
         refuse_beyond("SimulatedConsumer.priority", self.priority, -128, 127)
         check_selector(self)
@@ -312,7 +323,9 @@ def simulate(
     """
     check_arguments("simulate", simulate, locals())
     refuse_twice("simulate.consumers", consumers)
-    queue = Queue(**queue_settings(policy or Policy("")))
+    policy = policy or Policy("")
+    refuse_if("simulate.policy.queue_prefetch", policy.queue_prefetch, pulling(consumers, policy))
+    queue = Queue(**queue_settings(policy))
     run = QueueRun(
         queue,
         workload.arrivals,
@@ -334,7 +347,7 @@ def simulate(
             mask=masks.get(each.selector),
             threads=each.threads,
             factor=each.factor,
-            prefetch=each.prefetch,
+            prefetch=policy.prefetch_of(each.prefetch),
             priority=each.priority,
             exclusive=each.exclusive,
         )
@@ -385,6 +398,8 @@ class Variant(Checked):
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
         refuse_twice("Variant.consumers", self.consumers)
+        wrong = pulling(self.consumers, self.policy)
+        refuse_if("Variant.policy.queue_prefetch", self.policy.queue_prefetch, wrong)
 
     def with_consumers(self, copies: int) -> Variant:
         """The first consumer so many times, the others as they are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from pyengine._engine.simulation import QueueRun, RowMask
 from pyengine.activemq import Queue
+from pyengine.backlog import scenario
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare, draw, simulate
-from pyengine.errors import IllegalStateError, InvalidMessageError
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.topology import Policy
 from tests.model.simulation_model import SlowRun
 
 EVENTS = st.lists(
@@ -121,6 +124,39 @@ def test_a_wide_prefetch_starves_the_other_consumer() -> None:
     assert narrow["seconds"] < wide["seconds"]
 
 
+def test_a_policy_s_prefetch_counts_for_who_has_the_client_s_default() -> None:
+    workload = Workload.from_rate(1000, 0.01, 400, seed=2)
+    consumers = (SimulatedConsumer("first"), SimulatedConsumer("late", joins_at=0.5))
+    narrow = simulate(workload, consumers, Policy("q", queue_prefetch=1))
+    alike = simulate(workload, tuple(replace(each, prefetch=1) for each in consumers))
+    assert np.array_equal(narrow.consumers, alike.consumers)
+    assert not np.array_equal(narrow.consumers, simulate(workload, consumers).consumers)
+    assert simulate(workload, consumers, Policy("q", queue_prefetch=-1)).held == {"no_credit": 200, "not_paged_in": 200}
+
+
+@pytest.mark.parametrize(
+    ("policy", "prefetch", "words"),
+    [
+        ("{ queue_prefetch = 0 }", "", r":6: variant .*queue_prefetch: makes a consumer pull, which is not simulated"),
+        ("{ }", "prefetch = 0", r":10: .*prefetch: is out of range .* allowed: 1 to 2147483647"),
+    ],
+)
+def test_a_scenario_has_no_consumer_that_pulls(policy: str, prefetch: str, words: str) -> None:
+    text = f"""[workload]
+rate = 1
+service = 1
+[[variant]]
+name = "v"
+policy = {policy}
+[[variant.consumer]]
+name = "c"
+
+{prefetch}
+"""
+    with pytest.raises(InvalidTopologyError, match=words):
+        scenario.parse(text, "s.toml")
+
+
 def test_exclusive_with_disjoint_selectors_holds_and_says_why() -> None:
     workload = Workload.from_rate(100, 0.001, 1000, seed=3, properties={"region": np.array(["EU", "US"] * 500)})
     consumers = (
@@ -224,7 +260,12 @@ def test_misuse_is_refused() -> None:
         (lambda some: SimulatedConsumer("c", "a ="), "the selector ends too early"),
         (
             lambda some: SimulatedConsumer("c", prefetch=-1),
-            "SimulatedConsumer.prefetch=-1: is out of range; allowed: 0 to",
+            "SimulatedConsumer.prefetch=-1: is out of range; allowed: 1 to",
+        ),
+        (lambda some: SimulatedConsumer("c", prefetch=0), "prefetch=0: makes a consumer pull, which is not simulated"),
+        (
+            lambda some: Variant("v", (SimulatedConsumer("c"),), Policy("q", queue_prefetch=0)),
+            "Variant.policy.queue_prefetch=0: makes a consumer pull, which is not simulated; give 1 or more",
         ),
         (
             lambda some: SimulatedConsumer("c", threads=2**40),
