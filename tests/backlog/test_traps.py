@@ -71,6 +71,7 @@ REST = '<filteredDestination selector="x = 1 OR x IS NULL" queue="C"/>'
 # code: (trap, neighbour)
 CASES: dict[str, tuple[BrokerConfiguration, BrokerConfiguration]] = {
     "wrong_kind": (broker(queue('topicPrefetch="10"')), broker(topic('topicPrefetch="10"'))),
+    "prefetch_below_zero": (broker(queue('queuePrefetch="-1"')), broker(queue('queuePrefetch="0" topicPrefetch="-1"'))),
     "exclusive_by_default": (broker(queue('allConsumersExclusiveByDefault="true"')), broker(queue(""))),
     "strict_order_fills_one": (
         broker(queue('strictOrderDispatch="true"')),
@@ -209,6 +210,11 @@ def test_a_broker_s_trap_is_found_and_its_neighbour_is_not(code: str) -> None:
         assert finding.source
         assert all(isinstance(text, Said) for text in (finding.where, finding.advice, *finding.evidence))
     assert not coded(lint_broker(neighbour), code)
+
+
+def test_pending_messages_without_a_limit_are_not_said_to_lack_a_strategy() -> None:
+    (found,) = coded(lint_broker(broker(topic("", limit(-1)))), "slow_subscriber_blocks")
+    assert str(found.evidence[0]).startswith("pending messages without a limit, no slowConsumerStrategy")
 
 
 def test_filters_that_cover_everything_are_no_trap() -> None:

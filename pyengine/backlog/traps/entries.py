@@ -43,6 +43,10 @@ TOPIC_ONLY = (
     "subscription_recovery_policy",
     "topic_prefetch",
 )
+PREFETCHES = {
+    "queue": ("queue_prefetch", "queue_browser_prefetch"),
+    "topic": ("topic_prefetch", "durable_topic_prefetch"),
+}
 WIDE = 100  # a prefetch beyond which one consumer's buffer hides work from the others
 
 
@@ -98,6 +102,23 @@ def wrong_kind(entry: Entry) -> Iterator[Finding]:
                 "queue serves its consumers there are strictOrderDispatch and useConsumerPriority."
             ),
             "PolicyEntry.configure",
+        )
+
+
+def prefetch_below_zero(entry: Entry) -> Iterator[Finding]:
+    """prefetch_below_zero: not without a limit, as elsewhere: nobody with the client's default gets anything."""
+    keys = [key for kind in PREFETCHES if entry.kind in (kind, "any") for key in PREFETCHES[kind]]
+    below = {java_name(key): value for key in keys if (value := getattr(entry.policy, key)) < 0}
+    if below:
+        yield entry.trap(
+            "prefetch_below_zero",
+            Severity.ERROR,
+            tuple(say("{name} {value}", name=name, value=value) for name, value in below.items()),
+            say(
+                "A consumer with the client's default gets it, counts as full and is given nothing. Give a number of "
+                "messages, 0 for consumers that pull."
+            ),
+            "PrefetchSubscription.isFull, TopicSubscription.isFull",
         )
 
 
@@ -431,6 +452,7 @@ def prefetch_for_slow_work(entry: Entry) -> Iterator[Finding]:
 
 RULES = (
     wrong_kind,
+    prefetch_below_zero,
     exclusive_by_default,
     strict_order,
     group_map,

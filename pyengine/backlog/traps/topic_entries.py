@@ -168,7 +168,7 @@ def slow_subscriber_blocks(entry: Entry) -> Iterator[Finding]:
             "slow_subscriber_blocks",
             Severity.WARNING if memory else Severity.INFO,
             (
-                say("no pendingMessageLimitStrategy, no slowConsumerStrategy, producerFlowControl true"),
+                say("pending messages without a limit, no slowConsumerStrategy, producerFlowControl true"),
                 *((say("memoryLimit {memory}", memory=memory),) if memory else ()),
             ),
             say(
