@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pyengine import rocketmq
 from pyengine import spark as ps
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
@@ -103,6 +105,26 @@ def check(session: Any, folder: Path) -> None:
     delivered = ROWS - expected.column("reason").drop_null().length()
     assert (summary["messages"], summary["delivered"]) == (ROWS, delivered)
     print("write_shards, dispatch_shards, run")
+
+    (folder / "stream").mkdir()
+    for part in range(2):  # the query ends and is started again in between
+        pq.write_table(table.slice(part * ROWS // 2, ROWS // 2), folder / "stream" / f"{part}.parquet")
+        coming = session.readStream.schema(frame.schema).parquet(str(folder / "stream"))
+        stream = ps.dispatch_stream(coming, here, row="number", shards=2, state=folder / "state", sink=folder / "sink")
+        assert stream.trigger(availableNow=True).start().awaitTermination(120)
+    came = session.read.parquet(str(folder / "sink")).select("row", "consumer").toArrow()
+    held = ps.held(session, folder / "state").select("row", "reason").toArrow()
+    reasons = expected.column("reason")
+    same(came, expected.filter(pc.is_null(reasons)).select(["row", "consumer"]), "row")
+    same(held, expected.filter(pc.is_valid(reasons)).select(["row", "reason"]), "row")
+    print("dispatch_stream, held")
+
+    ps.register_logs(session)
+    with rocketmq.Broker(folder / "cluster") as broker:
+        rocketmq.Producer(broker).send("orders", b"tea")
+    (line,) = session.read.format("rocketmq_log").load(str(folder / "cluster")).collect()
+    assert (line.topic, bytes(line.body)) == ("orders", b"tea")
+    print("register_logs")
 
     variants = [Variant(f"{n}", (SimulatedConsumer("c", prefetch=n),)) for n in (1, 10, 1000)]
     work = Workload.from_rate(100, 0.02, 500, seed=1)
