@@ -358,7 +358,8 @@ cdef class Segment:
                     ranked += 1
             elif reading.kind == WORD and table.texts:
                 pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
-        pyengine_rank_all(ranked, bounds, keys, ranks)
+        if ranked:
+            pyengine_rank_all(ranked, bounds, keys, ranks)
         ranked = 0
         for index in range(held_count):
             number = held[index]
