@@ -5,6 +5,7 @@
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
+#   make fuzz    ten million random inputs for the selector's parser and evaluator
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
