@@ -1,22 +1,13 @@
-"""Results on the disk: a file appears whole, and what the disk refuses is an OutputError; names in them are shown."""
+"""Results on the disk: a file appears whole, and what the disk refuses is an OutputError."""
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyengine.errors import OutputError, PyengineError
-
-# Control characters but for tabs and ends of lines, and those that turn the text around them.
-COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
-
-
-def as_number(found: re.Match[str]) -> str:
-    r"""A character that commands, as what can be seen: ``\u202e``."""
-    return found[0].encode("unicode_escape").decode("ascii")
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from typing import Any, TextIO
 
-from pyengine.backlog.output import COMMANDS, as_number
+from pyengine.backlog.visible import COMMANDS, visible
 
-_COMMANDS = re.compile(r"(?!\x1b\[[0-9;]*m)" + COMMANDS)  # colours are none
+_BUT_COLOURS = r"(?!\x1b\[[0-9;]*m)" + COMMANDS
 
 
 class _Outlet(io.FileIO):
@@ -34,7 +33,7 @@ class _Screen(io.TextIOWrapper):
     text around is shown as its number; colours pass."""
 
     def write(self, text: str, /) -> int:
-        return super().write(_COMMANDS.sub(as_number, text))
+        return super().write(visible(text, _BUT_COLOURS))
 
 
 def that_may_be_left(stream: TextIO) -> TextIO:
@@ -54,7 +53,7 @@ def that_may_be_left(stream: TextIO) -> TextIO:
 
 def tell(text: str) -> None:
     """A line of standard error, whatever stands in its names; bars that move a cursor go there too."""
-    print(re.sub(COMMANDS, as_number, text), file=sys.stderr)
+    print(visible(text), file=sys.stderr)
 
 
 def is_left() -> bool:

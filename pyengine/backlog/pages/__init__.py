@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
-from pyengine.backlog.output import COMMANDS, as_number, written
+from pyengine.backlog.output import written
+from pyengine.backlog.visible import visible
 from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def environment(language: Language = "en") -> jinja2.Environment:
     import jinja2
     import markupsafe
 
-    def visible(value: object) -> object:
-        return type(value)(re.sub(COMMANDS, as_number, value)) if isinstance(value, str) else value
+    def finalized(value: object) -> object:
+        return type(value)(visible(value)) if isinstance(value, str) else value
 
     made = jinja2.Environment(
         loader=jinja2.PackageLoader("pyengine.backlog", "pages"),
         autoescape=True,
-        finalize=visible,
+        finalize=finalized,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
