@@ -63,7 +63,7 @@ def test_a_broker_that_does_not_come_to_be_keeps_neither_its_store_nor_its_name(
     with pytest.raises(OSError, match="no time") as refused:  # which holds on to the frames, and so to the broker
         activemq.Broker(tmp_path, clock=Stopped())
     activemq.Broker(tmp_path, virtual_destinations=[VirtualTopic("VT.>")]).close()
-    assert refused.tb is not None
+    del refused
 
 
 def test_an_empty_text_names_no_folder() -> None:
