@@ -465,34 +465,25 @@ cdef class Queue(Inspection):
                 self.take_off(message)
         return self.totals.dequeues - before
 
-    def expire(self, int64_t now, *, limit=None, bint paged_in=True):
-        """Take off what expired before ``now`` and is not in flight; return how many (the broker's periodic scan).
+    def expire(self, int64_t now, *, int64_t limit=400):
+        """The broker's periodic look for expired messages; return the deliveries it makes. Asks for a wakeup.
 
-        limit: maxExpirePageSize, the look ends at that many messages that stay; None: it sees all. paged_in: False for
-        what is found when the rest is paged in, which leaves what was paged in before alone.
+        limit: maxExpirePageSize. Where fewer are paged in, so many are, consumers or not, and dispatched; those that
+        expired before ``now`` leave instead. Of what waits then the expired ones leave; the look ends behind ``limit``
+        that stay. Raises InvalidTopologyError for a limit below 1.
         """
+        whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
+        self.out_size = 0
+        self.look_for_expired(now, limit)
+        return self.take_out(now)
+
+    def expire_stored(self, int64_t now):
+        """Take off what expired before ``now`` and is not paged in."""
         cdef int32_t message
-        cdef int64_t before = self.totals.expired
-        cdef tuple end = None
-        cdef list staying
-        if limit is not None:
-            staying = sorted([
-                self.place_of(message) for message in range(self.pending.slots)
-                if self.pending.at[message].whereabouts in (WAITING, STORED, IN_FLIGHT, IN_DOUBT, STRANDED)
-                and not (0 < self.pending.at[message].expiration < now
-                         and self.pending.at[message].whereabouts in (WAITING, STORED))])
-            if len(staying) >= limit > 0:
-                end = staying[limit - 1]
         for message in range(self.pending.slots):
-            if (0 < self.pending.at[message].expiration < now
-                    and self.pending.at[message].whereabouts in (WAITING, STORED)
-                    and (paged_in or self.pending.at[message].whereabouts == STORED)
-                    and (end is None or self.place_of(message) < end)):
-                self.removed.append((self.handle_of(message), "expired", self.object_of(message),
-                                     self.pending.at[message].redeliveries))
-                self.take_off(message)
-                self.totals.expired += 1
-        return self.totals.expired - before
+            if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
+                self.pending.unstore(message)
+                self.expire_message(message)
 
     def remove_group(self, group):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""

@@ -24,6 +24,8 @@ cdef class RegionQueue(Queue):
     cdef public bint noting                      # first dispatches count, and are in ``noted``
     cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
+    cdef public int64_t max_expire_page_size    # what the look for expired messages pages in
+    cdef public bint look_planned               # the caller knows that a look is due, or makes none
     cdef readonly int64_t bytes
 
     cdef int take_in(self, Message message) except -1

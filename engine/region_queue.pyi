@@ -18,6 +18,8 @@ class RegionQueue(Queue):
     direct: bool
     noting: bool
     minimum_message_size: int
+    max_expire_page_size: int
+    look_planned: bool
     @property
     def bytes(self) -> int: ...
     def snapshot(self, **settings: Any) -> Never: ...
@@ -34,6 +36,7 @@ class RegionQueue(Queue):
     def put(self, message: Message, wake: bool = True) -> None: ...
     def run(self, now: int = 0, limit: int = -1) -> _Posted: ...  # type: ignore[override]
     def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Posted: ...  # type: ignore[override]
+    def expire(self, now: int, *, limit: int = 400) -> _Posted: ...  # type: ignore[override]
     def pull_timeout(self, consumer: int, *, now: int = 0) -> _Posted: ...  # type: ignore[override]
     def offer_all(
         self, messages: list[Message], destination: str, connection_id: str, sequence: int, now: int

@@ -19,7 +19,8 @@ cdef class RegionQueue(Queue):
 
     owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
     nothing but the core has a say here (see QueueRegion). noting: a message's first dispatch counts as a redelivery for
-    whoever gets it next, and is remembered (``take_noted``). The settings are Queue's.
+    whoever gets it next, and is remembered (``take_noted``). max_expire_page_size: what a look for expired messages
+    pages in. look_planned: one is due, or there are none. The settings are Queue's.
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
     the subscription and what it is to be given, with a copy of the message that has the counter,
@@ -32,6 +33,8 @@ cdef class RegionQueue(Queue):
         self.purged = set()
         self.noted = []
         self.minimum_message_size = SMALLEST_SIZE
+        self.max_expire_page_size = 400
+        self.look_planned = True
 
     def __reduce__(self):
         raise TypeError("a queue of a broker cannot be pickled")
@@ -166,11 +169,13 @@ cdef class RegionQueue(Queue):
 
     @property
     def news(self):
-        """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs."""
+        """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs, or
+        a look for expired messages that nobody planned would page in."""
         return self.has_news()
 
     cdef bint has_news(self):
-        return bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
+        return (bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
+                or not self.look_planned and self.looks_further(self.max_expire_page_size))
 
     def take_noted(self):
         """With ``noting``: what was handed out for the first time since the last call."""

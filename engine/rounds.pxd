@@ -51,6 +51,10 @@ cdef class Rounds(QueueState):
         self.totals.rounds += 1
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
+    cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
+    cdef int look_for_expired(self, int64_t now, int64_t limit) except -1
+    cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
+    cdef list paged_in(self)
     cdef bint delayed(self, int64_t now) except -1
     cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken

@@ -111,9 +111,8 @@ cdef class Rounds(QueueState):
     cdef int round(self, int64_t now) except -1:
         # One wakeup; 0 if a start delay holds it back.
         cdef int64_t wanted, taken = 0
-        cdef int32_t message, active
+        cdef int32_t active
         cdef bint forced
-        cdef int32_t* larger
         if self.delayed(now):
             return 0
         self.open_round()
@@ -127,29 +126,73 @@ cdef class Rounds(QueueState):
                 wanted = min(wanted, self.consumers.free_slots())
         if wanted > 0 and (forced or self.consumers.size > active and (
                 self.page_size < 0 or self.pending.waiting < self.page_size)):
-            if wanted > self.fresh_room:
-                larger = <int32_t*> realloc(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
-                if larger == NULL:
-                    raise MemoryError()
-                self.fresh = larger
-                self.fresh_room = max(256, 2 * wanted)
-            while taken < wanted:
-                message = self.pending.page_in()
-                if message < 0:
-                    break
-                if 0 < self.pending.at[message].expiration < now:
-                    self.stirred = True
-                    self.expire_message(message)
-                    continue
-                self.fresh[taken] = message
-                taken += 1
-            if self.prioritized_messages:
-                self.sort(taken)
+            taken = self.page_in(wanted, now)
         self.stirred |= taken > 0
         self.dispatch(now, taken)
         if active:
             self.browse_round()
         return 1
+
+    cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1:
+        # Into ``fresh``, and how many; what has expired leaves instead.
+        cdef int64_t taken = 0
+        cdef int32_t message
+        cdef int32_t* larger
+        if wanted > self.fresh_room:
+            larger = <int32_t*> realloc(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.fresh = larger
+            self.fresh_room = max(256, 2 * wanted)
+        while taken < wanted:
+            message = self.pending.page_in()
+            if message < 0:
+                break
+            if 0 < self.pending.at[message].expiration < now:
+                self.stirred = True
+                self.expire_message(message)
+                continue
+            self.fresh[taken] = message
+            taken += 1
+        if self.prioritized_messages:
+            self.sort(taken)
+        return taken
+
+    cdef int look_for_expired(self, int64_t now, int64_t limit) except -1:
+        # Queue.expireMessages: a page of its own, consumers or not and whatever delays them, then what waits, in order.
+        cdef int tier
+        cdef int32_t message, following
+        cdef int64_t staying = 0, taken = 0
+        self.extra = False
+        if self.looks_further(limit):
+            taken = self.page_in(min(self.pending.stored, limit), now)
+            self.dispatch(now, taken)
+        for tier in range(20):
+            message = self.pending.window[tier].first
+            while message >= 0 and staying < limit:
+                following = self.pending.at[message].next
+                if self.pending.at[message].whereabouts == WAITING:
+                    if 0 < self.pending.at[message].expiration < now:
+                        self.pending.withdraw(message)
+                        self.expire_message(message)
+                    else:
+                        staying += 1
+                message = following
+        if self.stranded and staying < limit:
+            for _, _, which in self.paged_in():
+                message = which
+                if staying == limit:
+                    break
+                if self.pending.at[message].whereabouts == STRANDED and 0 < self.pending.at[message].expiration < now:
+                    self.stranded -= 1
+                    self.expire_message(message)
+                else:
+                    staying += 1
+        self.rounds_due += 1
+        return 0
+
+    cdef bint looks_further(self, int64_t limit) noexcept:
+        return 0 < self.pending.stored and self.pending.waiting + self.in_flight + self.stranded < limit
 
     cdef void sort(self, int64_t fresh) noexcept:
         # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the
@@ -391,16 +434,22 @@ cdef class Rounds(QueueState):
         elif grouped:
             self.consumers.sorted = False
 
-    cdef int browse_round(self) except -1:
-        cdef int32_t slot, message
-        cdef bint added
-        cdef list seen = []
+    cdef list paged_in(self):
+        # What is paged in and not acknowledged, in the order of the broker's list: (priority, page-in number, slot).
+        cdef int32_t message
+        cdef list found = []
         for message in range(self.pending.slots):
             if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
                     and self.pending.at[message].paged >= 0 and not self.pending.at[message].acknowledged):
-                seen.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
-                             self.pending.at[message].paged, message))
-        seen.sort()
+                found.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
+                              self.pending.at[message].paged, message))
+        found.sort()
+        return found
+
+    cdef int browse_round(self) except -1:
+        cdef int32_t slot, message
+        cdef bint added
+        cdef list seen = self.paged_in()
         for number in list(self.browsers):
             slot = number
             added = False

@@ -75,7 +75,7 @@ class QueueDestination:
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}
         self._keys = 0
-        self._scan: Timer | None = None
+        self._look: Timer | None = None
         self._made = broker.clock.now()
         self.watch = broker.slow_consumers.watch(self, policy)
         self.paused = False
@@ -94,7 +94,11 @@ class QueueDestination:
         if self._store is not None:
             self._number = self._store.destination(str(destination))
             self.behind = self.recovered = self._store.count(self._number)
-            self._top_up(0)
+        self.core.max_expire_page_size = (policy or NO_POLICY).max_expire_page_size
+        self._period = (policy or NO_POLICY).expire_messages_period
+        self.core.look_planned = self._period <= 0
+        if self.behind:
+            self._plan_look()
         self._tells_delivered = policy is not None and policy.advisory_for_delivery
         self._tells_consumed = policy is not None and policy.advisory_for_consumed
         told = self._tells_delivered or self._tells_consumed
@@ -103,7 +107,7 @@ class QueueDestination:
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
-        for timer in (self._start, self._scan, *self._pulls.values()):
+        for timer in (self._start, self._look, *self._pulls.values()):
             if timer is not None:
                 timer.cancel()
         if self.watch is not None:
@@ -181,7 +185,7 @@ class QueueDestination:
             if self._by_priority and self._ahead >= 0 and self.core.persistent_stored > 2 * self._ahead:
                 self._cut_back()
         if message.expiration:
-            self._plan_scan()
+            self._plan_look()
         if self._tells_delivered:
             self.broker.report(MessageDelivered(self.destination, message))
         if not self.subscriptions:
@@ -246,14 +250,14 @@ class QueueDestination:
                 message.redelivery_counter = stored.redeliveries
                 self.core.put(message, False)
                 if message.expiration:
-                    self._plan_scan()
+                    self._plan_look()
             if not found:
                 return
 
     def expire_stored(self) -> None:
         """Have what has expired leave as it does when it is paged in."""
         self.load_all()
-        self.core.expire(self.broker.clock.now(), paged_in=False)
+        self.core.expire_stored(self.broker.clock.now())
         self.heard()
 
     def load_all(self) -> None:
@@ -390,6 +394,8 @@ class QueueDestination:
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
             self._start = self.broker.call_at(starts, self.run)
+        if not self.core.look_planned:
+            self._plan_look()
 
     def _share(self) -> None:
         """Tell the core what subscriptions of several queues hold in the others."""
@@ -434,18 +440,24 @@ class QueueDestination:
     def _unconsumed(self, message: Message, cause: str, redeliveries: int) -> None:
         self.broker.dead_letters.handle(Unconsumed(self.destination, self.policy, message, cause, redeliveries))
 
-    def _plan_scan(self) -> None:
-        # The broker scans for ever; a scan that can find nothing is left out.
-        period = (self.policy or NO_POLICY).expire_messages_period
-        if period > 0 and (self._scan is None or not self._scan.pending):
+    def _plan_look(self) -> None:
+        # The broker looks for ever; a look that can neither find nor page in anything is left out.
+        if not self.core.look_planned:
+            self.core.look_planned = True
             now = self.broker.clock.now()
-            self._scan = self.broker.call_at(now + period - (now - self._made) % period, self._expire)
+            due = now + self._period - (now - self._made) % self._period
+            self._look = self.broker.call_at(due, self.expire_messages)
 
-    def _expire(self) -> None:
+    def expire_messages(self) -> None:
         """The periodic look for expired messages."""
-        limit = (self.policy or NO_POLICY).max_expire_page_size
+        self.core.look_planned = self._period <= 0
+        if self.paused:
+            self._plan_look()
+            return
+        limit = self.core.max_expire_page_size
         self._top_up(limit)
-        self.core.expire(self.broker.clock.now(), limit=limit)
-        self.wake()
-        if self.core.expiring or self.behind:
-            self._plan_scan()
+        self._share()
+        self._post(self.core.expire(self.broker.clock.now(), limit=limit))
+        self.run()
+        if self.core.expiring:
+            self._plan_look()

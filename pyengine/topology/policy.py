@@ -242,8 +242,9 @@ class Policy(Properties):
     pending_queue_policy: "store" keeps persistent and other messages of a queue in two cursors, whose order among each
     other is not that of sending; "vm" and "file" keep all in one. selector_errors: what a selector that cannot be
     evaluated does to a message: "no_match" (default), or "exact": as in the broker, nobody behind a topic's consumer
-    gets it, and a queue strands what the round had paged in. time_before_dispatch_starts, expire_messages_period (0
-    never): ms. Raises ConfigurationError for a value of another type or an unknown choice.
+    gets it, and a queue strands what the round had paged in. expire_messages_period: how often (ms, 0 never) a queue
+    looks for expired messages, for which it pages in up to max_expire_page_size. time_before_dispatch_starts: ms.
+    Raises ConfigurationError for a value of another type or an unknown choice.
     """
 
     destination: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyengine._engine.region_queue import RegionQueue
-from pyengine.activemq import AckKind
+from pyengine.activemq import AckKind, ConnectionFactory
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.events import SelectorFailed
+from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidClientIDError, JMSError
 from pyengine.topology.policy import Policy
 from tests.activemq.wire import Wire
@@ -152,3 +153,43 @@ def test_persist_jms_redelivered_counts_the_first_dispatch_at_once(make):
     wire.consume("browser", "q", browser=True)
     wire.consume("b", "q")
     assert [each.redelivery_counter for each in wire.dispatched if each.message] == [0, 1]
+
+
+def test_the_look_for_expired_messages_pages_in_and_hands_out_what_lay_behind_the_page(make, clock):
+    wire = Wire(make(policies=[Policy(">", max_page_size=2, max_expire_page_size=6)]))
+    wire.consume("a", "q", selector="JMSPriority = 9")
+    wire.send("q", 1, 2, 3, 4)
+    wire.send("q", 5, 6, priority=9)
+    wire.send("q", 7, 8)
+    wire.send("q", 9, priority=9)
+    clock.advance(29_999)
+    assert wire.taken() == []
+    clock.advance(1)
+    assert wire.taken() == [("a", "5"), ("a", "6")]
+    clock.advance(90_000)
+    assert wire.taken() == []  # six are paged in, of which nobody takes four
+    wire.broker.purge("q")
+    wire.send("q", 10, priority=9)
+    assert wire.taken() == [("a", "10")]
+
+
+def test_a_paused_queue_looks_for_expired_messages_when_it_goes_on(make, clock):
+    wire = Wire(make())
+    wire.send("q", "stays")
+    wire.send("q", "short", expiration=clock.now() + 10)
+    wire.broker.pause("q")
+    clock.advance(60_000)
+    assert Destination("ActiveMQ.DLQ") not in wire.broker.destinations()
+    wire.broker.resume("q")
+    clock.advance(30_000)
+    assert [letter.body for letter in wire.broker.browse("ActiveMQ.DLQ")] == ["short"]
+
+
+def test_a_backlog_that_no_look_can_move_lets_a_clock_run_out(make):
+    broker = make(policies=[Policy(">", max_expire_page_size=2)])
+    Wire(broker).send("other", 1, 2, 3, 4)
+    with ConnectionFactory("vm://localhost", broker=broker).create_connection() as connection:
+        connection.start()
+        consumer = connection.create_session().create_consumer("q")
+        with pytest.raises(IllegalStateError, match="no timer"):
+            consumer.receive()

@@ -130,6 +130,17 @@ def test_purging_and_expiry_reach_the_store(start, clock):
     assert bodies(broker, "ActiveMQ.DLQ") == ["short"]
 
 
+def test_what_expired_while_the_broker_was_away_leaves_at_its_first_look(start, clock):
+    broker = start()
+    Wire(broker).send("q", "stays")
+    Wire(broker, "two").send("q", "short", expiration=clock.now() + 10)
+    broker = start()
+    clock.advance(29_999)
+    assert bodies(broker, "q") == ["stays", "short"]
+    clock.advance(1)
+    assert (bodies(broker, "q"), bodies(broker, "ActiveMQ.DLQ")) == (["stays"], ["short"])
+
+
 def drain(wire, queue, *, batch):
     """Consume everything, acknowledging each message; the order of the bodies, and the most the core held."""
     most = 0

@@ -449,6 +449,12 @@ class Replay:
     def step_purge(self, step: Step) -> None:
         self.administer(self.broker.purge)
 
+    def step_expire(self, step: Step) -> None:
+        """The look for expired messages, which happens at no other time."""
+        with self.broker.outbox:
+            self.administer(lambda queue: self.broker._queue_named(queue).expire_messages())
+        self.broker.settle()
+
     def step_remove_group(self, step: Step) -> None:
         self.administer(lambda queue: self.broker.remove_message_group(queue, step["group"]))
 

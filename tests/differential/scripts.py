@@ -244,7 +244,9 @@ def _administer(living: Living, numbers: Numbers) -> Step | None:
     if second % 3:
         living.halted = not living.halted
         return {"op": "pause" if living.halted else "resume"}
-    return {"op": "purge"} if third % 4 == 0 else {"op": "removeGroup", "group": "abc"[first % 3]}
+    if third % 4 < 2:
+        return {"op": "purge" if third % 4 == 0 else "expire"}
+    return {"op": "removeGroup", "group": "abc"[first % 3]}
 
 
 QUEUE_STEPS = (
@@ -278,6 +280,7 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"messageGroupMapFactoryType": "cached?cacheSize=2"},
         {"maxPageSize": 2},
         {"maxPageSize": 3},
+        {"maxExpirePageSize": 3},
         {"usePrefetchExtension": False},
         {"lazyDispatch": True},
         {"queuePrefetch": 2},

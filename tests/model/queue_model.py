@@ -268,22 +268,43 @@ class ModelQueue:
                     if not other.browser
                 ]
                 wanted = min(wanted, sum(free))
-        fresh: list[ModelMessage] = []
         real = len(self.consumers) > len(self.browsers)
+        fresh: list[ModelMessage] = []
         if forced or (real and (self.page is None or len(self.pending()) < self.page)):
-            while self.cursor and len(fresh) < wanted:
-                message = self.next_stored()
-                self.cursor.remove(message)
-                if 0 < message.expiration < now:
-                    self.expired += 1
-                else:
-                    fresh.append(message)
-        self.paged += fresh
-        if self.prioritized:
-            fresh.sort(key=lambda each: -each.priority)
+            fresh = self.page_in(wanted, now)
         self.dispatch(fresh, now)
         self.browse()
         return True
+
+    def page_in(self, wanted: int, now: int) -> list[ModelMessage]:
+        fresh: list[ModelMessage] = []
+        while self.cursor and len(fresh) < wanted:
+            message = self.next_stored()
+            self.cursor.remove(message)
+            if 0 < message.expiration < now:
+                self.expired += 1
+            else:
+                fresh.append(message)
+        self.paged += fresh
+        if self.prioritized:
+            fresh.sort(key=lambda each: -each.priority)
+        return fresh
+
+    def look_for_expired(self, now: int, limit: int) -> None:
+        self.extra = False
+        if self.cursor and len(self.paged) < limit:
+            self.dispatch(self.page_in(min(len(self.cursor), limit), now), now)
+        staying = 0
+        for message in self.pending():
+            if message.acknowledged or staying == limit:
+                continue
+            if 0 < message.expiration < now:
+                (self.redelivered if message in self.redelivered else self.new).remove(message)
+                self.paged.remove(message)
+                self.expired += 1
+            else:
+                staying += 1
+        self.wakeups += 1
 
     def next_stored(self) -> ModelMessage:
         """Of the cursor whose turn it is: ``served`` says that it is the one of the persistent messages."""

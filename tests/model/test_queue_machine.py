@@ -194,6 +194,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.run(self.now)
         self.same(self.queue.run(self.now))
 
+    @rule(limit=st.sampled_from([1, 2, 4, 400]), run=st.booleans())
+    def look_for_expired(self, limit: int, run: bool) -> None:
+        self.model.look_for_expired(self.now, limit)
+        self.same(self.queue.expire(self.now, limit=limit))
+        if run:
+            self.run()
+
     @rule(ms=st.integers(1, 30))
     def time_passes(self, ms: int) -> None:
         self.now += ms

@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -75,6 +76,7 @@ public final class RealBroker {
     private static final AtomicInteger NUMBER = new AtomicInteger();
     private static Field pendingWakeups;
     private static Field iteratingMutex;
+    private static Method expireMessages;
 
     public static void main(String[] arguments) throws Exception {
         PrintStream replies = System.out;
@@ -83,6 +85,8 @@ public final class RealBroker {
         iteratingMutex = Queue.class.getDeclaredField("iteratingMutex");
         pendingWakeups.setAccessible(true);
         iteratingMutex.setAccessible(true);
+        expireMessages = Queue.class.getDeclaredMethod("expireMessages");
+        expireMessages.setAccessible(true);
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             ObjectNode reply;
@@ -633,7 +637,7 @@ public final class RealBroker {
                 settle();
                 idle = false;
             }
-            case "pause", "resume", "purge", "removeGroup" -> administer(operation, step);
+            case "pause", "resume", "purge", "expire", "removeGroup" -> administer(operation, step);
             case "restart" -> {
                 stopping = true;
                 service.stop();
@@ -903,6 +907,7 @@ public final class RealBroker {
             case "pause" -> queue.pauseDispatch();
             case "resume" -> queue.resumeDispatch();
             case "purge" -> queue.purge();
+            case "expire" -> expireMessages.invoke(queue);
             default -> queue.getMessageGroupOwners().removeGroup(step.get("group").asText());
         }
     }
