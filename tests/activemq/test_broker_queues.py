@@ -173,6 +173,22 @@ def test_the_look_for_expired_messages_pages_in_and_hands_out_what_lay_behind_th
     assert wire.taken() == [("a", "10")]
 
 
+def test_no_start_delay_holds_back_what_the_look_hands_out(make, clock):
+    # The real broker: 500 ms with expireMessagesPeriod 500 and timeBeforeDispatchStarts 4000, with 3 consumers to wait
+    # for as well.
+    for needed in (0, 3):
+        policy = Policy(
+            ">", consumers_before_dispatch_starts=needed, time_before_dispatch_starts=4000, expire_messages_period=500
+        )
+        wire = Wire(make(name=f"needed {needed}", policies=[policy]))
+        wire.consume("a", "q")
+        wire.send("q", 1)
+        clock.advance(499)
+        assert wire.taken() == []
+        clock.advance(1)
+        assert wire.taken() == [("a", "1")]
+
+
 def test_a_paused_queue_looks_for_expired_messages_when_it_goes_on(make, clock):
     wire = Wire(make())
     wire.send("q", "stays")
