@@ -2,11 +2,12 @@
 
 The rules are the queue's own: every arrival is a send, every finished piece of work an acknowledgement, each with the
 rounds it asks for; this room only knows when. A consumer's client takes what it is handed in order, on ``threads``
-workers; a message takes ``services[row] * factor`` there and is acknowledged when it is done.
+workers; a message takes ``services[row] * factor`` there and is acknowledged when it is done. Every
+``expire_messages_period`` the queue looks for expired messages, where that could change anything.
 
 Invariants: a row is in at most one client's line or at one worker; a worker's entry in the agenda is void once its
 client's epoch has moved on (the client left or died). Of things due at one moment work ends before messages arrive,
-both in the order in which they were asked for.
+both in the order in which they were asked for, and the look for expired messages comes last.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -76,6 +77,12 @@ cdef class QueueRun:
     cdef dict by_consumer               # id -> client
     cdef MaskBit* masks
     cdef int32_t mask_count
+    cdef int64_t look_period            # ns, 0 for never
+    cdef int64_t look_limit             # messages
+    cdef int64_t look_at                # ns, the next look
+    cdef int64_t expires_last           # ms, the latest expiration of a message that arrived, 0 for none
+    cdef int64_t looked                 # ns, the last look
+    cdef bint eventful                  # something happened since
 
     cdef const int64_t* wide(self, str field, object values) except? NULL
     cdef const int32_t* narrow(self, str field, object values) except? NULL
@@ -86,4 +93,7 @@ cdef class QueueRun:
     cdef int give(self, int32_t slot, int64_t row, int32_t message) except -1
     cdef int begin(self, int32_t client) except -1
     cdef int wakeups(self) except -1
+    cdef int look(self) except -1
+    cdef void skip_looks(self, int64_t moment) noexcept         # the next one is at this moment or later
+    cdef bint look_matters(self) noexcept                       # it could page in, or find what has expired by then
     cdef int32_t client_by(self, consumer) except -1

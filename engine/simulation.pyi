@@ -36,6 +36,8 @@ class QueueRun:
         group_sequences: ArrayLike | None = None,
         priorities: ArrayLike | None = None,
         lifetimes: ArrayLike | None = None,
+        expire_messages_period: int = 0,
+        max_expire_page_size: int = 400,
     ) -> None: ...
     def add_consumer(
         self,

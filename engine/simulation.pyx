@@ -4,7 +4,7 @@ import numpy as np
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 from pyengine._engine.agenda cimport Agenda, Due
@@ -16,6 +16,8 @@ from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef enum:
     MILLISECOND = 1_000_000
+
+cdef int64_t NEVER = INT64_MAX
 
 
 cdef void* grown(void* memory, int64_t size) except NULL:
@@ -52,13 +54,17 @@ cdef class QueueRun:
 
     queue: without messages yet; its policy and clock-free rules decide everything. arrivals: int64 ns, rising.
     services: int64 ns of work of each message. groups: int32 handles of ``queue.intern_groups``. group_sequences int32
-    (0), priorities int32 (4), lifetimes int64 ms (0: for ever). Results, by row, -1 where it did not come to that:
-    ``consumers`` (id of who had it last), ``dispatched``, ``started``, ``finished`` (ns), and ``deliveries`` (how often
-    it was handed out). Raises InvalidMessageError for a column that does not fit.
+    (0), priorities int32 (4), lifetimes int64 ms (0: for ever). expire_messages_period: ms from one look for expired
+    messages to the next (0: none); max_expire_page_size: see ``Queue.expire``.
+
+    Results, by row, -1 where it did not come to that: ``consumers`` (id of who had it last), ``dispatched``,
+    ``started``, ``finished`` (ns), and ``deliveries`` (how often it was handed out). Raises InvalidMessageError for a
+    column that does not fit.
     """
 
     def __init__(self, Queue queue not None, arrivals, services, *, groups=None, group_sequences=None,
-                 priorities=None, lifetimes=None):
+                 priorities=None, lifetimes=None, object expire_messages_period=0,
+                 int64_t max_expire_page_size=400):
         cdef int64_t[::1] wide
         cdef int32_t[::1] narrow
         cdef int64_t row
@@ -85,6 +91,9 @@ cdef class QueueRun:
         self.priority = self.narrow("priorities", priorities)
         self.lifetime = self.wide("lifetimes", lifetimes)
         self.now = self.arrivals[0] if self.rows else 0
+        self.look_period = min(max(0, expire_messages_period), NEVER // MILLISECOND) * MILLISECOND
+        self.look_limit = max_expire_page_size
+        self.look_at = self.now + min(self.look_period, NEVER - max(0, self.now)) if self.look_period else NEVER
         results = [np.full(self.rows, -1, np.int64) for _ in range(4)]
         self.consumers, self.dispatched, self.started, self.finished = results
         self.deliveries = np.zeros(self.rows, np.int32)
@@ -209,13 +218,20 @@ cdef class QueueRun:
 
     def run(self, until=None):
         """Let time pass to ``until`` (ns; None: until nothing is left to happen). Returns the time it is then."""
-        cdef int64_t end = 2**63 - 1 if until is None else until, next_arrival, next_finish
+        cdef int64_t end = NEVER if until is None else until, next_arrival, next_finish, next_event
         if end < self.now:
             raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
         while True:
             next_finish = self.agenda.next_time()
-            next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else 2**63 - 1
-            if next_finish <= next_arrival:
+            next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
+            next_event = min(next_arrival, next_finish)
+            if self.look_at < min(next_event, end) and not self.look_matters():
+                if min(next_event, end) == NEVER:
+                    break
+                self.skip_looks(min(next_event, end))
+            if self.look_at < next_event and self.look_at <= end:
+                self.look()
+            elif next_finish <= next_arrival:
                 if next_finish > end or not self.agenda.size:
                     break
                 self.work_done()
@@ -277,6 +293,7 @@ cdef class QueueRun:
         it.expiration = 0
         if self.lifetime != NULL and self.lifetime[row] > 0:
             it.expiration = self.arrival[row] // MILLISECOND + self.lifetime[row]
+            self.expires_last = max(self.expires_last, it.expiration)
         it.connection = -1
         Py_INCREF(body)
         it.body = <PyObject*> body
@@ -293,7 +310,29 @@ cdef class QueueRun:
             queue.pending.at[number].match = queue.consumers.class_for(bits, -1)
         return queue.accept(number)
 
+    cdef bint look_matters(self) noexcept:
+        return (self.queue.looks_further(self.look_limit)
+                or self.queue.pending.waiting > 0 and self.expires_last > 0
+                and (self.eventful or self.expires_last >= self.looked // MILLISECOND))
+
+    cdef void skip_looks(self, int64_t moment) noexcept:
+        cdef int64_t missed = (moment - self.look_at + self.look_period - 1) // self.look_period
+        self.look_at = NEVER if missed > (NEVER - self.look_at) // self.look_period else (
+            self.look_at + missed * self.look_period)
+
+    cdef int look(self) except -1:
+        self.now = self.look_at
+        self.skip_looks(self.now + 1)
+        self.queue.out_size = 0
+        self.queue.look_for_expired(self.now // MILLISECOND, self.look_limit)
+        self.hand()
+        self.wakeups()
+        self.eventful = False
+        self.looked = self.now
+        return 0
+
     cdef int wakeups(self) except -1:
+        self.eventful = True
         self.queue.out_size = 0
         self.queue.run_wakeups(self.now // MILLISECOND, -1)
         return self.hand()

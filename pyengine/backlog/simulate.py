@@ -333,6 +333,8 @@ def simulate(
         groups=None if workload.groups is None else queue.intern_groups(workload.groups),
         priorities=workload.priorities,
         lifetimes=workload.lifetimes,
+        expire_messages_period=policy.expire_messages_period,
+        max_expire_page_size=policy.max_expire_page_size,
     )
     masks = {
         text: RowMask(Selector(text).mask(workload.properties))

@@ -17,7 +17,7 @@ from pyengine.backlog import scenario
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare, draw, simulate
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 from pyengine.topology import Policy
-from tests.model.simulation_model import SlowRun
+from tests.model.simulation_model import MILLISECOND, SlowRun
 
 EVENTS = st.lists(
     st.tuples(st.integers(0, 60), st.sampled_from(["join", "kill", "leave", "break", "slow"]), st.integers(0, 5)),
@@ -27,17 +27,39 @@ EVENTS = st.lists(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 12), st.sampled_from([None, "a", "b", "c"])), max_size=30),
+    st.lists(
+        st.tuples(
+            st.integers(0, 4),
+            st.integers(0, 12),
+            st.sampled_from([None, "a", "b", "c"]),
+            st.sampled_from([0, 0, 5, 20]),
+        ),
+        max_size=30,
+    ),
     st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=3),
     EVENTS,
+    st.sampled_from([3, 7, 50]),
+    st.sampled_from([1, 4, 400]),
 )
-def test_the_compiled_run_is_the_slow_one(messages: Any, consumers: Any, events: Any) -> None:
-    arrivals = np.cumsum([gap for gap, _, _ in messages]).astype(np.int64)
-    services = [work for _, work, _ in messages]
-    groups = [group for _, _, group in messages]
-    fast_queue = Queue(max_page_size=5)
-    fast = QueueRun(fast_queue, arrivals, np.array(services, np.int64), groups=fast_queue.intern_groups(groups))
-    slow = SlowRun(Queue(max_page_size=5), arrivals.tolist(), services, groups, now=fast.now)
+def test_the_compiled_run_is_the_slow_one(
+    messages: Any, consumers: Any, events: Any, look_period: int, look_limit: int
+) -> None:
+    arrivals = MILLISECOND * np.cumsum([gap for gap, *_ in messages]).astype(np.int64)
+    services = [MILLISECOND * work for _, work, *_ in messages]
+    groups = [group for *_, group, _ in messages]
+    lifetimes = [lifetime for *_, lifetime in messages]
+    fast_queue, slow_queue = Queue(max_page_size=5), Queue(max_page_size=5)
+    fast = QueueRun(
+        fast_queue,
+        arrivals,
+        np.array(services, np.int64),
+        groups=fast_queue.intern_groups(groups),
+        lifetimes=np.array(lifetimes, np.int64),
+        expire_messages_period=look_period,
+        max_expire_page_size=look_limit,
+    )
+    period = MILLISECOND * look_period
+    slow = SlowRun(slow_queue, arrivals.tolist(), services, groups, lifetimes, period, look_limit, now=fast.now)
     here: list[int] = []
 
     def join(prefetch: int, threads: int, exclusive: bool) -> None:
@@ -48,7 +70,7 @@ def test_the_compiled_run_is_the_slow_one(messages: Any, consumers: Any, events:
     for prefetch, threads, exclusive in consumers:
         join(prefetch, threads, exclusive)
     for at, what, which in sorted(events):
-        moment = max(fast.now, at)
+        moment = max(fast.now, MILLISECOND * at)
         fast.run(moment)
         slow.run(moment)
         fast._check()
@@ -67,9 +89,10 @@ def test_the_compiled_run_is_the_slow_one(messages: Any, consumers: Any, events:
                 fast.remove_consumer(consumer, lost=what == "break")
                 slow.remove_consumer(consumer, lost=what == "break")
         fast._check()
-    fast.run(10_000)
-    slow.run(10_000)
+    fast.run(1000 * MILLISECOND)
+    slow.run(1000 * MILLISECOND)
     fast._check()
+    assert [entry[2] for entry in fast_queue.take_removed()] == [entry[2] for entry in slow_queue.take_removed()]
     assert fast.consumers.tolist() == slow.who
     assert fast.dispatched.tolist() == slow.dispatched
     assert fast.started.tolist() == slow.started
@@ -131,7 +154,7 @@ def test_a_policy_s_prefetch_counts_for_who_has_the_client_s_default() -> None:
     alike = simulate(workload, tuple(replace(each, prefetch=1) for each in consumers))
     assert np.array_equal(narrow.consumers, alike.consumers)
     assert not np.array_equal(narrow.consumers, simulate(workload, consumers).consumers)
-    assert simulate(workload, consumers, Policy("q", queue_prefetch=-1)).held == {"no_credit": 200, "not_paged_in": 200}
+    assert simulate(workload, consumers, Policy("q", queue_prefetch=-1)).held == {"no_credit": 400}
 
 
 @pytest.mark.parametrize(
@@ -165,8 +188,8 @@ def test_exclusive_with_disjoint_selectors_holds_and_says_why() -> None:
     )
     summary = simulate(workload, consumers).summary()
     assert summary["consumers"]["us"]["finished"] == 0
-    assert summary["held"] == {"exclusive_selector": 200, "not_paged_in": 600}
-    assert summary["backlog_end"] == 800
+    assert summary["held"] == {"exclusive_selector": 400, "not_paged_in": 200}
+    assert summary["backlog_end"] == 600
 
 
 def test_a_dead_consumer_keeps_what_it_holds_a_lost_one_gives_it_back() -> None:

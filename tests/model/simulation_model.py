@@ -7,6 +7,8 @@ from typing import Any
 
 from pyengine.activemq import Delivery, Queue
 
+MILLISECOND = 1_000_000
+
 
 @dataclass
 class Client:
@@ -25,6 +27,9 @@ class SlowRun:
     arrivals: list[int]
     services: list[int]
     groups: list[str | None]
+    lifetimes: list[int]
+    look_period: int
+    look_limit: int
     now: int = 0
     clients: dict[int, Client] = field(default_factory=dict)
     todo: list[tuple[int, int, str, Any]] = field(default_factory=list)
@@ -35,9 +40,10 @@ class SlowRun:
         self.who, self.started, self.finished, self.times = [-1] * size, [-1] * size, [-1] * size, [0] * size
         self.dispatched = [-1] * size
         self.arrived = 0
+        self.look_at = self.now + self.look_period
 
     def wake(self) -> None:
-        self.take(self.queue.run(self.now // 1_000_000))
+        self.take(self.queue.run(self.now // MILLISECOND))
 
     def take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
@@ -68,13 +74,19 @@ class SlowRun:
 
     def remove_consumer(self, consumer: int, *, lost: bool) -> None:
         self.clients[consumer].dead = True
-        self.take(self.queue.close(consumer, lost=lost, now=self.now // 1_000_000))
+        self.take(self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND))
         self.wake()
 
     def run(self, until: int) -> None:
         while True:
             done = min(self.todo, default=None)
-            if (
+            coming = [each[0] for each in self.todo] + self.arrivals[self.arrived : self.arrived + 1]
+            if self.look_at < min(coming, default=until + 1) and self.look_at <= until:
+                self.now = self.look_at
+                self.look_at += self.look_period
+                self.take(self.queue.expire(self.now // MILLISECOND, limit=self.look_limit))
+                self.wake()
+            elif (
                 done is not None
                 and done[0] <= until
                 and (self.arrived == len(self.arrivals) or done[0] <= self.arrivals[self.arrived])
@@ -90,7 +102,9 @@ class SlowRun:
                     self.wake()
             elif self.arrived < len(self.arrivals) and self.arrivals[self.arrived] <= until:
                 self.now = self.arrivals[self.arrived]
-                self.queue.send(self.arrived, group=self.groups[self.arrived])
+                lifetime = self.lifetimes[self.arrived]
+                expiration = self.now // MILLISECOND + lifetime if lifetime else 0
+                self.queue.send(self.arrived, group=self.groups[self.arrived], expiration=expiration)
                 self.arrived += 1
                 self.wake()
             else:
