@@ -61,6 +61,6 @@ cdef class FanOut(Ledger):
     cdef list serving_order(self, Topic topic)
     cdef bint fan_out(self, Topic topic, int32_t message, object target, object producer, int64_t number,
                       Subscription discarding, int64_t now) except -1
-    cdef bint retain(self, Topic topic, int32_t message, int64_t now) except -1           # False: vetoed
+    cdef bint retain(self, Topic topic, int32_t message, bint plain, int64_t now) except -1           # False: vetoed
     cdef int recover(self, Topic topic, Subscription it, bint kept, int64_t now) except -1
     cdef int offer(self, Subscription it, int32_t message, int64_t now) except -1

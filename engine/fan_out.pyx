@@ -198,12 +198,13 @@ cdef class FanOut(Ledger):
                     it.add(message, producer, number, False, now)
         return taken
 
-    cdef bint retain(self, Topic topic, int32_t message, int64_t now) except -1:
-        # What later retroactive consumers will see of it. The property that asks for it is for the topic alone.
+    cdef bint retain(self, Topic topic, int32_t message, bint plain, int64_t now) except -1:
+        # What later retroactive consumers will see of it. The property that asks for it is for the topic alone; a
+        # plain message has none of the broker's.
         cdef PyObject* held = self.at[message].body
         cdef object body = <object> held, kept
         cdef int32_t old = topic.retained, copy
-        if wants_retain(body):
+        if not plain and wants_retain(body):
             kept = retained(body)
             topic.retained = -1
             if kept is not None:
@@ -282,5 +283,5 @@ def by_priority(subscription):
 
 cdef object property_of(object body, str name):
     if isinstance(body, Message):
-        return (<Message> body).properties().get(name) if (<Message> body).count else None
+        return (<Message> body).own(name)
     return body.get(name) if isinstance(body, dict) or isinstance(body, Mapping) else None

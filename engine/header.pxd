@@ -41,6 +41,10 @@ cdef int64_t header_number(str field, object value, int64_t default, int64_t low
 cdef void fresh_header(int code, Value* into) noexcept nogil    # value on a freshly made message; static text
 
 
+# Whether a name in a dict may be a header's or one of the broker's own (``JMS...``, ``ActiveMQ...``).
+cdef bint may_have_header(dict mapping) noexcept
+
+
 cdef inline object header_in(object mapping, str name):
     """What a mapping has under the name of a header, None if nothing."""
     return (<dict> mapping).get(name) if type(mapping) is dict else mapping.get(name)

@@ -1,5 +1,8 @@
 # cython: freethreading_compatible=True
+from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.number cimport PyIndex_Check, PyNumber_Index
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_CheckExact, PyUnicode_GET_LENGTH, PyUnicode_READ_CHAR
 from libc.stdint cimport int64_t
 
 from pyengine._engine.value cimport BOOLEAN, INT, LATIN1, LONG, NULL_VALUE, STRING, Value, python_value
@@ -52,6 +55,20 @@ cdef int settable_code(object name) except -1:
 
 cdef bint is_persistent(object mode) except -1:
     return mode not in ("NON_PERSISTENT", 1)
+
+
+cdef bint may_have_header(dict mapping) noexcept:
+    # A look at few names is quicker than to look up each header.
+    cdef Py_ssize_t place = 0
+    cdef PyObject* name
+    if PyDict_Size(mapping) > 16:
+        return True
+    while PyDict_Next(mapping, &place, &name, NULL):
+        if not PyUnicode_CheckExact(<object> name):
+            return True
+        if PyUnicode_GET_LENGTH(<object> name) and PyUnicode_READ_CHAR(<object> name, 0) in (c"J", c"A"):
+            return True
+    return False
 
 
 cdef int64_t header_number(str field, object value, int64_t default, int64_t low, int64_t high) except? -1:

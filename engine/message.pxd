@@ -19,6 +19,7 @@ cdef class Message(Envelope):
     cdef int capacity
 
     cdef int put(self, object name, object value, bint objects) except -1
+    cdef object own(self, str name)                     # a property that is no header, None if it is not there
     cdef int remove_at(self, int index) except -1
     cdef int reserve(self, int wanted) except -1
     cdef int put_all(self, object properties) except -1

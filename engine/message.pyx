@@ -210,6 +210,13 @@ cdef class Message(Envelope):
         Py_XDECREF(old)
         return 0
 
+    cdef object own(self, str name):
+        cdef int index
+        for index in range(self.count):
+            if <object> self.names[index] == name:
+                return python_value(&self.values[index])
+        return None
+
     cdef int remove_at(self, int index) except -1:
         cdef PyObject* name = self.names[index]
         cdef PyObject* owner = self.owners[index]

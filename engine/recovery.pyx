@@ -23,9 +23,7 @@ cdef int64_t whole(str option, object value, object low, object high) except? -2
 cdef bint wants_retain(object body) except -1:
     # As java.lang.Boolean.parseBoolean reads the property's text.
     if isinstance(body, Message):
-        if not (<Message> body).count:
-            return False
-        value = (<Message> body).properties().get(RETAIN)
+        value = (<Message> body).own(RETAIN)
     elif type(body) is dict:
         value = (<dict> body).get(RETAIN)
     elif isinstance(body, Mapping):

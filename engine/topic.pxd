@@ -5,13 +5,17 @@ subscription may be attached to any number of topics (a wildcard); its window, w
 over all of them. Nothing happens by itself: every call returns, in order, what it caused.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.durable_subscription cimport DurableSubscription
 from pyengine._engine.fan_out cimport Topic
 from pyengine._engine.topic_region cimport Region
+from pyengine._engine.topic_subscription cimport Subscription
 
 
 cdef class TopicRegion(Region):
     cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1
     cdef int enliven(self, DurableSubscription it, int64_t now) except -1
+    cdef int publish(self, Topic to, object message, object priority, object expiration, object timestamp,
+                     object persistent, object message_id, object size, object connection, object target,
+                     Subscription suppressed, int64_t handle, int64_t now) except -1

@@ -110,6 +110,15 @@ class TopicRegion(Region):
         transaction: Hashable | None = None,
         now: int = 0,
     ) -> _Outcome: ...
+    def send_each(
+        self,
+        topic: int,
+        messages: Iterable[Any],
+        *,
+        persistent: bool = ...,
+        connection: Hashable | None = None,
+        now: int = 0,
+    ) -> _Outcome: ...
     def acknowledge_each(self, deliveries: Iterable[TopicDelivery | Event], *, now: int = 0) -> _Outcome: ...
     def mark_slow(self, subscription: int) -> _Outcome: ...
     @property

@@ -7,7 +7,7 @@ from pyengine._engine.durable_subscription cimport Cursor, DurableSubscription
 from pyengine._engine.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.eviction cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.fan_out cimport Serving, Topic, message_id_of
-from pyengine._engine.header cimport ABSENT
+from pyengine._engine.header cimport ABSENT, may_have_header
 from pyengine._engine.queue cimport STANDARD, AckKind
 from pyengine._engine.question cimport check_question
 from pyengine._engine.recovery cimport Recovery
@@ -395,33 +395,54 @@ cdef class TopicRegion(Region):
         """
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)
+        self.open()
+        if -1 != handle < self.next_handle:
+            raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
+        self.publish(to, message, priority, expiration, timestamp, persistent, message_id, size, connection, target,
+                     suppressed, handle, now)
+        return self.take()
+
+    def send_each(self, topic, messages, *, object persistent=ABSENT, object connection=None, int64_t now=0):
+        """``send`` every one of ``messages`` by itself, in order, in one call; return what happens.
+
+        Where one raises, those before it are sent; what happened to them the next call returns.
+        """
+        cdef Topic to = self.topic_at(topic)
+        self.open()
+        for message in messages:
+            self.publish(to, message, ABSENT, ABSENT, ABSENT, persistent, ABSENT, ABSENT, connection, None, None, -1,
+                         now)
+        return self.take()
+
+    cdef int publish(self, Topic to, object message, object priority, object expiration, object timestamp,
+                     object persistent, object message_id, object size, object connection, object target,
+                     Subscription suppressed, int64_t handle, int64_t now) except -1:
+        # What ``send`` says, but for what it returns.
         cdef object producer = None
         cdef int64_t number = 0
         cdef int32_t slot
-        self.open()
+        cdef bint plain = type(message) is dict and not may_have_header(message)
         if isinstance(message, Envelope):
             connection = (<Envelope> message)._connection_id if connection is None else connection
             target = (<Envelope> message)._target_consumer_id if target is None else target
-        if -1 != handle < self.next_handle:
-            raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
         if message_id is ABSENT:
-            message_id = message_id_of(message)
+            message_id = None if plain else message_id_of(message)
         if message_id is not None:
             producer, number = producer_and_number(message_id)
-        slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection)
+        slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection,
+                           plain)
         try:
             if 0 < self.at[slot].expiration < now:
                 self.counts[to.number].expired += 1
-                self.report(EventKind.EXPIRED, None, -1, slot, None)
-                return self.take()
+                return self.report(EventKind.EXPIRED, None, -1, slot, None)
             self.counts[to.number].enqueues += 1
-            if not self.retain(to, slot, now):
+            if not self.retain(to, slot, plain, now):
                 self.report(EventKind.REFUSED, None, -1, slot, None)
             elif not self.fan_out(to, slot, target, producer, number, suppressed, now):
                 self.report(EventKind.NO_CONSUMER, None, -1, slot, None)
         finally:
             self.release(slot)
-        return self.take()
+        return 0
 
     def acknowledge(self, subscription, last=-1, *, kind=AckKind.INDIVIDUAL, first=None, count=None,
                     object transaction=None, int64_t now=0):
@@ -448,13 +469,14 @@ cdef class TopicRegion(Region):
         """``acknowledge`` (STANDARD) every TopicDelivery among ``deliveries`` by itself, in order, in one call; return
         what is handed out for the room it makes. ``settled`` tells what all of them gave up."""
         cdef TopicDelivery delivery
-        cdef Subscription it
+        cdef Subscription it = None
         self.open()
         self.given_up = []
         for each in deliveries:
             if type(each) is TopicDelivery and (<TopicDelivery> each).message is not None:
                 delivery = each
-                it = self.subscription_at(delivery.consumer)
+                if it is None or it.id != delivery.consumer:
+                    it = self.subscription_at(delivery.consumer)
                 it.acknowledge(STANDARD, -1, delivery.message, -1, None, None, now)
         return self.take()
 

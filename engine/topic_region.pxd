@@ -24,4 +24,4 @@ cdef class Region(FanOut):
     cdef int quit(self, Subscription it, Topic topic) except -1
     cdef int destroy(self, Subscription it) except -1
     cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
-                        object timestamp, object persistent, object size, object connection) except -1
+                        object timestamp, object persistent, object size, object connection, bint plain) except -1

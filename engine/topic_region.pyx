@@ -79,7 +79,8 @@ cdef class Region(FanOut):
         return 0
 
     cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
-                        object timestamp, object persistent, object size, object connection) except -1:
+                        object timestamp, object persistent, object size, object connection, bint plain) except -1:
+        # plain: no name in a mapping is a header's.
         cdef int32_t slot
         cdef int urgency
         cdef int64_t until, at, bytes
@@ -90,7 +91,7 @@ cdef class Region(FanOut):
             timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
             size = (<Envelope> message).size_in_bytes(to.minimum_message_size) if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
-        elif isinstance(message, dict) or isinstance(message, Mapping):
+        elif not plain and (isinstance(message, dict) or isinstance(message, Mapping)):
             priority = header_in(message, "JMSPriority") if priority is ABSENT else priority
             expiration = header_in(message, "JMSExpiration") if expiration is ABSENT else expiration
             timestamp = header_in(message, "JMSTimestamp") if timestamp is ABSENT else timestamp
@@ -118,7 +119,7 @@ cdef class Region(FanOut):
             return slot
         connection = (<Envelope> body)._connection_id if isinstance(body, Envelope) else None
         return self.accept(
-            self.topics[topic], body, handle, ABSENT, ABSENT, ABSENT, True, ABSENT, connection)
+            self.topics[topic], body, handle, ABSENT, ABSENT, ABSENT, True, ABSENT, connection, False)
 
     def durable_subscriptions(self):
         """``{(client id, subscription name): id}`` of all durable subscriptions."""

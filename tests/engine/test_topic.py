@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from pyengine._engine.eviction import ConstantPendingLimit
+from pyengine._engine.audit import Audit
+from pyengine._engine.eviction import ConstantPendingLimit, LowestPriorityEviction
+from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
 from pyengine._engine.topic import TopicRegion
 from pyengine._engine.topic_ledger import Event, EventKind, TopicDelivery
-from pyengine.errors import IllegalStateError
+from pyengine.errors import IllegalStateError, InvalidMessageError
 
 
 def given(outcome: list[TopicDelivery | Event]) -> list[tuple[int, Any]]:
@@ -66,6 +69,59 @@ def test_nobody_there_is_reported() -> None:
 def test_event_kinds_are_numbers_that_stay() -> None:
     assert EventKind.SLOW == 1
     assert EventKind.NOT_EVICTED == 12
+
+
+class Named(str):
+    """A name that is no exact str."""
+
+
+SENT: list[Any] = [
+    {"n": 1},
+    {"n": 2, "JMSPriority": 9},
+    {Named("JMSPriority"): 8},
+    {"n": 3, "": "", "JMSExpiration": 5},
+    {"n": 4, "JMSDeliveryMode": 1},
+    {"n": 5, "ActiveMQ.Retain": True, "body": "kept"},
+    {f"k{number}": number for number in range(16)},
+    {f"k{number}": number for number in range(16)} | {"JMSPriority": 7},
+    {"n": 6, "JMSMessageID": "p:1"},
+    {"n": 6, "JMSMessageID": "p:1"},
+    MappingProxyType({"JMSPriority": 1}),
+    Message({"n": 7, "ActiveMQ.Retain": "true"}, body="kept too", priority=2),
+    "a body alone",
+    None,
+]
+
+
+def test_sending_messages_at_once_is_sending_each() -> None:
+    told = []
+    for at_once in (True, False):
+        region = TopicRegion()
+        topic = region.add_topic("t")
+        subscribed(region, topic, selector=lambda body: body != {"n": 1}, prefetch=3, audit=Audit())
+        subscribed(region, topic, prefetch=4, maximum_pending_message_limit=2, eviction=LowestPriorityEviction())
+        durable, _ = region.subscribe("c", "s", [topic], prioritized_messages=True, prefetch=0)
+        if at_once:
+            outcome = region.send_each(topic, SENT, now=10)
+        else:
+            outcome = [item for message in SENT for item in region.send(topic, message, now=10)]
+        region._check()
+        shown = [(type(item), item.consumer, item.message, item.body) for item in outcome]
+        told.append((shown, region.waiting(durable), region.recoverable(topic), region.statistics(topic)))
+    assert told[0] == told[1]
+    assert told[0][3]["expired"] == 1
+    assert len(told[0][2]) == 1
+    # By handle: what is not persistent, then by priority; what the topic retains has handles of its own (7, 14).
+    assert told[0][1] == [5, 2, 3, 9, 1, 6, 8, 10, 11, 15, 16, 13, 12]
+
+
+def test_what_was_sent_before_a_message_that_raises_is_told_by_the_next_call() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("t")
+    first = subscribed(region, topic)
+    with pytest.raises(InvalidMessageError, match="JMSPriority"):
+        region.send_each(topic, ["a", {"JMSPriority": 11}, "b"])
+    assert given(region.send_each(topic, ["c"])) == [(first, "a"), (first, "c")]
 
 
 def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
