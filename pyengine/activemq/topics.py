@@ -218,6 +218,7 @@ class Topics:
         )
         self.destinations: dict[int, TopicDestination] = {}
         self._tells_consumed: dict[str, TopicDestination] = {}
+        self._timed: list[int] = []
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
         self._tick: Timer | None = None
@@ -243,12 +244,16 @@ class Topics:
         self.destinations[number] = topic
         if policy is not None and policy.advisory_for_consumed:
             self._tells_consumed[str(topic.destination)] = topic
+        if policy is not None and isinstance(policy.subscription_recovery_policy, TimedSubscriptionRecoveryPolicy):
+            self._timed.append(number)
         return number
 
     def remove_topic(self, topic: TopicDestination) -> None:
         """A topic is no more."""
         self.region.remove_topic(topic.number)
         del self.destinations[topic.number]
+        if topic.number in self._timed:
+            self._timed.remove(topic.number)
         self._tells_consumed.pop(str(topic.destination), None)
 
     # Consumers
@@ -555,12 +560,7 @@ class Topics:
 
     def plan_tick(self) -> None:
         """Timed recovery looks at its messages every second, while there are any."""
-        if (self._tick is None or not self._tick.pending) and any(
-            topic.policy is not None
-            and isinstance(topic.policy.subscription_recovery_policy, TimedSubscriptionRecoveryPolicy)
-            and self.region.recoverable(topic.number)
-            for topic in self.destinations.values()
-        ):
+        if (self._tick is None or not self._tick.pending) and any(map(self.region.recoverable, self._timed)):
             now = self.broker.clock.now()
             self._tick = self.broker.call_at(now - now % TICK + TICK, self._run_tick)
 
