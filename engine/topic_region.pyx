@@ -125,6 +125,10 @@ cdef class Region(FanOut):
         """``{(client id, subscription name): id}`` of all durable subscriptions."""
         return dict(self.durables)
 
+    def topics_of(self, subscription):
+        """Numbers of the topics that a subscription is attached to, in the order in which it was."""
+        return list(self.subscription_at(subscription).topics)
+
     def is_active(self, subscription):
         """Whether the consumer of a durable subscription is there; a non-durable one's always is."""
         cdef Subscription it = self.subscription_at(subscription)

@@ -118,6 +118,7 @@ class Broker(RegionBroker, Administration):
             self._clients: dict[str, str] = {}
             self.region = QueueRegion(self.outbox.posted)
             self._subscriptions: dict[str, Subscription] = self.region.subscriptions
+            self._spread: dict[str, Subscription] = {}
             self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
             self._advisories = Advisories(self)
             self.dead_letters = DeadLetters(self, redelivery_plugin)
@@ -301,11 +302,13 @@ class Broker(RegionBroker, Administration):
             if not info.subscription_name:
                 met = [
                     found
-                    for name, found in self.router.destinations.items()
+                    for name, found in self.router.candidates(patterns)
                     if subscription.meets(name) and self.router.lets_in(info.destination, name)
                 ]
                 # A queue may have a wildcard's name: it serves whoever consumes what it covers, too.
                 subscription.spread |= len(met) > 1
+                if subscription.spread:
+                    self._spread[info.consumer_id] = subscription
                 for found in met:
                     found.add(subscription)
             return subscription.prefetch
@@ -314,12 +317,9 @@ class Broker(RegionBroker, Administration):
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
         if isinstance(destination, TopicDestination):
             self.topics.attach_durables(destination)
-        for subscription in list(self._subscriptions.values()):
-            if (
-                subscription.spread
-                and not subscription.info.subscription_name
-                and subscription.covers(destination.destination)
-                and self.router.lets_in(subscription.info.destination, destination.destination)
+        for subscription in list(self._spread.values()):
+            if subscription.covers(destination.destination) and self.router.lets_in(
+                subscription.info.destination, destination.destination
             ):
                 destination.add(subscription)
 
@@ -345,6 +345,7 @@ class Broker(RegionBroker, Administration):
         sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
         for subscription in sorted(leaving, key=lambda each: sessions.index(each.info.session_id)):
             del self._subscriptions[subscription.info.consumer_id]
+            self._spread.pop(subscription.info.consumer_id, None)
             subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
             queues.update(dict.fromkeys(subscription.queues))
             for queue in list(subscription.queues):

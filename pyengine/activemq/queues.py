@@ -132,11 +132,10 @@ class QueueDestination:
             no_local=info.no_local,
             connection=info.connection_id,
         )
-        subscription.queues[self] = number
         self.subscriptions[number] = subscription
+        subscription.begin(self, number)
         if subscription.spread:
             self._spread.append(subscription)
-            self.core.share_credit(number, 0, subscription.extension)
             self.core.direct = False
         elif not subscription.browser:
             subscription.queue, subscription.number = self.core, number
@@ -146,7 +145,7 @@ class QueueDestination:
 
     def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """Detach a consumer; what it held goes to the others. The round that this asks for is the caller's to run."""
-        number = subscription.queues.pop(self)
+        number = subscription.end(self)
         subscription.queue = subscription.number = None
         if subscription in self._spread:
             self._spread.remove(subscription)
@@ -296,6 +295,7 @@ class QueueDestination:
     ) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
+        self._share()
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
             gone = self.core.answer(subscription, number, ack, now)
             if self._sequences or self._tells_consumed:
@@ -312,12 +312,14 @@ class QueueDestination:
 
     def commit(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is committed."""
+        self._share()
         for message in self.core.complete_transaction(step.key, step.subscription, step.messages):
             self._gone(message)
         self.run()
 
     def rollback(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
+        self._share()
         self.core.rollback(step.key)
         self.run()
 
@@ -400,7 +402,7 @@ class QueueDestination:
     def _share(self) -> None:
         """Tell the core what subscriptions of several queues hold in the others."""
         for subscription in self._spread:
-            subscription.share()
+            subscription.share(self)
 
     def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""

@@ -61,6 +61,7 @@ class Router:
         self._broker = broker
         self._region = broker.region
         self.destinations: dict[Destination, AnyDestination] = {}
+        self._wild = 0  # how many of them have a wildcard's name
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
         self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
         self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
@@ -92,9 +93,18 @@ class Router:
         else:
             found = TopicDestination(self._broker, name, policy)
         self.destinations[name] = found
+        self._wild += name.is_pattern
         self._fed.clear()
         self._broker.attach_waiting(found)
         return found
+
+    def candidates(self, patterns: tuple[Destination, ...]) -> Iterable[tuple[Destination, AnyDestination]]:
+        """The destinations that a consumer of these may meet, in the order in which they were made."""
+        if len(patterns) > 1 or patterns[0].is_pattern or self._wild:
+            return self.destinations.items()
+        name = Destination(patterns[0].name, patterns[0].kind)
+        found = self.destinations.get(name)
+        return () if found is None else ((name, found),)
 
     def _is_mapped(self, queue: QueueDestination) -> bool:
         name = queue.destination.name
@@ -123,6 +133,7 @@ class Router:
     def remove(self, destination: Destination) -> None:
         """Forget a destination that nobody consumes."""
         found = self.destinations.pop(destination, None)
+        self._wild -= found is not None and destination.is_pattern
         self._mapped.discard(destination)
         self._fed.clear()
         self._region.ways.clear()

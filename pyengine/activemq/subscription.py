@@ -53,6 +53,9 @@ class Subscription(PrefetchSubscription):
     acknowledged: dict[str, int] = field(default_factory=dict)
     extension: int = 0
     spread: bool = field(init=False)
+    _told: dict[QueueDestination, tuple[int, int]] = field(default_factory=dict)
+    _held: int = 0
+    _latest: QueueDestination | None = None
 
     def __post_init__(self) -> None:
         self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
@@ -68,19 +71,44 @@ class Subscription(PrefetchSubscription):
         """The same where the destination's own name may be a wildcard, which covers what the consumer asks for."""
         return any(part.kind == destination.kind and overlap(part.name, destination.name) for part in self.patterns)
 
-    def share(self) -> None:
-        """Tell every queue what the others hold, and the prefetch extension."""
-        credit = [(queue, number, *queue.core.credit(number)) for queue, number in self.queues.items()]
-        total = sum(held for _, _, held, _, _ in credit)
-        self.extension = next((changed for *_, changed in credit if changed != self.extension), self.extension)
-        for queue, number, held, _, _ in credit:
-            queue.core.share_credit(number, total - held, self.extension)
+    def begin(self, queue: QueueDestination, number: int) -> None:
+        """One more of its queues, where it holds nothing yet."""
+        self.queues[queue] = number
+        self._told[queue] = (0, self.extension)
+        if self.spread:
+            queue.core.share_credit(number, self._held, self.extension)
+
+    def end(self, queue: QueueDestination) -> int:
+        """One queue less; returns the number that it had there."""
+        self._held -= self._told.pop(queue, (0, 0))[0]
+        return self.queues.pop(queue)
+
+    def share(self, queue: QueueDestination) -> None:
+        """Tell a queue that changed, or is to make a round, what the others hold, and the prefetch extension."""
+        if self._latest is not None and self._latest is not queue:
+            self._read(self._latest)
+        self._read(queue)
+        self._latest = queue
+        held, _ = self._told[queue]
+        self._told[queue] = (held, self.extension)
+        queue.core.share_credit(self.queues[queue], self._held - held, self.extension)
+
+    def _read(self, queue: QueueDestination) -> None:
+        # Only the queue that was told last can have changed since, and the one whose turn it is.
+        if queue in self._told:
+            before, told = self._told[queue]
+            held, _, extension = queue.core.credit(self.queues[queue])
+            self._held += held - before
+            self._told[queue] = (held, told)
+            if extension != told:
+                self.extension = extension
+                self._told[queue] = (held, extension)
 
     def extend(self, extension: int) -> None:
         """Set the prefetch extension of every queue."""
         self.extension = extension
-        for queue, number in self.queues.items():
-            queue.core.share_credit(number, queue.core.credit(number)[1], extension)
+        for queue in self.queues:
+            self.share(queue)
 
     @property
     def handed_out(self) -> int:

@@ -307,9 +307,9 @@ class Topics:
         timer = self._pulls.pop(number, None)
         if timer is not None:
             timer.cancel()
-        for topic in self.destinations.values():
-            if subscription in topic.subscriptions:
-                topic.subscriptions.remove(subscription)
+        for topic in self.region.topics_of(number):
+            if subscription in self.destinations[topic].subscriptions:
+                self.destinations[topic].subscriptions.remove(subscription)
         del self._subscriptions[number]
         if number not in self._durable_of:
             self.region.close(number)
