@@ -111,7 +111,9 @@ class SystemClock(Clock):
 
     def __init__(self, name: str = "pyengine timer") -> None:
         self._name = name
-        self._changed = threading.Condition()
+        # Taken by itself: Ctrl-C within Condition.__enter__ would leave it locked.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._timers: list[tuple[int, int, Timer]] = []
         self._number = count()
         self._thread: threading.Thread | None = None
@@ -136,14 +138,18 @@ class SystemClock(Clock):
 
     def call_at(self, when: int, action: Action) -> Timer:
         timer = Timer(when, action)
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise IllegalStateError("the clock is closed")
             self._move_with_time()
             heapq.heappush(self._timers, (when, next(self._number), timer))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+                try:
+                    self._thread.start()
+                except BaseException:  # Ctrl-C too; the thread may run by then
+                    self._thread = None
+                    raise
             self._changed.notify()
         return timer
 
@@ -157,7 +163,7 @@ class SystemClock(Clock):
         pass
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._timers.clear()
             self._changed.notify()
@@ -166,8 +172,11 @@ class SystemClock(Clock):
             thread.join()
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not threading.current_thread():
+                return
         while True:
-            with self._changed:
+            with self._lock:
                 self._move_with_time()
                 while not self._closed and (not self._timers or self._timers[0][0] > self.now()):
                     ahead = self._timers[0][0] - self.now() if self._timers else None

@@ -39,13 +39,14 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         path = folder / LOCK
         self._process = os.getpid()
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        # A file, which lets go by itself, also where Ctrl-C comes before whoever asked has the lock.
+        self._file = path.open("ab", buffering=0)
         try:
-            _take(self._descriptor)
-            if not path.exists() or not os.path.samestat(os.fstat(self._descriptor), path.stat()):
+            _take(self._file.fileno())
+            if not path.exists() or not os.path.samestat(os.fstat(self._file.fileno()), path.stat()):
                 raise BlockingIOError(f"{path} was removed")
         except BaseException:
-            os.close(self._descriptor)
+            self._file.close()
             raise
 
     @property
@@ -57,7 +58,6 @@ class FolderLock:
         """Let go of the folder, also where a process that was just forked has not closed its copy yet. Harmless the
         second time.
         """
-        if self._descriptor >= 0:
-            _release(self._descriptor)
-            descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
+        if not self._file.closed:
+            _release(self._file.fileno())
+            self._file.close()

@@ -99,23 +99,22 @@ class Broker:
         self._own_clock = clock is None
         self._auto_create = auto_create_topics
         self._default_queues = default_queues
-        self.nodes: dict[str, BrokerNode] = {}
-        for i, name in enumerate(listed):
-            address = f"127.0.0.1:{FIRST_PORT + 10 * i}"
-            options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
-            try:
-                self.nodes[name] = open_node(name, self.clock, options, None if directory is None else Path(directory))
-            except BaseException:
-                for node in self.nodes.values():
-                    node.close()
-                if self._own_clock:
-                    self.clock.close()
-                raise
         self._lock = threading.Lock()
         self._events: dict[str, ClientEvents] = {}
         self._turns: dict[str, count[int]] = {}
         self._scan: Timer | None = None
         self._closed = False
+        self.nodes: dict[str, BrokerNode] = {}
+        try:
+            for i, name in enumerate(listed):
+                address = f"127.0.0.1:{FIRST_PORT + 10 * i}"
+                options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
+                open_node(self.nodes, name, self.clock, options, None if directory is None else Path(directory))
+            for node in self.nodes.values():
+                node.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -91,10 +91,16 @@ class NodeOptions:
     max_message_size: int
 
 
-def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | None) -> BrokerNode:
-    """A broker in memory, or one that goes on with its folder in ``directory``."""
+def open_node(
+    nodes: dict[str, BrokerNode], name: str, clock: Clock, options: NodeOptions, directory: Path | None
+) -> None:
+    """Put into ``nodes`` a broker in memory, or one that goes on with its folder in ``directory``; start() has it work.
+
+    It is in there when its folder is held, also where Ctrl-C comes.
+    """
     if directory is None:
-        return BrokerNode(name, clock, options, MemoryLog())
+        nodes[name] = BrokerNode(name, clock, options, MemoryLog())
+        return
     files = BrokerFiles(directory, name)
     try:
         commit_log = FileLog(
@@ -103,7 +109,7 @@ def open_node(name: str, clock: Clock, options: NodeOptions, directory: Path | N
             every_flush=options.flush_disk_type == "SYNC_FLUSH",
         )
         try:
-            return BrokerNode(name, clock, options, commit_log, files)
+            nodes[name] = BrokerNode(name, clock, options, commit_log, files)
         except BaseException:
             commit_log.close()
             raise
@@ -172,6 +178,9 @@ class BrokerNode:
             self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
         self._worker = clock.worker(f"PullMessageThread_{name}")
         self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
+
+    def start(self) -> None:
+        """Deliver what is delayed, and keep the files, from now on."""
         self._delayed.start()
         if self._kept is not None:
             self.store.start(self._files_worker)

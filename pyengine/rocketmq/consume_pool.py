@@ -32,7 +32,8 @@ class ConsumePool:
         self._name = name
         self._core = core
         self._maximum = maximum
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
+        self._changed = threading.Condition(self._lock)
         self._tasks: deque[Task] = deque()
         self._idle: deque[tuple[Worker, int]] = deque()  # and since when, ms, where there are more than ``core``
         self._shrinking: Timer | None = None
@@ -55,7 +56,7 @@ class ConsumePool:
         if not allowed_core_pool_size(size, self._maximum):
             return
         called = []
-        with self._changed:
+        with self._lock:
             grown, self._core = size - self._core, size
             for _ in range(min(grown, len(self._tasks))):
                 if len(self._workers) < size:
@@ -69,7 +70,7 @@ class ConsumePool:
     def submit(self, tasks: Sequence[Task]) -> int:
         """Run each on a thread of the pool. Returns how many it took, from the first on: none once it is closed."""
         called = []
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return 0
             self._tasks.extend(tasks)
@@ -103,7 +104,7 @@ class ConsumePool:
 
     def _shrink(self) -> None:
         ended = []
-        with self._changed:
+        with self._lock:
             now = self._clock.now()
             while self._idle and len(self._workers) > self._core and now - self._idle[0][1] >= KEEP_ALIVE:
                 worker = self._idle.popleft()[0]
@@ -119,7 +120,7 @@ class ConsumePool:
 
         True if everything was done. A listener that still runs is left to end.
         """
-        with self._changed:
+        with self._lock:
             self._closed = True
             done = self._clock.wait(self._changed, lambda: not self._tasks and not self._busy, wait)
             self._tasks.clear()
@@ -157,7 +158,7 @@ class ConsumePool:
                     if interrupt is not None:
                         raise interrupt
             except IndexError:
-                with self._changed:
+                with self._lock:
                     if self._tasks:
                         continue
                     self._rest(worker)

@@ -45,7 +45,8 @@ class Rebalancing:
         self.topic_queues: dict[str, set[MessageQueue]] = {}
         self._turn = threading.Lock()
         self._listening: Counter[ProcessQueue] = Counter()
-        self._idle = threading.Condition()
+        self._listening_lock = threading.RLock()  # by itself: Ctrl-C within Condition.__enter__ would leave it locked
+        self._idle = threading.Condition(self._listening_lock)
 
     # -- one run
 
@@ -225,19 +226,19 @@ class Rebalancing:
 
     def listener_begins(self, process_queue: ProcessQueue) -> None:
         """An ordered listener is about to be called; the queue is kept until it has returned."""
-        with self._idle:
+        with self._listening_lock:
             self._listening[process_queue] += 1
 
     def listener_ended(self, process_queue: ProcessQueue) -> None:
         """It returned."""
-        with self._idle:
+        with self._listening_lock:
             self._listening[process_queue] -= 1
             if not self._listening[process_queue]:
                 del self._listening[process_queue]
             self._idle.notify_all()
 
     def _listener_returned(self, process_queue: ProcessQueue) -> bool:
-        with self._idle:
+        with self._listening_lock:
             return self._member.clock.wait(self._idle, lambda: process_queue not in self._listening, UNLOCK_WAIT)
 
     # -- the broker's locks

@@ -378,7 +378,7 @@ def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_store(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
-    copy = os.dup(store._lock._descriptor)
+    copy = os.dup(store._lock._file.fileno())
     store.close()
     SqliteStore(tmp_path).close()
     os.close(copy)

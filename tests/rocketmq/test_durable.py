@@ -136,7 +136,7 @@ def test_offsets_that_cannot_be_written_are_logged_and_written_later(
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_folder(tmp_path: Path) -> None:
     files = BrokerFiles(tmp_path, "broker-a")
-    copy = os.dup(files._lock._descriptor)
+    copy = os.dup(files._lock._file.fileno())
     files.close()
     BrokerFiles(tmp_path, "broker-a").close()
     os.close(copy)
@@ -523,6 +523,26 @@ def test_a_close_that_is_interrupted_anywhere_is_ended_by_the_next_one(tmp_path:
     assert step > 100
     with opened(tmp_path) as broker:
         assert bodies(broker) == [b"%d" % number for number in range(1, step)]
+
+
+# Of a lock's file that was just opened when Ctrl-C came.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("manual", [True, False])
+def test_an_open_that_is_interrupted_anywhere_leaves_the_folder_free(tmp_path: Path, manual: bool) -> None:
+    with opened(tmp_path, names=["a", "b"]) as broker:
+        broker.create_topic("T", 1, brokers=["b"])
+        rocketmq.Producer(broker).send("T", b"kept")
+    made: list[rocketmq.Broker] = []
+    step = 1
+    while CtrlC(LIBRARY, step).ends(
+        lambda: made.append(rocketmq.Broker(tmp_path, names=["b"], clock=ManualClock() if manual else None))
+    ):
+        opened(tmp_path, names=["b"]).close()
+        step += 1
+    made[0].close()
+    assert step > 100
+    with opened(tmp_path, names=["a", "b"]) as broker:
+        assert bodies(broker) == [b"kept"]
 
 
 def test_what_was_stored_while_the_clock_was_wrong_takes_nothing_younger_with_it(tmp_path: Path) -> None:
