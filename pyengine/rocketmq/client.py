@@ -51,8 +51,9 @@ def hand_over(worker: Worker, action: Callable[[], None]) -> bool:
 
 
 class Member(Protocol):
-    """A consumer group's member as its client sees it."""
+    """A consumer group's member as its client sees it. client: set by :func:`take_client`."""
 
+    client: MQClientInstance | None
     subscriptions: dict[str, SubscriptionData]
 
     def pull_message(self, request: PullRequest) -> None: ...
@@ -72,7 +73,8 @@ class Periodic:
         self._period = period
         self._action = action
         self._stopped = False
-        self._timer = clock.call_at(clock.now() + first, self._fire)
+        self._when = clock.now() + first
+        self._timer = clock.call_at(self._when, self._fire)  # which may fire before it is known here
 
     def stop(self) -> None:
         """Not once more."""
@@ -84,8 +86,8 @@ class Periodic:
             return
         if hand_over(self._worker, self._run):
             # Earlier than ``when`` it is where the system's time was set back.
-            began = min(self._timer.when, self._clock.now())
-            self._timer = call_later(self._clock, began + self._period, self._fire)
+            self._when = min(self._when, self._clock.now()) + self._period
+            self._timer = call_later(self._clock, self._when, self._fire)
 
     def _run(self) -> None:
         try:
@@ -146,7 +148,12 @@ class RebalanceService:
         self._lock = threading.Lock()
         self._running = False
         self._stopped = False
-        self._timer: Timer = clock.call_at(self._rules.due(), self._fire)
+        self._timer = Timer(self._rules.due(), self._fire)
+
+    def start(self) -> None:
+        """Rebalance from now on."""
+        with self._lock:
+            self._schedule()
 
     def wakeup(self) -> None:
         """Rebalance as soon as the rules allow."""
@@ -213,15 +220,19 @@ def do_rebalance(members: dict[str, Member]) -> bool:
 
 
 class MQClientInstance:
-    """A client: its id, its members by group, and the services they share. Made by :func:`client_instance`."""
+    """A client: its id, its members by group, and the services they share. Made by :func:`take_client`.
+
+    users: the members that have taken it and not let go.
+    """
 
     def __init__(self, api: MQClientAPI, clock: Clock, client_id: str) -> None:
         self.api = api
         self.clock = clock
         self.client_id = client_id
         self.members: dict[str, Member] = {}
-        self.users = 0
+        self.users: set[Member] = set()
         self._periodic: list[Periodic] = []
+        self._services: list[PullMessageService | RebalanceService | Worker] = []
 
     def start(self, route_interval: int, heartbeat_interval: int, persist_interval: int) -> None:
         """Start the services, with the intervals (ms) of the first consumer; a second call does nothing.
@@ -238,9 +249,14 @@ class MQClientInstance:
             if period <= 0:
                 raise IllegalStateError(f"{name} = {period}: a period of milliseconds above 0 is needed")
         self.pull_service = PullMessageService(self.clock, self.members)
+        self._services.append(self.pull_service)
         self.rebalance_service = RebalanceService(self.clock, self.members)
+        self._services.append(self.rebalance_service)
+        self.rebalance_service.start()
         self.callbacks = self.clock.worker("NettyClientPublicExecutor_1")
+        self._services.append(self.callbacks)
         self._scheduled = self.clock.worker("MQClientFactoryScheduledThread")
+        self._services.append(self._scheduled)
         for first, period, action in (
             (ROUTE_FIRST, route_interval, self._update_routes),
             (HEARTBEAT_FIRST, heartbeat_interval, self._send_heartbeats),
@@ -255,15 +271,13 @@ class MQClientInstance:
         self.api.register_client(self.client_id, ClientEvents(self._consumer_ids_changed))
 
     def shutdown(self) -> None:
-        """Stop the services, once no member is left."""
-        if self.members or not self._periodic:
+        """Stop the services, as many as were started, once no member is left."""
+        if self.members:
             return
         for periodic in self._periodic:
             periodic.stop()
-        self.pull_service.close()
-        self.rebalance_service.close()
-        self.callbacks.close()
-        self._scheduled.close()
+        for service in self._services:
+            service.close()
 
     def send_heartbeats(self) -> bool:
         """Tell the brokers of every member; True if they took all."""
@@ -307,21 +321,27 @@ _instances_lock = threading.Lock()
 _made = 0
 
 
-def client_instance(api: MQClientAPI, clock: Clock, client_id: str) -> MQClientInstance:
-    """The client with this id at these brokers; release it with :func:`release`."""
+def take_client(member: Member, api: MQClientAPI, clock: Clock, client_id: str) -> None:
+    """Give a member the client with this id at these brokers; it lets go of it with :func:`release`."""
     with _instances_lock:
-        instance = _instances.setdefault((id(api), client_id), MQClientInstance(api, clock, client_id))
-        instance.users += 1
-        return instance
+        instance = _instances.get((id(api), client_id))
+        if instance is None:
+            instance = MQClientInstance(api, clock, client_id)
+        member.client = instance  # first: it is known to whoever Ctrl-C has let go of it
+        instance.users.add(member)
+        _instances[id(api), client_id] = instance
 
 
-def release(instance: MQClientInstance) -> None:
-    """A consumer is done with its client; the last one stops it."""
+def release(member: Member) -> None:
+    """A member is done with its client; the last one stops it. Harmless the second time."""
+    instance = member.client
+    if instance is None:
+        return
     with _instances_lock:
-        instance.users -= 1
+        instance.users.discard(member)
         last = not instance.users
-        if last:
-            _instances.pop((id(instance.api), instance.client_id), None)
+        if last and _instances.get((id(instance.api), instance.client_id)) is instance:
+            del _instances[id(instance.api), instance.client_id]
     if last:
         instance.shutdown()
 

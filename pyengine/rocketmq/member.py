@@ -12,7 +12,7 @@ from pyengine._engine.consumer_parameters import attached, suggested
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import MQClientInstance, client_instance, release, settle, unique_instance_name
+from pyengine.rocketmq.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consume_status import ConsumeStatistics
 from pyengine.rocketmq.listener import MessageListenerOrderly
@@ -142,25 +142,17 @@ class GroupMember:
             consumer.instance_name = unique_instance_name(os.getpid(), self.clock)
         if consumer.broker is None:
             raise MQClientError(attached("No name server address, please set it: DefaultMQPushConsumer(broker=...)"))
-        client = client_instance(consumer.broker, self.clock, consumer.build_mq_client_id())
         try:
-            self._start_services(client)
-        except BaseException:  # the user's Ctrl-C too
-            release(client)
-            raise
-        self.service_state = "RUNNING"
-        log.info("the consumer [%s] start OK.", self.group)
-        try:
-            self.update_topic_subscribe_info()
-            client.check_in_broker()
-            beaten = client.send_heartbeats()
-            # Once more: the client's last other member may have left it in between.
-            client.register()
-            if beaten:
-                client.rebalance_service.wakeup()
-        except BaseException as error:
-            log.warning("Start the consumer %s fail.", self.group, exc_info=error)
-            self.shutdown()
+            take_client(self, consumer.broker, self.clock, consumer.build_mq_client_id())
+            self._start_services(self.running)
+            self._join_group(self.running)
+        except BaseException as error:  # the user's Ctrl-C too
+            if self.service_state == "RUNNING":
+                log.warning("Start the consumer %s fail.", self.group, exc_info=error)
+                self.shutdown()
+            else:
+                self._stop(0)
+                self.client = None
             raise
         settle(self.clock)
 
@@ -173,23 +165,30 @@ class GroupMember:
             )
         # Raises for a clock that is closed, before a thread is made.
         self.clock.call_at(self.clock.now(), bool).cancel()
-        self.client = client
         if consumer.offset_store is None:
             consumer.offset_store = self._make_offset_store(client)
         self.offset_store = consumer.offset_store
         self.offset_store.load()
         self.service = (ConsumeMessageOrderlyService if self.orderly else ConsumeMessageConcurrentlyService)(self)
-        try:
-            self.service.start()
-            client.start(
-                consumer.poll_name_server_interval,
-                consumer.heartbeat_broker_interval,
-                consumer.persist_consumer_offset_interval,
-            )
-        except BaseException:
-            self.service.shutdown(0)
-            raise
+        self.service.start()
+        client.start(
+            consumer.poll_name_server_interval,
+            consumer.heartbeat_broker_interval,
+            consumer.persist_consumer_offset_interval,
+        )
         client.members[self.group] = self
+        self.service_state = "RUNNING"
+        log.info("the consumer [%s] start OK.", self.group)
+
+    def _join_group(self, client: MQClientInstance) -> None:
+        """Learn of the topics' queues, and have the brokers know of this member."""
+        self.update_topic_subscribe_info()
+        client.check_in_broker()
+        beaten = client.send_heartbeats()
+        # Once more: the client's last other member may have left it in between.
+        client.register()
+        if beaten:
+            client.rebalance_service.wakeup()
 
     def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
         if not self.clustering:
@@ -207,23 +206,31 @@ class GroupMember:
     def _shutdown(self) -> None:
         if self.service_state != "RUNNING":
             return
-        client = self.running
-        self.consuming.shutdown(self.consumer.await_termination_millis_when_shutdown)
-        self.persist_consumer_offset()
-        client.members.pop(self.group, None)
-        try:
-            client.api.unregister_client(client.client_id, self.group)
-        except Exception as error:
-            log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
-        release(client)
+        self._stop(self.consumer.await_termination_millis_when_shutdown)
+        self.service_state = "SHUTDOWN_ALREADY"
+        settle(self.clock)
+
+    def _stop(self, wait: int) -> None:
+        """End what was started, the whole or the half of it. wait: ms for listeners."""
+        if self.service is not None:
+            self.service.shutdown(wait)
+        if self.service_state == "RUNNING":
+            self.persist_consumer_offset()
+        client = self.client
+        if client is not None and client.members.get(self.group, self) is self:
+            client.members.pop(self.group, None)
+            try:
+                client.api.unregister_client(client.client_id, self.group)
+            except Exception as error:
+                log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
+        release(self)
         log.info("the consumer [%s] shutdown OK", self.group)
         with self.lock:
             for process_queue in self.process_queues.values():
                 process_queue.dropped = True
             self.process_queues.clear()
-        self.consuming.close()
-        self.service_state = "SHUTDOWN_ALREADY"
-        settle(self.clock)
+        if self.service is not None:
+            self.service.close()
 
     def suspend(self) -> None:
         """Pull nothing more; what is cached is still consumed."""

@@ -13,9 +13,18 @@ from typing import Any
 import pytest
 
 from pyengine import rocketmq
-from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError, IllegalStateError
-from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageExt, MessageQueue, MQClientError
+from pyengine.clock import ManualClock, Timer
+from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError
+from pyengine.rocketmq import (
+    ConsumeConcurrentlyStatus,
+    ConsumeFromWhere,
+    ConsumeOrderlyStatus,
+    MessageExt,
+    MessageQueue,
+    MQClientError,
+)
+from pyengine.rocketmq.client import Periodic
+from tests.ctrl_c import LIBRARY, CtrlC
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
@@ -359,6 +368,58 @@ def test_a_start_that_is_interrupted_leaves_no_thread_and_no_member(
     assert broker.get_consumer_id_list("T", "G") == ["127.0.0.1@once"]
     again.shutdown()
     broker.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_start_that_is_interrupted_anywhere_leaves_nothing_behind(
+    orderly: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL", "pyengine.rocketmq")  # what is logged would be kept
+
+    def handler(*_: object) -> Any:
+        return ConsumeOrderlyStatus.SUCCESS if orderly else DONE
+
+    step, clock = 0, ManualClock()
+    broker = broker_with(1, clock=clock)
+    kept = []
+    interrupted = True
+    while interrupted:
+        step += 1
+        listener = rocketmq.MessageListenerOrderly(handler) if orderly else handler
+        consumer = consumer_of(broker, listener, instance_name="once")
+        ctrl_c = CtrlC(LIBRARY, step)
+        ctrl_c.ends(consumer.start)
+        interrupted = ctrl_c.came  # also where it was lost within a finalizer
+        state = consumer.default_mq_push_consumer_impl.service_state
+        consumer.shutdown()
+        kept.append(weakref.ref(consumer.default_mq_push_consumer_impl))
+    assert state == "RUNNING"
+    assert step > 500
+    del consumer, listener
+    clock.advance(15 * 60_000)  # what was timed and not known yet ends there
+    gc.collect()
+    assert [member for member in kept if member() is not None] == []
+    with pytest.raises(MQBrokerError, match="no consumer for this group"):
+        broker.get_consumer_id_list("T", "G")
+    broker.close()
+
+
+def test_a_period_that_begins_at_once_is_kept_where_its_first_timer_is_quicker() -> None:
+    class Quick(ManualClock):
+        def call_at(self, when: int, action: Any) -> Timer:
+            timer = super().call_at(when, action)
+            if when <= self.now():
+                self.advance(0)
+            return timer
+
+    runs = []
+    clock = Quick()
+    periodic = Periodic(clock, clock.worker("one"), 0, 1000, lambda: runs.append(clock.now()))
+    clock.advance(2500)
+    periodic.stop()
+    clock.advance(5000)
+    assert [now - runs[0] for now in runs] == [0, 1000, 2000]
 
 
 def test_a_broker_keeps_nothing_of_consumers_that_are_gone() -> None:
