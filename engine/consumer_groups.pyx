@@ -90,6 +90,11 @@ cdef class ConsumerGroups:
         cdef Group found = self.groups.get(group)
         return None if found is None else found.subscriptions.get(topic)
 
+    def wants(self, str group, str topic):
+        """Whether the group has a topic's offsets still: it subscribes to the topic, or nobody in it to anything."""
+        cdef Group found = self.groups.get(group)
+        return found is None or not found.subscriptions or topic in found.subscriptions
+
     def __contains__(self, group):
         return group in self.groups
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -219,10 +219,12 @@ class Broker:
             queue: pulled for queue in queues if (pulled := self.nodes[queue.broker_name].pulled(group, queue)) >= 0
         }
 
-    def topics_of(self, group: str) -> list[str]:
-        """The topics that a group has committed offsets of, those that its members want no more left out."""
+    def topics_of(self, group: str, topics: Collection[str] = ()) -> list[str]:
+        """The topics that a group has committed offsets of, or those of ``topics``, without what its members do not
+        want; of a group that wants nothing, or has no members, all.
+        """
         plain_text("group", group)
-        return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group)})
+        return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group, topics)})
 
     # What clients ask (remoting.MQClientAPI)
 

@@ -508,14 +508,15 @@ class BrokerNode:
         with self.lock:
             return self._pulled.get((group, queue.topic, queue.queue_id), -1)
 
-    def topics_of(self, group: str) -> list[str]:
-        """The topics that a group has committed offsets of and has not given up since."""
+    def topics_of(self, group: str, topics: Iterable[str]) -> list[str]:
+        """Those of ``topics``, or of all that a group has committed offsets of, that it has not given up since."""
         with self.lock:
             keys = (key.rpartition("@") for key in self.offsets.dump())
-            topics = [topic for topic, _, owner in keys if owner == group]
-            if group not in self.groups:
-                return topics
-            return [topic for topic in topics if self.groups.subscription(group, topic) is not None]
+            return [
+                topic
+                for topic in topics or [topic for topic, _, owner in keys if owner == group]
+                if self.groups.wants(group, topic)
+            ]
 
     def persist_offsets(self) -> None:
         """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,8 +27,8 @@ class StoredMessages(Protocol):
     def pull_offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
         """Where a group pulls next, for the queues that it has pulled from."""
 
-    def topics_of(self, group: str) -> list[str]:
-        """The topics of a group that has committed offsets."""
+    def topics_of(self, group: str, topics: Collection[str] = ()) -> list[str]:
+        """The topics that a group has committed offsets of, or those of ``topics``, that count for it."""
 
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
         """The message at an offset, None where there is none."""
@@ -74,13 +75,14 @@ class ConsumeStats:
 def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeStats:
     """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0.
 
-    Without topics: all that it has committed offsets of and still wants, the retry topic too. Raises ConfigurationError
-    for what is no cluster.
+    Without topics: all that it has committed offsets of, the retry topic too. A topic that members of the group do not
+    want is left out, as in the real broker, unless they want none at all. Raises ConfigurationError for what is no
+    cluster.
     """
     if not callable(getattr(cluster, "consumer_offsets", None)):
         raise ConfigurationError("cluster", repr(cluster), "no RocketMQ cluster", "give a rocketmq.Broker")
     table = {}
-    for topic in topics or cluster.topics_of(group):
+    for topic in cluster.topics_of(group, topics):
         pulled = cluster.pull_offsets(group, topic)
         committed = cluster.consumer_offsets(group, topic)
         for queue in cluster.topic_subscribe_info(topic) or []:

@@ -24,6 +24,7 @@ from pyengine.rocketmq import (
     MQClientError,
 )
 from pyengine.rocketmq.client import Periodic
+from pyengine.rocketmq.remoting import HeartbeatData
 from tests.ctrl_c import LIBRARY, CtrlC
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -229,7 +230,13 @@ def test_stats_of_a_group_are_of_all_that_it_consumes_with_what_is_in_flight() -
         consumer.unsubscribe("U")
         clock.advance(60_000)
         assert set(rocketmq.consume_stats(broker, "G").offset_table) == {queues["T"], queues["%RETRY%G"]}
+        # As getConsumeStats: a topic that is named and not wanted is left out, but where members want nothing.
+        assert set(rocketmq.consume_stats(broker, "G", "T", "U").offset_table) == {queues["T"]}
         consumer.shutdown()
+        assert set(rocketmq.consume_stats(broker, "G", "U").offset_table) == {queues["U"]}
+        where = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+        broker.send_heartbeat(HeartbeatData("c", "G", rocketmq.MessageModel.CLUSTERING, where, ()))
+        assert set(rocketmq.consume_stats(broker, "G").offset_table) == set(queues.values())
 
 
 class Shaken:

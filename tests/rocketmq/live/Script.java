@@ -182,6 +182,14 @@ final class Script {
                 Collections.sort(found);
                 return found;
             }
+            case "stats": {
+                List<Object> rows = new ArrayList<>();
+                new TreeMap<>(api.getConsumeStats(address, operation.getString(1), operation.getString(2), TIMEOUT)
+                    .getOffsetTable()).forEach((queue, row) -> rows.add(Arrays.asList(queue.getTopic(),
+                        queue.getQueueId(), row.getBrokerOffset(), row.getConsumerOffset(), row.getPullOffset(),
+                        row.getLastTimestamp())));
+                return rows;
+            }
             case "wants": {
                 PullMessageRequestHeader header = new PullMessageRequestHeader();
                 header.setConsumerGroup(operation.getString(1));

@@ -29,6 +29,7 @@ SQL = (
 )
 # Of one hash code: "Aa" and "BB", "AaBB" and "BBAa".
 TAGS = ("A", "B", "C", "", "Aa", "BB", "AaBB", "BBAa", "A||B", " A", "*", "é", "😀")
+STATS = (None, None, None, "One", "Two", "%RETRY%K", "%RETRY%G", "Nope")
 WANTED = ("*", "A", "A || B", "C||D", "D", "Aa", "BB || C", "BBAa", "* || A", "A||", " * ", "A  ||  é", "A | B", "😀")
 
 
@@ -81,6 +82,7 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
         return random.sample([["One", 0], ["One", 1], ["Two", 0], ["Nope", 3]], random.randrange(4))
 
     version, last = 0, dict[str, int]()
+    known = set[str]()
 
     def member() -> str:
         return random.choice(("K", "L"))
@@ -89,6 +91,7 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
         # Versions grow: what an older one does to a filter is listed (docs/differences.md).
         nonlocal version
         wanted, to = [], member()
+        known.add(to)
         for topic in random.sample(("One", "Two", f"%RETRY%{to}", "Nope"), random.randrange(4)):
             kind = random.choice(("TAG", "TAG", "SQL92"))
             version += 1
@@ -98,11 +101,16 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
 
     def wants() -> list[Any]:
         by, where = member(), queue()
-        known = last.get(by + where[0], 0)
+        latest = last.get(by + where[0], 0)
         return [
             *("wants", by, where, random.choice((0, 1, 5, 33, 1000)), random.choice((1, 3, 32))),
-            random.choice((0, known, known, known + 1)),
+            random.choice((0, latest, latest, latest + 1)),
         ]
+
+    def stats() -> list[Any]:
+        # G has offsets of topics that are not of the script, too (test_live).
+        of = random.choice(("G", "H", "K", "L", "new"))
+        return ["stats", of, random.choice(STATS if of != "G" else STATS[3:])]
 
     makers: list[tuple[int, Callable[[], list[Any]]]] = [
         (14, send),
@@ -111,13 +119,14 @@ def operations(random: Random, count: int) -> Iterator[list[Any]]:
         (2, lambda: ["min", queue()]),
         (2, lambda: ["max", queue()]),
         (3, lambda: ["search", queue(), random.randrange(1000), random.choice((0, 0, 1, -1, -(10**12), 10**12))]),
-        (3, lambda: ["commit", group(), queue(), random.choice((0, 1, 5, 100, -1))]),
+        (3, lambda: ["commit", random.choice(("G", "H", *sorted(known))), queue(), random.choice((0, 1, 5, 100, -1))]),
         (4, lambda: ["query", random.choice(("G", "H", "new")), queue()]),
         (4, lambda: ["lock", group(), random.choice(("c1", "c2")), some()]),
         (2, lambda: ["unlock", group(), random.choice(("c1", "c2")), some()]),
         (5, beat),
         (2, lambda: ["leave", member(), random.choice(("c1", "c2", "c3"))]),
         (2, lambda: ["members", member()]),
+        (4, stats),
         (7, wants),
     ]
     for make in random.choices([make for _, make in makers], [weight for weight, _ in makers], k=count):
@@ -224,6 +233,13 @@ class Ours:
 
     def _members(self, group: str) -> list[str]:
         return sorted(self.broker.get_consumer_id_list("One", group))
+
+    def _stats(self, group: str, topic: str | None) -> list[list[Any]]:
+        table = rocketmq.consume_stats(self.broker, group, *filter(None, (topic,))).offset_table
+        return [
+            [queue.topic, queue.queue_id, row.broker_offset, row.consumer_offset, row.pull_offset, row.last_timestamp]
+            for queue, row in sorted(table.items())
+        ]
 
     def _wants(self, group: str, queue: list[Any], offset: int, count: int, version: int) -> Any:
         return self._pulled(
