@@ -18,6 +18,7 @@ from pyengine.rocketmq.offset_files import (
     INT32,
     DataVersion,
     consumer_offset_text,
+    named_members,
     read_consumer_offsets,
     read_or_backup,
     replace_file,
@@ -110,18 +111,18 @@ class BrokerFiles:
 
 def read_topics(text: str, source: str) -> dict[str, int]:
     """Topic -> readQueueNums of a broker's topics.json, 16 where it names none. Raises InvalidSourceError."""
-    document = fastjson.loads(text, source)
-    table = document.get("topicConfigTable", {}) if isinstance(document, dict) else None
-    if not isinstance(table, dict):
-        raise InvalidSourceError(source, "has no topicConfigTable")
+    document = named_members(fastjson.loads(text, source), "the document", source)
+    table = named_members(fastjson.member(document, "topicConfigTable"), "topicConfigTable", source)
     topics: dict[str, int] = {}
     for topic, config in table.items():
         what = f"topicConfigTable.{topic}"
-        if not isinstance(config, dict):
-            raise InvalidSourceError(source, f"{what} = {config!r} is no object")
-        queues = whole_of(config.get("readQueueNums"), INT32, f"{what}.readQueueNums", source, absent=READ_QUEUES)
+        if config is None:
+            raise InvalidSourceError(source, f"{what} = null is no topic's configuration")
+        config = named_members(config, what, source)
+        found = fastjson.member(config, "readQueueNums")
+        queues = whole_of(found, INT32, f"{what}.readQueueNums", source, absent=READ_QUEUES)
         if not 0 <= queues <= MOST_QUEUES:
             problem = f"{what}.readQueueNums = {queues} is no number from 0 to {MOST_QUEUES}"
             raise InvalidSourceError(source, problem)
-        topics[str(topic)] = queues
+        topics[topic] = queues
     return topics

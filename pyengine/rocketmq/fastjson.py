@@ -7,6 +7,7 @@ single quotes, a byte order mark. What RocketMQ writes is written by :mod:`.offs
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from json import JSONDecodeError, JSONDecoder
@@ -16,8 +17,9 @@ from pyengine.errors import InvalidSourceError
 
 MAX_DEPTH = 100
 
-_BLANKS = re.compile(r"(?:[ \t\n\r\f\b]|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
-_NUMBER = re.compile(r"(-?\d+)(\.\d+)?([eE][+-]?\d+)?[LSBFD]?")
+# Every control character is a blank, as the zeros that a power failure leaves behind a document.
+_BLANKS = re.compile(r"(?:[\x00-\x20\x7f]|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
+_NUMBER = re.compile(r"(-?\d+)(\.\d+)?([eE][+-]?\d+)?[LSBFD]?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _SINGLE = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
 _STRINGS = JSONDecoder(strict=False)
@@ -37,6 +39,21 @@ def loads(text: str, source: str = "fastjson", *, typed: tuple[str, int] = ("", 
     if reader.at < len(text):
         raise reader.error("text behind the document")
     return value
+
+
+def member(found: Mapping[Any, Any], name: str) -> Any:
+    """A member of an object that Java reads into a class, by its name in any case, with _ and - anywhere; the last of
+    several. None without one.
+    """
+    value = None
+    for key, each in found.items():
+        if _is_name(key, name):
+            value = each
+    return value
+
+
+def _is_name(key: object, name: str) -> bool:
+    return isinstance(key, str) and (key == name or key.replace("_", "").replace("-", "").lower() == name.lower())
 
 
 class _Reader:
@@ -141,7 +158,7 @@ class _Reader:
             key = self.key(depth + 1)
             if not self.next_is(":"):
                 raise self.error("':' is missing")
-            inner = self.typed[1] if depth == 0 and key == self.typed[0] else max(0, levels - 1)
+            inner = self.typed[1] if depth == 0 and _is_name(key, self.typed[0]) else max(0, levels - 1)
             found[key] = self.value(depth + 1, inner)
             if not commas() and not self.text.startswith("}", self.at):
                 raise self.error("',' or '}' is missing")

@@ -71,16 +71,16 @@ def read_consumer_offsets(
     """
     document = _document(text, source, levels=2)
     table: dict[str, dict[int, int]] = {}
-    for name, queues in _mapping(document.get("offsetTable"), "offsetTable", source).items():
+    for name, queues in _mapping(fastjson.member(document, "offsetTable"), "offsetTable", source).items():
         if not isinstance(name, str) or queues is None:
             raise InvalidSourceError(source, f"offsetTable: {name!r}: {queues!r} is no topic@group with its queues")
         table[name] = {}
         for queue, offset in _mapping(queues, f"offsetTable.{name}", source).items():
             number = whole_of(queue, INT32, f"queue id of {name}", source)
             table[name][number] = whole_of(offset, INT64, f"offset of {name} {queue}", source)
-    version = _mapping(document.get("dataVersion"), "dataVersion", source)
+    version = named_members(fastjson.member(document, "dataVersion"), "dataVersion", source)
     numbers = (
-        whole_of(version.get(name), INT64, f"dataVersion.{name}", source, absent=0)
+        whole_of(fastjson.member(version, name), INT64, f"dataVersion.{name}", source, absent=0)
         for name in ("counter", "stateVersion", "timestamp")
     )
     return table, DataVersion(*numbers)
@@ -100,12 +100,12 @@ def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQ
     """What a broadcasting client's offsets.json says. Raises InvalidSourceError for what cannot be read."""
     table: dict[MessageQueue, int] = {}
     document = _document(text, source, levels=1)
-    for key, offset in _mapping(document.get("offsetTable"), "offsetTable", source).items():
-        fields = dict(key) if isinstance(key, tuple) else {}
+    for key, offset in _mapping(fastjson.member(document, "offsetTable"), "offsetTable", source).items():
+        fields = named_members(dict(key) if isinstance(key, tuple) else {}, f"offsetTable: {key!r}", source)
         queue = MessageQueue(
-            str(fields.get("topic") or ""),
-            str(fields.get("brokerName") or ""),
-            whole_of(fields.get("queueId"), INT32, "queueId", source, absent=0),
+            _text(fastjson.member(fields, "topic")),
+            _text(fastjson.member(fields, "brokerName")),
+            whole_of(fastjson.member(fields, "queueId"), INT32, "queueId", source, absent=0),
         )
         if not queue.topic:
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
@@ -199,6 +199,10 @@ def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
     return None
 
 
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -210,7 +214,19 @@ def _object(entries: str) -> str:
 
 
 def _document(text: str, source: str, *, levels: int) -> Mapping[str, Any]:
-    return _mapping(fastjson.loads(text, source, typed=("offsetTable", levels)), "the document", source)
+    return named_members(fastjson.loads(text, source, typed=("offsetTable", levels)), "the document", source)
+
+
+def named_members(value: object, what: str, source: str) -> Mapping[str, Any]:
+    """An object that Java reads into a class, {} for null. Raises InvalidSourceError for others, and for a member whose
+    name is none: what it holds would be lost.
+    """
+    found = _mapping(value, what, source)
+    for key in found:
+        if not isinstance(key, str):
+            problem = f"{what}: {key!r} is no name of a member"
+            raise InvalidSourceError(source, problem, "put it in quotes, or remove it")
+    return found
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[Any, Any]:

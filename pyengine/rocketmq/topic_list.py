@@ -66,7 +66,8 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
 
 def _counts(document: dict[Any, Any], text: str, source: str, brokers: Sequence[str]) -> Iterator[tuple[str, str, int]]:
     """Topic, broker and how many queues of the topic it has."""
-    topics = _consumed(document, text, source) if "topicConfigTable" in document else document
+    table = fastjson.member(document, "topicConfigTable")
+    topics = document if table is None else _consumed(table, text, source)
     for topic, places in topics.items():
         for broker, count in (places if isinstance(places, dict) else dict.fromkeys(brokers, places)).items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
@@ -74,12 +75,13 @@ def _counts(document: dict[Any, Any], text: str, source: str, brokers: Sequence[
             yield str(topic), str(broker), count
 
 
-def _consumed(document: dict[Any, Any], text: str, source: str) -> dict[str, int]:
-    """The topics of a broker's topics.json that a consumer group may share among its clients."""
+def _consumed(table: dict[str, Any], text: str, source: str) -> dict[str, int]:
+    """The topics of a broker's topics.json that a consumer group may share among its clients. table: its entries."""
     topics = read_topics(text, source)
-    table: dict[str, Any] = {str(topic): config for topic, config in document["topicConfigTable"].items()}
     rights = {
-        topic: whole_of(table[topic].get("perm"), INT32, f"topicConfigTable.{topic}.perm", source, absent=READ_WRITE)
+        topic: whole_of(
+            fastjson.member(table[topic], "perm"), INT32, f"topicConfigTable.{topic}.perm", source, absent=READ_WRITE
+        )
         for topic in topics
     }
     passed_on = {topic for topic, perm in rights.items() if perm & _INHERIT}

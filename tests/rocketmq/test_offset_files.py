@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pyengine.errors import ConfigurationError, InvalidSourceError, MQClientError
 from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, ReadOffsetType, fastjson
+from pyengine.rocketmq.broker_files import read_topics
 from pyengine.rocketmq.offset_files import (
     DataVersion,
     consumer_offset_text,
@@ -122,6 +123,34 @@ def test_what_an_editor_leaves_is_read_as_the_real_broker_reads_it(queues: str, 
             read_consumer_offsets(text)
     else:
         assert read_consumer_offsets(text)[0] == {"T@G": read}
+
+
+def test_members_are_read_in_every_spelling_that_the_real_broker_reads() -> None:
+    text = '{"data_version":{"Counter":7},"OFFSET-TABLE":{"T@G":{0:5}}}'
+    assert read_consumer_offsets(text) == ({"T@G": {0: 5}}, DataVersion(7))
+    assert read_local_offsets('{OffsetTable:{{"Topic":"T","broker_name":0,"queueID":1}:4}}') == {
+        MessageQueue("T", "0", 1): 4
+    }
+    assert read_topics('{"TopicConfigTable":{"T":{"read_queue_nums":3}}}', "topics.json") == {"T": 3}
+
+
+def test_what_a_power_failure_leaves_behind_a_document_is_blank() -> None:
+    assert read_consumer_offsets(CONSUMER_OFFSETS + "\0" * 4096)[0] == TABLE
+    assert read_local_offsets("\0" + LOCAL_OFFSETS + "\x1a\x7f") == QUEUES
+    with pytest.raises(InvalidSourceError, match="column 26: a value is missing"):
+        read_consumer_offsets('{"offsetTable":{"T@G":{0:٣}}}')
+
+
+@pytest.mark.parametrize(
+    "text", ['{5:{"T@G":{0:5}}}', '{"dataVersion":{1:2},"offsetTable":{}}', '{{"a":1}:2,"offsetTable":{"T@G":{0:5}}}']
+)
+def test_a_member_without_a_name_is_refused_as_by_the_real_broker(text: str) -> None:
+    with pytest.raises(InvalidSourceError, match="is no name of a member; put it in quotes, or remove it"):
+        read_consumer_offsets(text)
+    with pytest.raises(InvalidSourceError, match="no name of a member"):
+        read_topics('{"topicConfigTable":{7:{"readQueueNums":3}}}', "topics.json")
+    with pytest.raises(InvalidSourceError, match="no name of a member"):
+        read_local_offsets('{"offsetTable":{{"topic":"T",7:"b","queueId":1}:4}}')
 
 
 def test_a_number_that_cannot_be_read_lets_the_backup_count(tmp_path: Path) -> None:

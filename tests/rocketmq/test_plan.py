@@ -114,7 +114,7 @@ def test_what_a_real_broker_keeps_for_itself_is_not_planned(tmp_path: Path) -> N
         ('{"T": "x"}', "T: 'x' is no number of queues"),
         ('[["T", 1, 0]]', "item 0 is"),
         ('{"topicConfigTable": {"T": {"readQueueNums": []}}}', "readQueueNums = []"),
-        ('{"topicConfigTable": {"T": 4}}', "topicConfigTable.T = 4 is no object"),
+        ('{"topicConfigTable": {"T": 4}}', "topicConfigTable.T is 4, not an object"),
         ('{"T": ', "ends within a value"),
     ],
 )
