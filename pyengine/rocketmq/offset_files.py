@@ -178,24 +178,25 @@ def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
 
     read: function(text, source) that raises InvalidSourceError. Raises what it says of the ``.bak``.
     """
-    for place in (path, path.with_name(path.name + ".bak")):
+    backup = path.with_name(path.name + ".bak")
+    damaged = False
+    for place in (path, backup):
         try:
             text = place.read_text("utf-8")
+            if text:
+                return read(text, str(place))
         except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a NUL in the path
-            if place is path:
-                log.error("load %s failed, and try to load backup file", place, exc_info=error)
-                continue
-            raise InvalidSourceError(str(place), f"cannot be read: {error}") from error
-        if not text:
-            continue
-        try:
-            return read(text, str(place))
-        except InvalidSourceError as error:
-            if place is not path:
-                raise
+            pass
+        except (OSError, ValueError) as error:  # ValueError: no UTF-8, a NUL in the path, or what read raises
+            if place is backup:
+                problem = error.problem if isinstance(error, InvalidSourceError) else f"cannot be read: {error}"
+                raise InvalidSourceError(
+                    str(place), problem, "correct it, or move it away to start without it"
+                ) from error
             log.error("load %s failed, and try to load backup file", place, exc_info=error)
+            damaged = True
+    if damaged:
+        log.error("%s has no backup: starting without what it says; the next but one that is written replaces it", path)
     return None
 
 

@@ -183,7 +183,9 @@ def test_a_file_is_replaced_as_a_whole_and_the_old_one_kept(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("damage", [None, "", '{"offsetTable":{"T@'])
-def test_the_backup_counts_where_the_file_is_missing_empty_or_torn(tmp_path: Path, damage: str | None) -> None:
+def test_the_backup_counts_where_the_file_is_missing_empty_or_torn(
+    tmp_path: Path, damage: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "consumerOffset.json"
     assert read_or_backup(path, read_consumer_offsets) is None
     replace_file(path, CONSUMER_OFFSETS)
@@ -196,8 +198,15 @@ def test_the_backup_counts_where_the_file_is_missing_empty_or_torn(tmp_path: Pat
     assert found[0] == TABLE
     path.with_name(path.name + ".bak").write_text("{")
     if damage is not None:
-        with pytest.raises(InvalidSourceError, match=r"consumerOffset\.json\.bak"):
+        words = r"consumerOffset\.json\.bak: no fastjson at .*; correct it, or move it away to start without it"
+        with pytest.raises(InvalidSourceError, match=words):
             read_or_backup(path, read_consumer_offsets)
+        path.with_name(path.name + ".bak").write_bytes(b"\xff")
+        with pytest.raises(InvalidSourceError, match=r"cannot be read: 'utf-8' .*; correct it, or move it away"):
+            read_or_backup(path, read_consumer_offsets)
+    path.with_name(path.name + ".bak").unlink()
+    assert read_or_backup(path, read_consumer_offsets) is None
+    assert ("has no backup: starting without what it says" in caplog.text) == bool(damage)
 
 
 class TestLocalStore:
