@@ -40,13 +40,14 @@ from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, R
 E = TypeVar("E", bound=Event)
 WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
 _RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
-_STARTED = threading.Condition()
+_LOCK = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
+_STARTED = threading.Condition(_LOCK)
 
 
 def running_broker(name: str, wait: int = 0) -> Broker | None:
     """The broker of that name in this process (``vm://name``), or None if none comes within ``wait`` ms."""
     if wait > 0:
-        with _STARTED:
+        with _LOCK:
             _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
     return _RUNNING.get(name)
 
@@ -100,13 +101,11 @@ class Broker(RegionBroker, Administration):
         self.name = name
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self._owns_clock = clock is None
-        with ExitStack() as undo:  # what was opened, if something after it fails
-            self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
-            if self._owns_clock:
-                undo.callback(self.clock.close)
-            self.store = None if directory is None else SqliteStore(directory, journal_disk_sync_strategy)
-            if self.store is not None:
-                undo.callback(self.store.close)
+        self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
+        self.store: SqliteStore | None = None
+        try:
+            if directory is not None:
+                self.store = SqliteStore(directory, journal_disk_sync_strategy)
             self.cursor_limit = cursor_limit
             self.release = release
             self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
@@ -131,17 +130,24 @@ class Broker(RegionBroker, Administration):
             self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
             InactiveDestinations(self, schedule_period_for_destination_purge)
             self._closed = False
-            undo.callback(setattr, self, "_closed", True)
             _RUNNING[name] = self
-            undo.callback(_RUNNING.pop, name, None)
             with self.outbox:
                 if self.store is not None:
                     for known in self.store.destinations():
                         self.router.find(parse_destination(known)[0])
                     self.topics.recover(self.store)
-            undo.pop_all()
-        with _STARTED:
-            _STARTED.notify_all()
+            with _LOCK:
+                _STARTED.notify_all()
+        except BaseException:  # Ctrl-C too
+            self._closed = True
+            _RUNNING.pop(name, None)
+            try:
+                if self.store is not None:
+                    self.store.close()
+            finally:
+                if self._owns_clock:
+                    self.clock.close()
+            raise
 
     # Life
 

@@ -24,7 +24,7 @@ from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.topology.policy import Policy
 from tests.activemq.wire import Wire, until
-from tests.ctrl_c import CtrlC
+from tests.ctrl_c import LIBRARY, CtrlC
 
 
 @pytest.fixture
@@ -358,6 +358,26 @@ def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> No
         if not stop.came:
             break
     assert at > 100
+
+
+# Of a file, or of what was being read, when Ctrl-C came.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("room", ["activemq/broker.py", "activemq/store.py", "folder_lock.py"])
+def test_an_open_that_ctrl_c_ends_anywhere_leaves_the_folder_free(tmp_path: Path, room: str) -> None:
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        Wire(broker).send("q", 1)
+    made: list[Broker] = []
+    for at in count(1):
+        stop = CtrlC(LIBRARY / room, at)
+        stop.ends(lambda: made.append(Broker(tmp_path, clock=ManualClock())))
+        for broker in made:
+            broker.close()
+        made.clear()
+        with Broker(tmp_path, clock=ManualClock()) as again:
+            assert again.view("q").queue_size == 1, at
+        if not stop.came:
+            break
+    assert at > 10
 
 
 def test_a_damaged_file_is_refused_where_it_is_read(tmp_path):
