@@ -224,6 +224,9 @@ class Broker:
         want; of a group that wants nothing, or has no members, all.
         """
         plain_text("group", group)
+        check_listed("topics", topics, "['orders']")
+        for topic in topics:
+            plain_text("topic", topic)
         return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group, topics)})
 
     # What clients ask (remoting.MQClientAPI)

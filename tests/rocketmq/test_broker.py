@@ -549,6 +549,8 @@ def test_groups_clients_and_topics_are_texts(cluster: Cluster, given: Any) -> No
         ("group", lambda: broker.consumer_offsets(given, "T")),
         ("group", lambda: broker.pull_offsets(given, "T")),
         ("group", lambda: broker.topics_of(given)),
+        ("topics", lambda: broker.topics_of("G", "orders")),
+        ("topic", lambda: rocketmq.consume_stats(broker, "G", given)),
         ("group", lambda: broker.query_consumer_offset(given, Q0)),
         ("group", lambda: broker.update_consumer_offset(given, Q0, 1)),
         ("group", lambda: broker.lock_batch_mq(given, "c", [Q0])),
