@@ -32,7 +32,9 @@ def _strategy(name: str, config: dict[str, Any]) -> Any:
     if name == "CONSISTENT_HASH":
         return rocketmq.AllocateMessageQueueConsistentHash(config.get("virtualNodeCnt", 10))
     if name == "MACHINE_ROOM_NEARBY":
-        return rocketmq.AllocateMachineRoomNearby(_strategy(config["inner"], {}), _PrefixRoom())
+        inner = config.get("inner")
+        resolver: Any = None if config.get("resolver", "") is None else _PrefixRoom()
+        return rocketmq.AllocateMachineRoomNearby(None if inner is None else _strategy(inner, config), resolver)
     return {
         "AVG": rocketmq.AllocateMessageQueueAveragely,
         "AVG_BY_CIRCLE": rocketmq.AllocateMessageQueueAveragelyByCircle,
