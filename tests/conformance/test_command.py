@@ -32,3 +32,14 @@ def test_a_wrong_argument_is_named(kind: str, file: str, last: str) -> None:
     assert done.returncode
     assert last in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+def test_a_case_that_ends_in_an_error_differs_and_those_behind_it_count(tmp_path: Path) -> None:
+    cases = (ROOT / "tests/conformance/data/rocketmq/allocate.jsonl").read_text("utf-8").splitlines()
+    file = tmp_path / "cases.jsonl"
+    file.write_text('{"id": 1, "strategy": "NONE", "config": {}}\n' + cases[0], "utf-8")
+    command = [sys.executable, "-m", "tests.conformance", "rocketmq/allocate", str(file), "--show", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "rocketmq/allocate: 1 agree, 1 differ, 0 unsupported"
+    assert "KeyError: 'currentCID'" in done.stdout
