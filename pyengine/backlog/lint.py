@@ -31,7 +31,8 @@ def lint(topology: Topology, broker: BrokerConfiguration | None = None) -> list[
     found = [*queues.findings(joined), *_proven(lambda: queues.proofs(joined))]
     if broker is None:
         found += queues.policies(topology)
-        for policy in topology.policies:
+        default = [] if topology.default_policy == Policy("") else [topology.default_policy]
+        for policy in (*topology.policies, *default):
             found += brokers.in_entry(policy)
     return _worst_first(found)
 

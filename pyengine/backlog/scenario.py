@@ -11,7 +11,7 @@ import numpy as np
 
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
-from pyengine.backlog.simulate import Distribution, SimulatedConsumer, Variant, Workload, pulling
+from pyengine.backlog.simulate import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.allocation import named_strategy
 from pyengine.topology import Policy
@@ -202,7 +202,7 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
     consumer = SimulatedConsumer(
         table.text("name", required=True),
         selector=table.selector("selector"),
-        prefetch=table.integer("prefetch", 1000, 1, INT32),
+        prefetch=_prefetch(table),
         threads=table.integer("threads", 1, 1, INT32),
         priority=table.integer("priority", 0, -128, 127),
         exclusive=table.flag("exclusive", False),
@@ -214,6 +214,13 @@ def _consumers(table: Table) -> Iterator[SimulatedConsumer]:
         yield consumer
     else:
         yield from (replace(consumer, name=f"{consumer.name}-{number + 1}") for number in range(copies))
+
+
+def _prefetch(table: Table) -> int:
+    prefetch = table.integer("prefetch", 1000, -INT32 - 1, INT32)
+    if prefetch == 0:
+        table.refuse("prefetch", *PULLS)
+    return prefetch
 
 
 def _life(table: Table) -> dict[str, Any]:

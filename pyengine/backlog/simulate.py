@@ -144,7 +144,7 @@ def pulling(consumers: Sequence[SimulatedConsumer], policy: Policy) -> Problem |
 class SimulatedConsumer(Checked):
     """A consumer and its client. Times are seconds from the start.
 
-    prefetch: 1000 is the client's default, which the queue_prefetch of a policy replaces.
+    prefetch: 1000 is the client's default, which the queue_prefetch of a policy replaces; below 0: gets nothing.
     threads: how many messages it works on at once. factor: its work takes so many times as long. joins_at, leaves_at
     (closes), dies_at (stays connected and does nothing more), breaks_at (its connection is lost). slows: (at, factor).
     """
@@ -166,7 +166,7 @@ class SimulatedConsumer(Checked):
         Checked.__post_init__(self)
         check_life("SimulatedConsumer", self)
         refuse_if("SimulatedConsumer.prefetch", self.prefetch, PULLS if self.prefetch == 0 else None)
-        refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, 1, INT32)
+        refuse_beyond("SimulatedConsumer.prefetch", self.prefetch, -INT32 - 1, INT32)
         refuse_beyond("SimulatedConsumer.threads", self.threads, 1, INT32)
         refuse_beyond("SimulatedConsumer.priority", self.priority, -128, 127)
         check_selector(self)

@@ -183,9 +183,9 @@ class Consumer(Properties):
     destination: a name, a wildcard or a composite, without options; a wildcard consumer is a consumer of every queue it
     covers, with its rules applied per queue. ``topic://Prices.>`` subscribes to topics, with one window over all of
     them. selector: empty takes all. priority: -128 .. 127. prefetch: None is the client's default of 1000 (topics:
-    32767), which a policy's queue_prefetch (topic_prefetch) replaces. no_local: refuse what the same connection sent.
-    connection: name of the consumer's connection; empty: one of its own. acknowledges: True: takes a message and
-    acknowledges it at once; False: takes until its prefetch is full and keeps them.
+    32767), which a policy's queue_prefetch (topic_prefetch) replaces; 0 pulls, below 0 gets nothing. no_local: refuse
+    what the same connection sent. connection: name of the consumer's connection; empty: one of its own. acknowledges:
+    True: takes a message and acknowledges it at once; False: takes until its prefetch is full and keeps them.
     """
 
     name: str
@@ -204,8 +204,6 @@ class Consumer(Properties):
         refuse_if("Consumer.name", self.name, text_problem(self.name, "every consumer needs a name of its own"))
         wrong = destination_problem(self.destination, QUEUES_AND_TOPICS)
         refuse_if("Consumer.destination", self.destination, wrong)
-        if self.prefetch is not None and self.prefetch < 0:
-            refuse_if("Consumer.prefetch", self.prefetch, ("is out of range", "give 0 or more"))
         check_selector(self)
 
 

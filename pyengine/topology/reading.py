@@ -143,6 +143,11 @@ def _destination(table: Table) -> DestinationEntry:
     return DestinationEntry(table.text("name"), table.text("description"))
 
 
+def _number(table: Table, key: str) -> int:
+    """A number that the broker's own property of this name holds."""
+    return table.integer(key, 0, schema.smallest(key), schema.largest(key))
+
+
 def _consumer(table: Table) -> Consumer:
     table.only(Consumer.__dataclass_fields__)
     name = table.text("name", required=True)
@@ -152,8 +157,8 @@ def _consumer(table: Table) -> Consumer:
         destination=table.text("destination"),
         selector=table.selector("selector"),
         exclusive=table.flag("exclusive", False),
-        priority=table.integer("priority", 0, -128, 127),
-        prefetch=table.integer("prefetch", 0, 0, schema.largest("prefetch")) if "prefetch" in table.values else None,
+        priority=_number(table, "priority"),
+        prefetch=_number(table, "prefetch") if "prefetch" in table.values else None,
         no_local=table.flag("no_local", False),
         connection=table.text("connection"),
         acknowledges=table.flag("acknowledges", True),

@@ -81,6 +81,18 @@ CASES: dict[str, tuple[Topology, Topology]] = {
         topology(consumer("a", more=""), consumer("b", more="")),
         topology(consumer("a", more=""), B),
     ),
+    "queues.prefetch_below_zero": (
+        topology(A, consumer("b", more="prefetch = -1\n")),
+        topology(A, consumer("b", more="prefetch = 0\n")),
+    ),
+    "queues.prefetch_below_zero, of a topic": (
+        topology(A, head=HEAD + '[[consumer]]\nname = "t"\ndestination = "topic://t"\nprefetch = -1\n'),
+        topology(A, head=HEAD + '[[consumer]]\nname = "t"\ndestination = "topic://t"\n'),
+    ),
+    "prefetch_below_zero, of the default entry": (
+        topology(A, head=HEAD + "[default_policy]\nqueue_prefetch = -1\n"),
+        topology(A, head=HEAD + "[default_policy]\nqueue_prefetch = 1\n"),
+    ),
     "unused_policy": (
         topology(A, head=policy("", "elsewhere")),
         topology(A, head=policy("", "q")),
@@ -100,6 +112,7 @@ def test_a_trap_is_found_and_its_neighbour_is_not(case: str) -> None:
 
 def test_every_trap_has_its_two_cases() -> None:
     of_files = {f"broker.{code}" if code in ("always_false", "surprising_selector") else code for code in BROKERS}
+    of_files |= {f"entries.{code}" for code in BROKERS}
     rooms = [f"traps/{name}.py" for name in ("broker", "entries", "topic_entries", "queues", "push_consumer")]
     assert without_a_case(rooms, [*of_files, *PUSH_CONSUMERS, *(case.partition(",")[0] for case in CASES)]) == set()
 

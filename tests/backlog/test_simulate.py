@@ -154,14 +154,17 @@ def test_a_policy_s_prefetch_counts_for_who_has_the_client_s_default() -> None:
     alike = simulate(workload, tuple(replace(each, prefetch=1) for each in consumers))
     assert np.array_equal(narrow.consumers, alike.consumers)
     assert not np.array_equal(narrow.consumers, simulate(workload, consumers).consumers)
-    assert simulate(workload, consumers, Policy("q", queue_prefetch=-1)).held == {"no_credit": 400}
+    nothing = simulate(workload, consumers, Policy("q", queue_prefetch=-1)).held
+    assert nothing == {"no_credit": 400}
+    assert simulate(workload, (SimulatedConsumer("c", prefetch=-1),)).held == nothing
 
 
 @pytest.mark.parametrize(
     ("policy", "prefetch", "words"),
     [
         ("{ queue_prefetch = 0 }", "", r":6: variant .*queue_prefetch: makes a consumer pull, which is not simulated"),
-        ("{ }", "prefetch = 0", r":10: .*prefetch: is out of range .* allowed: 1 to 2147483647"),
+        ("{ }", "prefetch = 0", r":10: .*prefetch: makes a consumer pull, which is not simulated .* give 1 or more"),
+        ("{ }", "prefetch = -2147483649", r":10: .*prefetch: is out of range .* allowed: -2147483648 to 2147483647"),
     ],
 )
 def test_a_scenario_has_no_consumer_that_pulls(policy: str, prefetch: str, words: str) -> None:
@@ -282,8 +285,8 @@ def test_misuse_is_refused() -> None:
         (lambda some: SimulatedConsumer(""), "SimulatedConsumer.name='': is empty"),
         (lambda some: SimulatedConsumer("c", "a ="), "the selector ends too early"),
         (
-            lambda some: SimulatedConsumer("c", prefetch=-1),
-            "SimulatedConsumer.prefetch=-1: is out of range; allowed: 1 to",
+            lambda some: SimulatedConsumer("c", prefetch=-(2**31) - 1),
+            "SimulatedConsumer.prefetch=-2147483649: is out of range; allowed: -2147483648 to",
         ),
         (lambda some: SimulatedConsumer("c", prefetch=0), "prefetch=0: makes a consumer pull, which is not simulated"),
         (

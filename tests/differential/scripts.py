@@ -116,8 +116,8 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
     if living.kind == "several":
         step["dest"] = SOURCES[second % len(SOURCES)]
     step["ack"] = MODES[second % len(MODES)]
-    if first % 6:
-        step["prefetch"] = (1, 2, 3, 5, 0)[first % 6 - 1]
+    if first % 7:
+        step["prefetch"] = (1, 2, 3, 5, 0, -1)[first % 7 - 1]
     selectors = TOPIC_SELECTORS if living.topic else QUEUE_SELECTORS
     if selectors[third % len(selectors)] is not None:
         step["selector"] = selectors[third % len(selectors)]

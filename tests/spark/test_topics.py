@@ -35,7 +35,7 @@ consumers = st.lists(
         name=st.uuids().map(str),
         destination=st.sampled_from(["topic://p.>", "topic://p.eu", "topic://p.*", "topic://p.us", "p.>"]),
         selector=st.sampled_from(["", "n > 2", "key = 'k\U0001f534'", "n IS NULL"]),
-        prefetch=st.sampled_from([None, 0, 1, 2, 3]),
+        prefetch=st.sampled_from([None, 0, 1, 2, 3, -1]),
         acknowledges=st.booleans(),
     ),
     max_size=4,

@@ -113,7 +113,10 @@ def assigned(columns: dict[str, list[object]], twice: str = "") -> pa.Table:
             r"Consumer.destination='temp-queue://q': names a temp-queue",
         ),
         (lambda: Consumer(" ", "q"), r"Consumer.name=' ': is empty; every consumer"),
-        (lambda: Consumer("c", "q", prefetch=-1), r"Consumer.prefetch=-1: is out of range; give 0 or more$"),
+        (
+            lambda: Consumer("c", "q", prefetch=-(2**31) - 1),
+            r"Consumer.prefetch=-2147483649: must be a whole number from -2147483648 to 2147483647$",
+        ),
         (lambda: Source("orders.{}"), r"Source.destination='orders.{}': has empty braces; name a column"),
         (lambda: Source("{region"), r"Source.destination='{region': has a brace without a partner"),
         (lambda: Source("a,b"), r"Source.destination='a,b': is one queue or topic, without options or composites"),

@@ -16,11 +16,13 @@ from pyengine.destinations import Destination, entry_pattern, parse_destination
 from pyengine.topology import BrokerConfiguration, Policy
 from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, VirtualTopic
 
+DEFAULT_ENTRY = "(default entry)"
+
 
 def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
     """A policy entry with its place in the file and what of it is not modelled."""
     line, element = broker.places.get(policy.destination, (0, ""))
-    named = element or policy.destination or "(default entry)"
+    named = element or policy.destination or DEFAULT_ENTRY
     where = (
         say("{file}:{line}: {element}", file=broker.file, line=line, element=named)
         if line
@@ -35,7 +37,7 @@ def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
 
 def in_entry(policy: Policy) -> Iterator[Finding]:
     """Traps of a policy entry that stands in a topology."""
-    return _in_entry(Entry(policy, say("policy {element}", element=policy.destination)))
+    return _in_entry(Entry(policy, say("policy {element}", element=policy.destination or DEFAULT_ENTRY)))
 
 
 def _in_entry(entry: Entry) -> Iterator[Finding]:

@@ -50,6 +50,7 @@ class Linted:
 
 def findings(topology: Topology) -> Iterator[Finding]:
     """Every trap that needs no solver. Raises InvalidSelectorError for a selector the broker refuses."""
+    yield from prefetch_below_zero(topology)
     for queue in _queues(topology):
         for rule in RULES:
             yield from rule(queue)
@@ -70,6 +71,20 @@ def _queues(topology: Topology) -> list[Linted]:
     return [
         Linted(topology, name, topology.consumers_of(name), topology.policy_of(name)) for name in dict.fromkeys(names)
     ]
+
+
+def prefetch_below_zero(topology: Topology) -> Iterator[Finding]:
+    """prefetch_below_zero: a consumer, of queues or topics, that asks for one and so gets nothing."""
+    for consumer in topology.consumers:
+        if consumer.prefetch is not None and consumer.prefetch < 0:
+            yield Finding(
+                "prefetch_below_zero",
+                Severity.ERROR,
+                say("consumer {names}", names=consumer.name),
+                (say("prefetch {prefetch}", prefetch=consumer.prefetch),),
+                say("It counts as full and is given nothing. Give a number of messages, 0 if it pulls."),
+                "PrefetchSubscription.isFull, TopicSubscription.isFull",
+            )
 
 
 def surprising_selector(queue: Linted) -> Iterator[Finding]:
