@@ -13,7 +13,7 @@ from pyengine._engine.text cimport utf8_of
 from pyengine._engine.value cimport (
     BOOLEAN, BYTE, DOUBLE, FLOAT, INT, LONG, NULL_VALUE, SHORT, STRING, UTF8, Value,
 )
-from pyengine.errors import InvalidMessageError, UnsupportedColumnError
+from pyengine.errors import InvalidMessageError, UnsupportedColumnError, counted
 
 
 cdef inline bint has_bit(const uint8_t* bitmap, int64_t place) noexcept nogil:
@@ -242,7 +242,7 @@ cdef class Columns:
         return self.row_count
 
     def __repr__(self):
-        return f"Columns({self.row_count} rows: {', '.join(self.names)})"
+        return f"Columns({counted(self.row_count, 'row')}: {', '.join(self.names)})"
 
     def __reduce__(self):
         raise TypeError("Columns holds memory of other libraries: pickle the batch it was made from")
@@ -398,7 +398,7 @@ cdef int view_batch(Columns self, ArrowArray* array, Column* views) except -1:
     cdef int i
     cdef const uint8_t* struct_validity = NULL
     if array.n_children != self.column_count:
-        raise ValueError(f"an Arrow batch of {array.n_children} columns in a stream of {self.column_count}")
+        raise ValueError(f"an Arrow batch of {counted(array.n_children, 'column')} in a stream of {self.column_count}")
     if array.null_count != 0 and array.n_buffers > 0:
         struct_validity = <const uint8_t*> array.buffers[0]
     for i in range(self.column_count):
@@ -483,7 +483,7 @@ cdef int import_arrays(Columns self, dict arrays) except -1:
             raise UnsupportedColumnError(name, f"{array.dtype}{list(array.shape)}", "give a one-dimensional array")
         if length >= 0 and len(array) != length:
             raise UnsupportedColumnError(
-                name, f"{array.dtype}[{len(array)}]", f"the columns before it have {length} rows"
+                name, f"{array.dtype}[{len(array)}]", f"the columns before it have {counted(length, 'row')}"
             )
         length = len(array)
     self.column_count = <int> len(arrays)

@@ -7,7 +7,7 @@ from pyengine._engine.queue cimport AckKind
 from pyengine._engine.topic_ledger cimport EventKind
 from pyengine._engine.topic_subscription cimport Subscription
 
-from pyengine.errors import IllegalStateError, JMSError
+from pyengine.errors import IllegalStateError, JMSError, counted
 
 
 cdef class Cursor:
@@ -108,7 +108,8 @@ cdef class DurableSubscription(Subscription):
             found = self.ledger.load(self.id, cursor.topic, (cursor.rank, cursor.newest), self.ledger.page)
             if not found:
                 raise IllegalStateError(
-                    f"the store lacks {before} messages that wait for subscription {self.id} in topic {cursor.topic}")
+                    f"the store lacks {counted(before, 'message that waits', 'messages that wait')} for subscription "
+                    f"{self.id} in topic {cursor.topic}")
             for handle, body in found:
                 message = self.ledger.bring(cursor.topic, body, handle)
                 cursor.rank = self.rank_of(message)
@@ -358,7 +359,7 @@ cdef class DurableSubscription(Subscription):
                            f"{first if first >= 0 and start < 0 else last} in the acknowledged order")
         size = len(chosen)
         if kind == AckKind.STANDARD and transaction is None and count >= 0 and count != size:
-            raise JMSError(f"Unmatched acknowledge: it counts {count} messages, the range has {size}")
+            raise JMSError(f"Unmatched acknowledge: it counts {counted(count, 'message')}, the range has {size}")
         if kind == AckKind.DELIVERED:
             self.expand(1 if count < 0 else count)
             return self.dispatch_waiting(now)

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from sys import intern
 
 from pyengine._engine.header import fresh_headers
-from pyengine.errors import InvalidMessageError
+from pyengine.errors import InvalidMessageError, counted
 
 
 cdef inline size_t text_bytes_of(const Value* value) noexcept nogil:
@@ -231,7 +231,7 @@ cdef class PackedMessages:
         return rebuild, (self.names, bool(self.complete), rows, self.bodies, self.fresh)
 
     def __repr__(self):
-        return f"PackedMessages({self.rows} messages, names={self.names!r}, {self.nbytes} bytes)"
+        return f"PackedMessages({counted(self.rows, 'message')}, names={self.names!r}, {self.nbytes} bytes)"
 
     def _check(self):
         """Raise AssertionError if an invariant of the room does not hold."""

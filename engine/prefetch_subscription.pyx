@@ -7,7 +7,7 @@ from pyengine._engine.exchange cimport MessageAck
 from pyengine._engine.message cimport Message
 from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, REDELIVERED, STANDARD
 
-from pyengine.errors import JMSError
+from pyengine.errors import JMSError, counted
 
 
 @cython.final
@@ -150,8 +150,8 @@ cdef class PrefetchSubscription:
             raise JMSError(f"unmatched acknowledge: messages from {ack.first_message_id} to {ack.last_message_id} are "
                            f"not held by consumer {ack.consumer_id} (kind {ack.kind})")
         if ack.kind == STANDARD and ack.transaction_id is None and count != ack.message_count:
-            raise JMSError(f"unmatched acknowledge: {ack.message_count} messages up to {ack.last_message_id}, where "
-                           f"consumer {ack.consumer_id} holds {count}")
+            raise JMSError(f"unmatched acknowledge: {counted(ack.message_count, 'message')} up to "
+                           f"{ack.last_message_id}, where consumer {ack.consumer_id} holds {count}")
         if ack.kind == REDELIVERED:
             runs = [run]
         return [(owner, MessageAck(ack.consumer_id, ack.destination, ack.kind, last,

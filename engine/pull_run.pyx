@@ -31,7 +31,7 @@ from pyengine._engine.rebalance import (
     shared_threshold,
     starting_point,
 )
-from pyengine.errors import IllegalStateError, InvalidMessageError
+from pyengine.errors import IllegalStateError, InvalidMessageError, counted
 
 cdef enum:
     MILLISECOND = 1_000_000
@@ -133,7 +133,8 @@ cdef class PullRun:
         cdef int64_t row
         for row in range(self.rows):
             if not 0 <= self.line_of[row] < len(self.lines) - 1:
-                raise InvalidMessageError("lines", self.line_of[row], f"there are {len(self.lines) - 1} queues")
+                has = f"the topic has {counted(len(self.lines) - 1, 'queue')}"
+                raise InvalidMessageError("lines", self.line_of[row], has)
             if row and self.arrival[row] < self.arrival[row - 1]:
                 raise InvalidMessageError("arrivals", self.arrival[row], "must rise")
         cdef int64_t[::1] began, ended

@@ -20,7 +20,7 @@ from pyengine._engine.varint cimport SharedValues
 
 from pyengine._engine.queue_state import whole_number
 from pyengine._engine.snapshot import settings_of
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError
+from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError, counted
 
 
 @cython.freelist(256)
@@ -336,7 +336,7 @@ cdef class Queue(Inspection):
             raise IllegalStateError(f"message {self.handle_of(start)!r} does not come before {self.handle_of(end)!r} "
                                     f"at consumer {self.consumers.at[slot].id!r}")
         if kind == STANDARD and transaction is None and 0 <= count != total:
-            raise IllegalStateError(f"{count} messages up to {self.handle_of(end)!r}, where consumer "
+            raise IllegalStateError(f"{counted(count, 'message')} up to {self.handle_of(end)!r}, where consumer "
                                     f"{self.consumers.at[slot].id!r} holds {total}")
         if transaction is not None and kind == POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy
 
-from pyengine.errors import MissingColumnError, SelectorEvaluationError
+from pyengine.errors import MissingColumnError, SelectorEvaluationError, counted
 
 cdef enum:
     SMALL_TAIL = 64
@@ -79,7 +79,7 @@ cdef class Subscriptions:
         return (<Subscription> self.by_key[key]).selector
 
     def __repr__(self):
-        return f"<Subscriptions: {len(self.by_key)} selectors, dialect={self.dialect!r}>"
+        return f"<Subscriptions: {counted(len(self.by_key), 'selector')}, dialect={self.dialect!r}>"
 
     def __reduce__(self):
         texts = {key: (<Subscription> it).selector.text for key, it in list(self.by_key.items())}

@@ -17,9 +17,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return ""
 
 
+def number_form(number: object, one: str, many: str) -> str:
+    """The form that words have beside a number, or its text: of 1 ("1 message waits"), or of any other."""
+    return one if str(number) == "1" else many
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number and what is counted: "1 row", "2 rows". many: ``one`` with an s by default."""
+    return f"{number:,} {number_form(number, one, many or one + 's')}"
+
+
 def _cut(text: str) -> str:
     """A text as a message shows it: the whole of it stays with the error."""
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
+    return text if len(text) <= 200 else f"{text[:200]}... ({counted(len(text), 'character')})"
 
 
 def shown(value: object, words: Callable[[object], str] = repr) -> str:

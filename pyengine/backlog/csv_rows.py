@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyengine.backlog.rows import Reject, required_pyarrow, row_numbers
-from pyengine.errors import InvalidSourceError
+from pyengine.errors import InvalidSourceError, counted
 
 _BLOCK = 1 << 20  # bytes that are looked at together; a row is no longer
 
@@ -112,7 +112,7 @@ def read_csv(
             closed = True
             return "skip"
         # pyarrow numbers lines from 1 with the header first, and only without threads.
-        reason = f"has {row.actual_columns} fields, the header has {row.expected_columns}"
+        reason = f"has {counted(row.actual_columns, 'field')}, the header has {row.expected_columns}"
         rejects.append(Reject(row.number - 2, "", row.text[:200], reason))
         return "skip"
 

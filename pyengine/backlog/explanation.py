@@ -30,8 +30,9 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
         case "not_paged_in":
             window = topology.policy_of(destination).max_page_size
             return say(
-                "Never looked at: the {size} messages in front of them fill the paging window (max_page_size), and "
-                "nobody may take those. The other reasons of this queue say why; once they are gone, these move up.",
+                "Never looked at: the {size:message|messages} in front of them {size:|fills|fill} the paging window "
+                "(max_page_size), and nobody may take {size:|that one|those}. The other reasons of this queue say "
+                "why; once they are gone, these move up.",
                 size=f"{window:,}" if window else say("all"),
             )
         case "target_absent":

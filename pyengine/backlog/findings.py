@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
-from typing import Literal, Self
+from string import Formatter
+from typing import Any, Literal, Self
+
+from pyengine.errors import number_form
 
 Language = Literal["en", "zh"]
 
@@ -35,10 +38,30 @@ def chinese() -> dict[str, str]:
     return table
 
 
+class Template(Formatter):
+    """``{fields}`` as of ``str.format``, and numbers with what they count: ``{rows:row waits|rows wait}``.
+
+    A comma in front (``{rows:,row|rows}``) parts thousands; ``{rows:|it|them}`` is without the number.
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        before, follows, forms = format_spec.rpartition("|")
+        if not follows:
+            return str(super().format_field(value, format_spec))
+        if before.startswith("|"):
+            return number_form(value, before[1:], forms)
+        comma = "," if before.startswith(",") else ""
+        return f"{value:{comma}} {number_form(value, before.removeprefix(','), forms)}"
+
+
+filled = Template().format
+
+
 class Said(str):
     """A sentence about something: English as a text, other languages on demand.
 
-    template: the English sentence with its ``{fields}``, which is also the key of the catalogue of other languages.
+    template: the English sentence with its ``{fields}`` (see :class:`Template`), which is also the key of the catalogue
+    of other languages.
     """
 
     __slots__ = ("fields", "template")
@@ -47,7 +70,7 @@ class Said(str):
     fields: dict[str, object]
 
     def __new__(cls, template: str, fields: dict[str, object]) -> Self:
-        said = super().__new__(cls, template.format(**fields))
+        said = super().__new__(cls, filled(template, **fields))
         said.template, said.fields = template, fields
         return said
 
@@ -59,7 +82,7 @@ class Said(str):
         if language == "en":
             return str(self)
         fields = {name: translated(value, language) for name, value in self.fields.items()}
-        return chinese().get(self.template, self.template).format(**fields)
+        return filled(chinese().get(self.template, self.template), **fields)
 
 
 def word(text: str, language: Language) -> str:

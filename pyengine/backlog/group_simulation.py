@@ -84,7 +84,7 @@ class GroupSimulation(Simulation):
         """Of each client the pulls that were held back and by which limit; what was delivered again or given up."""
         told = [
             say(
-                "flow control of {client}: pulls held back {count:,} times by count, {size:,} by size, "
+                "flow control of {client}: pulls held back {count:,time|times} by count, {size:,} by size, "
                 "{span:,} by span",
                 client=client,
                 **holds,
@@ -94,7 +94,13 @@ class GroupSimulation(Simulation):
         ]
         if self.redelivered or self.dead_letters:
             dead = len(self.dead_letters)
-            told.append(say("{again:,} deliveries again, {dead:,} dead letters", again=self.redelivered, dead=dead))
+            told.append(
+                say(
+                    "{again:,delivery|deliveries} again, {dead:,dead letter|dead letters}",
+                    again=self.redelivered,
+                    dead=dead,
+                )
+            )
         return told
 
     def summary(self) -> dict[str, Any]:

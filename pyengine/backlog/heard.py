@@ -29,9 +29,11 @@ def _pattern(template: str) -> str:
     """A regular expression for what a template gives; a field that comes again has the same value."""
     parts: list[str] = []
     names: set[str] = set()
-    for literal, name, _, _ in Formatter().parse(template):
+    for literal, name, form, _ in Formatter().parse(template):
         parts.append(re.escape(literal))
-        if name:
+        if name and form and "|" in form:
+            parts.append(f"(?P<{name}>[0-9,]+) (?:{'|'.join(map(re.escape, form.split('|')))})")
+        elif name:
             parts.append(f"(?P={name})" if name in names else f"(?P<{name}>.+?)")
             names.add(name)
     return "".join(parts)

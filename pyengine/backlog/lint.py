@@ -70,7 +70,9 @@ def _proven(ask: Callable[[], Iterator[Finding]], seconds: float = PROOF_SECONDS
         seen, advice = say("what they do together was not looked at"), heard(str(error))
     except proof.OutOfTimeError as error:
         seen = say(
-            "stopped after {seconds:.0f} s and {asked} questions to the solver", seconds=seconds, asked=error.asked
+            "stopped after {seconds:.0f} s and {asked:question|questions} to the solver",
+            seconds=seconds,
+            asked=error.asked,
         )
         advice = say("Lint fewer queues at a time, or ask pyengine.backlog.proof about the selectors you doubt.")
     return [*found, Finding("not_proven", Severity.INFO, say("selectors"), (seen,), advice)]

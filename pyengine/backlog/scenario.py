@@ -12,7 +12,7 @@ import numpy as np
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
-from pyengine.errors import AllocationError
+from pyengine.errors import AllocationError, counted
 from pyengine.rocketmq.allocation import named_strategy
 from pyengine.topology import Policy
 from pyengine.topology.policy_tables import read_policy
@@ -103,7 +103,9 @@ def _workload(table: Table) -> Workload:
     columns: dict[str, Any] = {"properties": dict(_properties(table.table("property"), rng, messages))}
     rate, service = _positive(table, "rate"), _positive(table, "service")
     if messages / rate > LONGEST:
-        table.refuse("rate", f"spreads {messages} messages over more than {LONGEST:g} seconds", "write a higher one")
+        table.refuse(
+            "rate", f"spreads {counted(messages, 'message')} over more than {LONGEST:g} seconds", "write a higher one"
+        )
     if count := table.integer("groups", 0, 0, INT32):
         columns["groups"] = [f"g{number}" for number in rng.integers(0, count, messages)]
     if table.flag("priorities", False):

@@ -20,7 +20,7 @@ from pyengine._engine.simulation import QueueRun, RowMask
 from pyengine.activemq.queues import queue_settings
 from pyengine.backlog.findings import Said
 from pyengine.backlog.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
-from pyengine.errors import ConfigurationError, shown
+from pyengine.errors import ConfigurationError, counted, shown
 from pyengine.topology import Policy
 from pyengine.topology.checked import Checked, check_arguments, check_selector, refuse_if
 from pyengine.topology.limits import Problem
@@ -103,7 +103,7 @@ class Workload:
         rng = np.random.default_rng(seed)
         gaps = draw(rng, arrivals, 1 / rate, messages)
         if gaps.sum() > LONGEST:
-            problem = f"spreads {messages} messages over more than {LONGEST} seconds"
+            problem = f"spreads {counted(messages, 'message')} over more than {LONGEST} seconds"
             raise ConfigurationError("Workload.from_rate.rate", shown(rate), problem, "write a higher one")
         return cls(
             np.cumsum(gaps * NS).astype(np.int64), (draw(rng, services, service, messages) * NS).astype(np.int64),

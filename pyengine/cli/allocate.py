@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pyengine.backlog.evidence.opening import open_whole
 from pyengine.cli.tables import show_table
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, counted
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueByMachineRoom,
@@ -141,7 +141,7 @@ def show(answers: Sequence[Answer], console: Console) -> None:
     show_table(table, console)
     orphans = sum(answer.plan.skew().orphans for answer in answers)
     if orphans:
-        console.print(f"{orphans} queues belong to nobody", highlight=False)
+        console.print(f"{counted(orphans, 'queue belongs', 'queues belong')} to nobody", highlight=False)
     if len(answers) == 1:
         _show_plan(answers[0], console)
 

@@ -58,12 +58,12 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
     for finding in found:
         show_finding(finding, console, language)
     if not found:
-        nothing = say("nothing found in {count:,} states that were read", count=evidence.count)
+        nothing = say("nothing found in {count:,state that was|states that were} read", count=evidence.count)
         console.print(nothing.in_language(language), highlight=False)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
         said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)
         tell(said.in_language(language))
     if len(evidence.remarks) > 20:
-        said = say("not understood: {more} more places", more=len(evidence.remarks) - 20)
+        said = say("not understood: {more:more place|more places}", more=len(evidence.remarks) - 20)
         tell(said.in_language(language))

@@ -21,6 +21,7 @@ from pyengine.errors import (
     InvalidSourceError,
     MissingColumnError,
     SelectorEvaluationError,
+    counted,
     did_you_mean,
 )
 from pyengine.topology.table import read_text, root_table
@@ -77,7 +78,7 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
     for line in asked.counts() if count else ():
         print(line)
     if asked.unanswered:
-        tell(f"pyengine: {asked.unanswered} rows cannot be evaluated (the broker throws there too)")
+        tell(f"pyengine: {counted(asked.unanswered, 'row')} cannot be evaluated (the broker throws there too)")
     return findings + asked.unanswered
 
 
@@ -165,5 +166,5 @@ def _report_rejects(file: str, rows: Rows) -> int:
     for reject in rows.rejects[:5]:
         tell(f"pyengine: {file}: row {reject.row}: {reject.column or reject.value!r} {reject.reason}")
     if len(rows.rejects) > 5:
-        tell(f"pyengine: {file}: {len(rows.rejects) - 5} more rows cannot be read")
+        tell(f"pyengine: {file}: {counted(len(rows.rejects) - 5, 'more row')} cannot be read")
     return len(rows.rejects)

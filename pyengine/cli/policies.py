@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine.destinations import Destination, parse_destination
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, counted
 from pyengine.topology import BrokerConfiguration, Policy
 from pyengine.topology.keys import REDELIVERY
 from pyengine.topology.policy import RedeliveryPlugin, VirtualDestination
@@ -48,7 +48,10 @@ def properties_of(defined: Sequence[str]) -> dict[str, str]:
 def show(found: dict[str, Any]) -> None:
     """The same for people."""
     entries, left_out = found["entries"], found["not_modelled"]
-    print(f"broker {found['broker']}: {len(entries)} policy entries, {len(left_out)} things not modelled")
+    print(
+        f"broker {found['broker']}: {counted(len(entries), 'policy entry', 'policy entries')}, "
+        f"{counted(len(left_out), 'thing')} not modelled"
+    )
     for entry in [*entries, *([found["default"]] if found["default"] else [])]:
         print(f"  {entry['destination'] or '(default entry)'}: {_settings(entry['settings'])}")
     for part in found["virtual_destinations"]:

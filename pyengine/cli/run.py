@@ -25,6 +25,7 @@ from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_table
+from pyengine.errors import counted
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
             if not quiet and not console.is_terminal:
                 print(f"{STAGES.get(stage, stage)} ...", file=sys.stderr)
         if progress.total:
-            count = f"{progress.done} of {progress.total} tasks"
+            count = f"{progress.done} of {counted(progress.total, 'task')}"
             bars.update(tasks[stage], completed=progress.done, total=progress.total, count=count)
 
     with (
@@ -131,7 +132,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
     title = summary["title"] or summary["topology"]
     console.print(Text(title, style="bold"))
     line = say(
-        "{rows:,} rows: {delivered:,} delivered, {held:,} waiting, {rejected:,} rejected, in {seconds:.1f} s",
+        "{rows:,row|rows}: {delivered:,} delivered, {held:,} waiting, {rejected:,} rejected, in {seconds:.1f} s",
         rows=summary["rows"],
         delivered=summary["delivered"],
         held=summary["held"],
@@ -146,7 +147,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
     for reject in summary["rejects"]:
         rows = ", ".join(map(str, reject["examples"][:3]))
         line = say(
-            "rejected {count:,}: {column} {reason} (rows {rows})",
+            "rejected {count:,}: {column} {reason} ({count:|row|rows} {rows})",
             count=reject["count"],
             column=reject["column"],
             reason=heard(reject["reason"]),

@@ -20,7 +20,7 @@ from typing import Any
 
 from pyengine._engine.varint import seal, unseal
 from pyengine.backlog.output import written
-from pyengine.errors import OutputError, SnapshotError, shown
+from pyengine.errors import OutputError, SnapshotError, counted, shown
 
 MAGIC, VERSION = b"PYEC", 1
 
@@ -58,7 +58,7 @@ class Progress:
     def difference(self, now: Progress) -> str:
         """What the stream that left this has, and the one that is to go on now has not; empty if they are the same."""
         if self.shards != now.shards:
-            return f"it has {self.shards} shards, not {now.shards}"
+            return f"it has {counted(self.shards, 'shard')}, not {now.shards}"
         if self.late != now.late:
             return f"its late consumers are {list(self.late)}, not {list(now.late)}"
         if self.topology != now.topology:

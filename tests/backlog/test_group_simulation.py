@@ -120,7 +120,7 @@ def test_failures_come_back_after_their_levels_and_end_as_dead_letters() -> None
     assert (found.finished[0] - found.workload.arrivals[0]) / NS == pytest.approx(10 + 30, abs=0.1)
     assert found.summary()["dead_letters"] == 1
     assert found.held == {}
-    assert found.lines() == ["5 deliveries again, 1 dead letters"]
+    assert found.lines() == ["5 deliveries again, 1 dead letter"]
     (line,) = found.lines()
     for language in LANGUAGES:
         assert f"<p>{line.in_language(language)}</p>" in simulation_page.render("", {"c": found}, language)
@@ -181,7 +181,7 @@ def test_invariants_hold_at_every_moment() -> None:
         run.run(0)
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(run)
-    with pytest.raises(InvalidMessageError, match="there are 3 queues"):
+    with pytest.raises(InvalidMessageError, match="the topic has 3 queues"):
         PullRun("g", [*topic, retry], allocate, [1], [1], [3])
 
 

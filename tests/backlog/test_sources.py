@@ -40,7 +40,7 @@ def test_bad_values_cost_their_row_not_the_file(tmp_path: Path) -> None:
     assert rows.numbers.to_pylist() == [0, 4, 5]
     assert rows.rejects == (
         Reject(1, "n", "x", "is not a byte"),
-        Reject(2, "", "c", "has 1 fields, the header has 2"),
+        Reject(2, "", "c", "has 1 field, the header has 2"),
         Reject(3, "n", "300", "is not a byte"),
     )
 
@@ -106,7 +106,7 @@ def test_what_is_null_in_csv(tmp_path: Path) -> None:
         "t": ["NA", "q", "z", "null"],
         "all": [None] * 4,
     }
-    assert rows.rejects == (Reject(4, "", "z", "has 1 fields, the header has 4"),)
+    assert rows.rejects == (Reject(4, "", "z", "has 1 field, the header has 4"),)
 
 
 def test_json_lines_that_are_none(tmp_path: Path) -> None:

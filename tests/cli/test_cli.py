@@ -329,7 +329,7 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     table = "Name  Queue Size  Producer #  Consumer #\nempty  0  0  0\ntoo short\n"
     quiet = pyengine("diagnose", "-", stdin=table)
     assert quiet.returncode == 0
-    assert "nothing found in 1 states" in quiet.stdout
+    assert "nothing found in 1 state that was read" in quiet.stdout
     assert "standard input:3: too short: does not fit the table above it" in quiet.stderr
     (tmp_path / "notes.txt").write_text("buy milk")
     wrong = pyengine("diagnose", "--json", tmp_path / "notes.txt", *dumps)
@@ -339,7 +339,7 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     assert document["findings"] == found["findings"]
     assert document["not_read"] == [{"file": str(tmp_path / "notes.txt"), "why": "holds nothing that is known here"}]
     lines = pyengine("diagnose", "-", stdin=table.replace("empty", "em\x1b[1mpty\udce9"))
-    assert (lines.returncode, lines.stdout) == (0, "nothing found in 1 states that were read\n")
+    assert (lines.returncode, lines.stdout) == (0, "nothing found in 1 state that was read\n")
 
 
 def test_lint_proves_the_example_s_trap() -> None:

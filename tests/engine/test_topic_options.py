@@ -515,7 +515,7 @@ def test_what_a_store_kept_is_brought_in() -> None:
     assert region.statistics(topic)["behind"] == 2
     assert given(region.acknowledge(number, 7)) == [(number, "c")]
     region._check()
-    with pytest.raises(IllegalStateError, match="lacks 1 messages"):
+    with pytest.raises(IllegalStateError, match="lacks 1 message that waits"):
         region.acknowledge(number, 9)
     with pytest.raises(IllegalStateError, match="ascend from 13"):
         region.send(topic, "d", handle=12)

@@ -100,7 +100,7 @@ def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened
         line = data.count(b"\n", 0, error.start) + 1
         broken = "\N{REPLACEMENT CHARACTER}"
         shown = text.split("\n")[line - 1].strip()
-        why = say("{count} characters are not UTF-8; try --encoding gb18030", count=text.count(broken))
+        why = say("{count:character is|characters are} not UTF-8; try --encoding gb18030", count=text.count(broken))
         remarks = (Remark(name, line, shown[:200], why),)
     except ValueError as error:  # some codecs say no more than that
         raise InvalidSourceError(name, f"cannot be read: {error}", "give --encoding with another name") from error

@@ -349,7 +349,7 @@ def more_clients_than_queues(clients: list[ClientState]) -> Iterator[Finding]:
                 say("group {group}, topic {topic}", group=clients[0].group, topic=topic),
                 (
                     say(
-                        "{count_everybody} clients, {count_names} own queues; idle: {idle}",
+                        "{count_everybody:client|clients}, {count_names:owns|own} queues; idle: {idle}",
                         count_everybody=len(everybody),
                         count_names=len(names),
                         idle=", ".join(sorted(idle)[:5]),

@@ -134,7 +134,7 @@ def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
             queue.where,
             (
                 say(
-                    "{waiting} of {queue_size} messages are not dispatched to anybody",
+                    "{waiting} of {queue_size:message|messages} {waiting:|is|are} not dispatched to anybody",
                     waiting=waiting,
                     queue_size=queue.last.queue_size,
                 ),
@@ -177,7 +177,7 @@ def selector_matches_nothing(queue: Watched) -> Iterator[Finding]:
             say("{where}, consumer {label}", where=queue.where, label=last.label),
             (
                 say("selector {selector}", selector=last.selector),
-                say("DispatchedCounter 0 while {waiting} messages wait undispatched", waiting=waiting),
+                say("DispatchedCounter 0 while {waiting:message waits|messages wait} undispatched", waiting=waiting),
                 *_surprises(last.selector),
             ),
             say(
@@ -211,7 +211,7 @@ def page_starved(queue: Watched) -> Iterator[Finding]:
         queue.where,
         (
             say(
-                "{waiting} messages wait undispatched, MaxPageSize {page}, nothing dequeued in {span}",
+                "{waiting:message waits|messages wait} undispatched, MaxPageSize {page}, nothing dequeued in {span}",
                 waiting=waiting,
                 page=page,
                 span=span(queue.period),
@@ -256,7 +256,7 @@ def group_owner_stopped(queue: Watched) -> Iterator[Finding]:
                         count_groups=len(groups),
                         groups=", ".join(groups[:5]),
                     ),
-                    say("{undispatched} messages wait undispatched", undispatched=queue.undispatched),
+                    say("{undispatched:message waits|messages wait} undispatched", undispatched=queue.undispatched),
                 ),
                 say(
                     "Groups go to their owner or to nobody. Restart that consumer, or remove its groups "
@@ -304,7 +304,8 @@ def prefetch_hoarding(queue: Watched) -> Iterator[Finding]:
                 say("{where}, consumer {label}", where=queue.where, label=last.label),
                 (
                     say(
-                        "{label} holds {awaiting} unacknowledged messages (PrefetchSize {prefetch})",
+                        "{label} holds {awaiting:unacknowledged message|unacknowledged messages} "
+                        "(PrefetchSize {prefetch})",
                         label=last.label,
                         awaiting=last.awaiting,
                         prefetch=last.prefetch,
@@ -334,7 +335,7 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             span=span(queue.period),
         ),
         say(
-            "dequeued {rate:.1f} a second by {consumer_count} consumers",
+            "dequeued {rate:.1f} a second by {consumer_count:consumer|consumers}",
             rate=rate,
             consumer_count=queue.last.consumer_count,
         ),
@@ -465,7 +466,7 @@ def start_delayed(queue: Watched) -> Iterator[Finding]:
             queue.where,
             (
                 queue.size_now(),
-                say("{waiting} messages wait undispatched, none is with a consumer", waiting=waiting),
+                say("{waiting:message waits|messages wait} undispatched, none is with a consumer", waiting=waiting),
             ),
             say(
                 "Dispatch has not begun: the broker waits for more consumers or for the time to pass. Lower "

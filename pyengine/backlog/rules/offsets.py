@@ -146,7 +146,7 @@ def unassigned_queue(group: Group) -> Iterator[Finding]:
             group.where,
             (
                 say(
-                    "{orphans} queues without a client, {clients} clients",
+                    "{orphans:queue|queues} without a client, {clients:client|clients}",
                     orphans=len(orphans),
                     clients=len(group.clients),
                 ),
@@ -172,7 +172,7 @@ def stalled(group: Group) -> Iterator[Finding]:
             "one_queue_stuck",
             Severity.ERROR,
             group.where,
-            (say("{moving} other queues move", moving=len(moving)), *_worst(stuck)),
+            (say("{moving:other queue moves|other queues move}", moving=len(moving)), *_worst(stuck)),
             say(
                 "One unfinished message holds the offset of its queue: everything behind it is consumed "
                 "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
@@ -212,13 +212,14 @@ def trend(group: Group) -> Iterator[Finding]:
             )
         elif group.told_apart:
             advice = say(
-                "{clients} clients for {queues} queues: more clients help, up to {queues}.",
+                "{clients:client|clients} for {queues:queue|queues}: more clients help, up to {queues}.",
                 clients=len(clients or ()),
                 queues=len(group.queues),
             )
         else:
             advice = say(
-                "{clients} addresses for {queues} queues: more clients help, up to {queues} (a host may run several).",
+                "{clients:address|addresses} for {queues:queue|queues}: more clients help, up to {queues} "
+                "(a host may run several).",
                 clients=len(clients or ()),
                 queues=len(group.queues),
             )
@@ -270,7 +271,7 @@ def retention(group: Group) -> Iterator[Finding]:
         oldest, next_offset = each.last.min_offset, each.last.consumer_offset
         if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
             seen = say(
-                "oldest offset {oldest}, next to consume {next_offset}: {lost} messages are lost",
+                "oldest offset {oldest}, next to consume {next_offset}: {lost:message is|messages are} lost",
                 oldest=oldest,
                 next_offset=next_offset,
                 lost=oldest - next_offset,

@@ -54,7 +54,7 @@ def stopped(reports: list[StreamProgress]) -> Iterator[Finding]:
             say("stream {query}", query=tail[-1].query),
             (
                 say(
-                    "{count} batches without rows in {span}, {behind} offsets behind",
+                    "{count} batches without rows in {span}, {behind:offset|offsets} behind",
                     count=ENOUGH,
                     span=span(seconds(tail[0], tail[-1])),
                     behind=tail[-1].behind,

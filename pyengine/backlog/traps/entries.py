@@ -188,7 +188,7 @@ def group_map(entry: Entry) -> Iterator[Finding]:
             Severity.WARNING,
             (say("messageGroupMapFactoryType cached, cacheSize {size}", size=size),),
             say(
-                "With more than {size} groups at once the least recently used one loses its owner "
+                "With more than {size:group|groups} at once the least recently used one loses its owner "
                 "although it is alive: two consumers then work on one group. Raise cacheSize above the "
                 "number of groups, or use simple.",
                 size=size,
@@ -201,7 +201,7 @@ def group_map(entry: Entry) -> Iterator[Finding]:
             Severity.WARNING,
             (say("messageGroupMapFactoryType bucket, bucketCount {size}", size=size),),
             say(
-                "A bucket has one owner: at most {size} consumers can work, and closing one group "
+                "A bucket has one owner: at most {size:consumer|consumers} can work, and closing one group "
                 "releases all groups of its bucket. Use many times more buckets than consumers.",
                 size=size,
             ),
@@ -218,7 +218,7 @@ def small_page(entry: Entry) -> Iterator[Finding]:
             Severity.WARNING,
             (say("maxPageSize {page}", page=page),),
             say(
-                "The broker looks at {page} messages at a time: as many that no selector or group owner "
+                "The broker looks at {page:message|messages} at a time: as many that no selector or group owner "
                 "takes hide everything behind them, and a consumer is never sent more than {page} in one "
                 "round. Leave it at 200 or raise it.",
                 page=page,
@@ -237,7 +237,7 @@ def start_delay(entry: Entry) -> Iterator[Finding]:
             Severity.WARNING,
             (say("consumersBeforeDispatchStarts {needed}, timeBeforeDispatchStarts {wait}", needed=needed, wait=wait),),
             say(
-                "It waits for {needed} consumers, but only for one second (timeBeforeDispatchStarts 0 "
+                "It waits for {needed:consumer|consumers}, but only for one second (timeBeforeDispatchStarts 0 "
                 "means 1000 ms), then starts with those there are. Set timeBeforeDispatchStarts to how "
                 "long consumers need to come.",
                 needed=needed,
@@ -267,7 +267,7 @@ def prefetch_extension(entry: Entry) -> Iterator[Finding]:
             Severity.WARNING if policy.queue_prefetch <= WIDE and entry.for_queues else Severity.INFO,
             (say("usePrefetchExtension false, queuePrefetch {prefetch}", prefetch=policy.queue_prefetch),),
             say(
-                "A consumer is sent no more than {prefetch} messages until it acknowledges: a "
+                "A consumer is sent no more than {prefetch:message|messages} until it acknowledges: a "
                 "transaction, or a batch acknowledged by the client, of more messages than that waits "
                 "for ever. Keep it only where batches are smaller.",
                 prefetch=policy.queue_prefetch,

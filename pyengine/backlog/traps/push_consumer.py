@@ -153,7 +153,8 @@ def threads(consumer: Consumer) -> Iterator[Finding]:
             Severity.WARNING,
             (say("consumeThreadMin {low}, consumeThreadMax {high}", low=low, high=high),),
             say(
-                "The pool's queue is unbounded, so it never grows past {low} threads. Raise consumeThreadMin.", low=low
+                "The pool's queue is unbounded, so it never grows past {low:thread|threads}. Raise consumeThreadMin.",
+                low=low,
             ),
             "ConsumeMessageConcurrentlyService, ThreadPoolExecutor",
         )
@@ -161,9 +162,9 @@ def threads(consumer: Consumer) -> Iterator[Finding]:
         yield consumer.trap(
             "orderly_threads_idle",
             Severity.INFO,
-            (say("orderly, consumeThreadMin {low}, {queues} queues", low=low, queues=consumer.queues),),
+            (say("orderly, consumeThreadMin {low}, {queues:queue|queues}", low=low, queues=consumer.queues),),
             say(
-                "In order each queue has one thread at a time: at most {queues} of {low} threads work.",
+                "In order each queue has one thread at a time: at most {queues} of {low:thread works|threads work}.",
                 queues=consumer.queues,
                 low=low,
             ),
@@ -181,7 +182,7 @@ def batches(consumer: Consumer) -> Iterator[Finding]:
             Severity.WARNING,
             (say("pullBatchSize {asked}", asked=asked),),
             say(
-                "The broker gives {limit} messages at most in one pull (8 from disk), whatever is asked: "
+                "The broker gives {limit:message|messages} at most in one pull (8 from disk), whatever is asked: "
                 "raise maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory there too.",
                 limit=MAX_TRANSFER_COUNT,
             ),
@@ -208,7 +209,7 @@ def batches(consumer: Consumer) -> Iterator[Finding]:
             Severity.WARNING,
             (say("pullInterval {interval} ms, pullBatchSize {asked}", interval=interval, asked=asked),),
             say(
-                "A queue brings {rate} messages a second at most. Use 0 unless that is what you want.",
+                "A queue brings {rate:message|messages} a second at most. Use 0 unless that is what you want.",
                 rate=round(pulled * 1000 / interval, 1),
             ),
             "DefaultMQPushConsumerImpl.pullMessage",
@@ -228,7 +229,7 @@ def thresholds(consumer: Consumer) -> Iterator[Finding]:
         shared = (
             (
                 say(
-                    "with {own} queues of its own, the retry queue included: {limit} each",
+                    "with {own:queue|queues} of its own, the retry queue included: {limit} each",
                     own=own,
                     limit=shared_threshold(topic, own),
                 ),
@@ -273,7 +274,7 @@ def thresholds(consumer: Consumer) -> Iterator[Finding]:
             Severity.INFO,
             (
                 say(
-                    "{own} queues x pullThresholdSizeForQueue {size} MiB = {total} MiB",
+                    "{own:queue|queues} x pullThresholdSizeForQueue {size} MiB = {total} MiB",
                     own=own,
                     size=size,
                     total=own * size,
@@ -380,14 +381,15 @@ def group(consumer: Consumer) -> Iterator[Finding]:
     if consumer.queues and consumer.members > 1 and not consumer.broadcasting:
         owners = averagely(consumer.queues, consumer.members)
         counts = [int((owners == client).sum()) for client in range(consumer.members)]
-        seen = say("{queues} queues, {clients} clients", queues=consumer.queues, clients=consumer.members)
+        seen = say("{queues:queue|queues}, {clients:client|clients}", queues=consumer.queues, clients=consumer.members)
         if min(counts) == 0:
             yield consumer.trap(
                 "clients_without_queues",
                 Severity.WARNING,
                 (seen,),
                 say(
-                    "{idle} clients get no queue and stand by. Add queues to the topic, or take clients away.",
+                    "{idle:client gets|clients get} no queue and {idle:|stands|stand} by. Add queues to the topic, or "
+                    "take clients away.",
                     idle=counts.count(0),
                 ),
                 "AllocateMessageQueueAveragely",
@@ -398,7 +400,7 @@ def group(consumer: Consumer) -> Iterator[Finding]:
                 Severity.INFO,
                 (seen,),
                 say(
-                    "Some clients get {most} queues, others {least}: use a number of queues that the number "
+                    "Some clients get {most:queue|queues}, others {least}: use a number of queues that the number "
                     "of clients divides.",
                     most=max(counts),
                     least=min(counts),
