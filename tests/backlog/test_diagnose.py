@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from pyengine.backlog.evidence import (
     read_text,
 )
 from pyengine.backlog.findings import Finding, Severity
-from pyengine.backlog.watch import Watch, watch
+from pyengine.backlog.watch import Watch, take_dump, watch
 from pyengine.clock import ManualClock
 from tests.backlog.live_groups import until
 
@@ -328,6 +329,13 @@ def call_without_timeout(address: tuple[str, int], started: threading.Event) -> 
         connection.recv(1)
 
 
+def rests(thread: threading.Thread) -> bool:
+    """Whether it has come into its call: until then it wants the interpreter's lock, and runs for that."""
+    before = take_dump(0, [thread.ident or 0])
+    time.sleep(0.03)
+    return take_dump(0, [thread.ident or 0]) == before
+
+
 def test_a_listener_of_this_process_that_stands_still_is_named_once() -> None:
     clock = ManualClock()
     told: list[Finding] = []
@@ -340,6 +348,7 @@ def test_a_listener_of_this_process_that_stands_still_is_named_once() -> None:
         connection, _ = server.accept()
         with connection:
             assert started.wait(10)
+            until(lambda: rests(thread))
             with Watch(samples=3, every=1000, report=told.append, clock=clock):
                 clock.advance(2000)
                 assert told == []

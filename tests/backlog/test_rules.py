@@ -66,6 +66,7 @@ RECORDED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         recorded("jstack-1.txt", "jstack-2.txt", "jstack-3.txt"),
         recorded("jstack-1.txt", "jstack-2.txt"),
     ),
+    "slow_call": (recorded(*(f"working-{n}.txt" for n in (1, 2, 3))), recorded(*["jstack-listeners.txt"] * 3)),
     "stream_behind": (recorded("spark-behind.jsonl"), recorded("spark-even.jsonl")),
     "stream_stalled": (recorded("spark-stalled.jsonl"), recorded("spark-idle.jsonl")),
     "different_subscriptions, in mqadmin's words": (recorded("clients-mixed.txt"), recorded("clients-billing.txt")),

@@ -7,6 +7,7 @@ three sights of one moment's stacks are what a stuck process shows.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import pytest
 
 from pyengine import activemq
 from pyengine.backlog.diagnose import diagnose
-from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState, read_text
-from pyengine.backlog.findings import Finding
+from pyengine.backlog.evidence import Evidence, ThreadDump, ThreadState, read_files, read_text
+from pyengine.backlog.findings import Finding, Severity
 from pyengine.backlog.watch import take_dump
 from pyengine.errors import InvalidSourceError
 
@@ -100,6 +101,66 @@ def test_a_listener_is_told_by_its_callers_whatever_its_thread_is_called() -> No
     }
     assert "tcp:///127.0.0.1:36849@59362" in said  # a session without threads: its listener runs on the transport's
     assert "tcp:///127.0.0.1:36849@59320" not in said  # a transport that reads
+
+
+def test_a_listener_that_worked_between_two_dumps_is_slow_and_not_stuck() -> None:
+    """A real ActiveMQ client: what its listeners do is in their names. Who waits once does not run."""
+    found = {finding.where.removeprefix("thread orders-consumer-"): finding
+             for finding in diagnose(read_files([DATA / f"working-{n}.txt" for n in (1, 2, 3)]))}  # fmt: skip
+    assert {name: finding.code for name, finding in found.items()} == {
+        "sleeps": "slow_call",
+        "polls": "slow_call",
+        "asks-slow": "slow_call",
+        "sleeps-for-ever": "stuck_thread",
+        "asks-for-ever": "stuck_thread",
+        "dead-1": "stuck_thread",
+        "dead-2": "stuck_thread",
+        "computes": "stuck_thread",
+    }
+    assert found["sleeps"].severity is Severity.WARNING
+    assert found["sleeps"].evidence[-1] == "it worked in between: processor time 2.48 -> 3.35 ms"
+    assert found["asks-for-ever"].evidence[-1] == "it did nothing in between: processor time 0.50 ms in all of them"
+    assert found["dead-1"].evidence[-1].startswith("held by thread orders-consumer-dead-2 at ")
+
+
+@pytest.mark.parametrize(
+    ("ran", "code", "dumps"),
+    [
+        ((1.0, 1.0, 1.0), "stuck_thread", 3),
+        ((1.0, 1.0, 1.1), "slow_call", 3),
+        ((1.0, 1.5, 1.5, 1.5), "stuck_thread", 3),  # it came to its end
+        ((1.0, 1.0, 1.5, 1.5), "slow_call", 4),
+        ((None, None, None), "slow_call", 3),  # Java 8 does not say it
+    ],
+)
+def test_since_when_a_thread_sleeps(ran: tuple[float | None, ...], code: str, dumps: int) -> None:
+    frames = ("java.lang.Thread.sleep(Native Method)", "shop.Orders.on(Orders.java:3)")
+    threads = [ThreadState("ConsumeMessageThread_g_1", "TIMED_WAITING", frames, cpu=cpu) for cpu in ran]
+    looks = [ThreadDump("f", n * 1000, "jstack", "p", (each,)) for n, each in enumerate(threads)]
+    (found,) = diagnose(Evidence(dumps=looks))
+    assert found.code == code
+    assert f"in {dumps} dumps over {dumps - 1} s" in found.evidence[2]
+
+
+@pytest.mark.parametrize(("ran", "cause"), [(0.0, "wait"), (900.0, "code")])
+def test_what_a_thread_of_this_process_does_outside_python_is_told_by_its_time(ran: float, cause: str) -> None:
+    threads = [ThreadState("ConsumeMessageThread_g_1", "active", ("on (app.py:3)",), cpu=5 + n * ran) for n in range(3)]
+    looks = [ThreadDump("f", n * 1000, "python", "", (each,)) for n, each in enumerate(threads)]
+    (found,) = diagnose(Evidence(dumps=looks))
+    assert (found.code, found.evidence[1]) == ("stuck_thread", f"cause: {cause} (on (app.py:3)), state active")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells how long a thread has run")
+def test_a_dump_of_this_process_says_how_long_its_threads_have_run() -> None:
+    begun, over = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (begun.set(), over.wait(20)))
+    thread.start()
+    assert begun.wait(20)
+    (seen,) = (each for each in take_dump(0).threads if each.ident == str(thread.ident))
+    over.set()
+    thread.join(20)
+    assert seen.cpu is not None
+    assert 0 < seen.cpu < 20_000
 
 
 def test_a_client_with_nothing_to_do_is_not_stuck() -> None:

@@ -254,7 +254,7 @@ class ThreadState:
     """A thread in a dump. frames: innermost first, as the tool prints them. state: the tool's own word.
 
     ident: the tool's number of it, for names are not unique: every ActiveMQ connection has a Session Task-1. Empty: not
-    shown. holds: addresses of the locks it has.
+    shown. holds: addresses of the locks it has. cpu: ms that it has run; None: not shown (Java 8, jcmd, py-spy).
     """
 
     name: str
@@ -263,6 +263,7 @@ class ThreadState:
     waiting_for: str = ""
     ident: str = ""
     holds: tuple[str, ...] = ()
+    cpu: float | None = None
 
     @property
     def key(self) -> tuple[str, str]:

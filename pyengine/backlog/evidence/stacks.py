@@ -16,6 +16,7 @@ from pyengine.backlog.findings import say
 JSTACK = "Full thread dump"
 _JSTACK_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)$")
 _JSTACK_THREAD = re.compile(r'^"(?P<name>.*)" (?:#(?P<number>\d+) )?.*?\b[nt]id=(?P<address>\w+)')
+_JSTACK_CPU = re.compile(r'^".*" .*?\bcpu=([\d.]+)ms')
 _JSTACK_PROCESS = re.compile(r'^"VM Thread" .*\btid=(\w+)')  # one a process, at a place of its own
 _JCMD = re.compile(r"^\d+:$")
 _JSTACK_STATE = re.compile(r"^\s+java\.lang\.Thread\.State: (\w+)")
@@ -84,7 +85,9 @@ def _jstack(text: str, file: str, modified: int | None) -> Evidence:
             close()
             if process := _JSTACK_PROCESS.match(line):
                 found.dumps[-1] = replace(found.dumps[-1], process=process[1])
-            thread = ThreadState(match["name"], "", (), ident=match["number"] or match["address"])
+            ran = _JSTACK_CPU.match(line)
+            cpu = float(ran[1]) if ran else None
+            thread = ThreadState(match["name"], "", (), ident=match["number"] or match["address"], cpu=cpu)
         elif match := _JSTACK_OWNED.match(line):
             if threads:
                 threads[-1] = replace(threads[-1], holds=(*threads[-1].holds, match[1]))

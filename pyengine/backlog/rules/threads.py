@@ -1,5 +1,8 @@
 """Rules for thread dumps of one process: which consumer threads stood at one line in dump after dump.
 
+A thread that waits does not run. If its processor time has grown although its stack is the same, it has come back to
+the line: it is slow, or in a loop that waits, and not stuck. One that is blocked at a monitor is woken now and then.
+
 A thread that waits for work also stands still: it is told by where it stands (a pool's queue, a listener's own wait),
 not by its state, because a thread in a socket read is RUNNABLE to the JVM and does nothing all the same.
 """
@@ -93,7 +96,8 @@ def line_of(frames: tuple[str, ...]) -> str:
 class Standing:
     """A thread whose stack did not change. line: the innermost frame that is the user's own code.
 
-    holder: the thread that has what this one waits for, as last seen.
+    dumps, period: in how many, over how many seconds. cpu: ms that it had run in the first and in the last of them, or
+    None. holder: the thread that has what this one waits for, as last seen.
     """
 
     name: str
@@ -102,11 +106,19 @@ class Standing:
     waiting_for: str
     dumps: int
     period: float
+    cpu: tuple[float, float] | None = None
     holder: ThreadState | None = None
 
     @property
     def line(self) -> str:
         return line_of(self.frames)
+
+    @property
+    def came_back(self) -> bool:
+        """Whether it left the line between the dumps, or may have: nothing else tells one sleep from the next."""
+        if self.cpu is None:
+            return self.cause == "sleep"
+        return self.cause in WAITS and self.cpu[1] > self.cpu[0]
 
     @property
     def cause(self) -> str:
@@ -122,7 +134,11 @@ class Standing:
             return "sleep"
         if any(LOCK.search(frame) for frame in self.frames[:4]):
             return "lock"
-        return "wait" if self.state == "idle" or "Native Method" in self.frames[0] else "code"
+        if self.state == "idle" or "Native Method" in self.frames[0]:
+            return "wait"
+        # This very process does not say what a thread does outside Python.
+        rests = self.state == "active" and self.cpu is not None and self.cpu[1] - self.cpu[0] < 500 * self.period
+        return "wait" if rests else "code"
 
 
 def is_consumer(thread: ThreadState, consumers: re.Pattern[str] | None = CONSUMERS) -> bool:
@@ -152,13 +168,19 @@ def standing(dumps: list[ThreadDump], consumers: re.Pattern[str] | None) -> Iter
             continue
         before = [next((t for t in dump.threads if t.key == thread.key), None) for dump in dumps[:-1]]
         if all(each is not None and each.frames == thread.frames for each in before):
+            ran = [each.cpu for each in before if each is not None] + [thread.cpu]
+            # A thread that worked at first and then no more stands since then.
+            still = next(n for n in range(len(ran)) if len(set(ran[n:])) == 1)
+            since = still if len(ran) - still >= ENOUGH else 0
+            began = ran[since]
             yield Standing(
                 thread.name,
                 thread.state,
                 thread.frames,
                 thread.waiting_for,
-                len(dumps),
-                seconds(dumps[0], last),
+                len(dumps) - since,
+                seconds(dumps[since], last),
+                None if began is None or thread.cpu is None else (began, thread.cpu),
                 _holder(thread, last),
             )
 
@@ -170,6 +192,15 @@ def _holder(thread: ThreadState, dump: ThreadDump) -> ThreadState | None:
     return next(holding, None) if lock else None
 
 
+WAITS = ("network", "database", "sleep", "wait")
+SLOW = say(
+    "It waits there for each message, or in a loop within one: two snapshots of the broker tell which. Give the call a "
+    "shorter timeout, the consumer more threads or a smaller prefetch."
+)
+SLOW_SLEEP = say(
+    "The listener sleeps for each message, or in a loop within one: two snapshots of the broker tell which. Let the "
+    "broker redeliver with a delay instead."
+)
 ADVICE = {
     "network": say(
         "A call waits for an answer that does not come. Give it a connect and a read timeout "
@@ -181,7 +212,8 @@ ADVICE = {
         "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer."
     ),
     "wait": say(
-        "It waits in a call outside its language (network, file, lock): the line says which. Give that call a timeout."
+        "It waits in a call outside its language (network, file, lock, sleep): the line says which. Give that call a "
+        "timeout."
     ),
     "code": say(
         "It computes at one line. If that is a loop, bound it; if it is work, give it fewer messages a thread."
@@ -198,11 +230,14 @@ CAUSES = {
 
 
 def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS) -> Iterator[Finding]:
-    """stuck_thread: a consumer thread at work stood at the same line in every dump (three at least)."""
-    places: dict[tuple[str, ...], list[Standing]] = {}
+    """stuck_thread: a consumer thread at work stood at the same line in every dump (three at least).
+
+    slow_call: it was at the same waiting call in every dump, and has worked in between, or may have.
+    """
+    places: dict[tuple[tuple[str, ...], bool], list[Standing]] = {}
     for each in standing(dumps, consumers):
-        places.setdefault(each.frames, []).append(each)
-    for same in places.values():
+        places.setdefault((each.frames, each.came_back), []).append(each)
+    for (_, slow), same in places.items():
         first = same[0]
         names = ", ".join(each.name for each in same[:3])
         more = say("{names} and {more} more", names=names, more=len(same) - 3) if len(same) > 3 else names
@@ -210,9 +245,18 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
         if first.holder is not None:
             line = line_of(first.holder.frames)
             held.append(say("held by thread {name} at {line}", name=first.holder.name, line=line))
+        if first.cause in WAITS and first.cpu is not None:
+            ran, until = first.cpu
+            held.append(
+                say("it worked in between: processor time {ran:.2f} -> {until:.2f} ms", ran=ran, until=until)
+                if slow
+                else say("it did nothing in between: processor time {ran:.2f} ms in all of them", ran=ran)
+            )
+        elif slow:
+            held.append(say("such dumps do not tell one sleep from the next: jstack of Java 11 or newer does"))
         yield Finding(
-            "stuck_thread",
-            Severity.ERROR,
+            "slow_call" if slow else "stuck_thread",
+            Severity.WARNING if slow else Severity.ERROR,
             say("thread {names}", names=names)
             if len(same) == 1
             else say("{count} threads: {names}", count=len(same), names=more),
@@ -229,7 +273,7 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
                 else say("the same stack in {dumps} dumps", dumps=first.dumps),
                 *held,
             ),
-            ADVICE[first.cause],
+            SLOW_SLEEP if slow and first.cause == "sleep" else SLOW if slow else ADVICE[first.cause],
         )
 
 
