@@ -42,7 +42,9 @@ def shown(value: object, words: Callable[[object], str] = repr) -> str:
 
 def json_problem(error: Exception) -> str:
     """What json has raised, in words that are the same with every Python."""
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    return "a number has thousands of digits" if "integer string conversion" in str(error) else str(error)
 
 
 class PyengineError(Exception):

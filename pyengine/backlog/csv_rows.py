@@ -133,13 +133,13 @@ def read_csv(
                 raise InvalidSourceError(name, "the header is not UTF-8", "write the file in UTF-8")
         table = read(refuse, column_types={column: arrow.string() for column in types})
     except arrow.ArrowInvalid as error:
-        problems = {
-            "straddling": f"a row is longer than {_BLOCK:,} bytes, as one is where a quote opens and never closes",
-            "Empty CSV": "a quote opens in the header and never closes",
-        }
-        for found, problem in problems.items():
-            if quoted and found in str(error):
-                raise InvalidSourceError(name, problem, "double a quote that is part of a value") from error
+        long, double = f"a row is longer than {_BLOCK:,} bytes", "double a quote that is part of a value"
+        if "straddling" in str(error) and quoted:
+            raise InvalidSourceError(name, f"{long}, as one is where a quote opens and never closes", double) from error
+        if "straddling" in str(error):
+            raise InvalidSourceError(name, long, "give such rows as JSON lines or Parquet") from error
+        if "Empty CSV" in str(error) and quoted:
+            raise InvalidSourceError(name, "a quote opens in the header and never closes", double) from error
         raise
     if quoted and not closed:
         row = table.num_rows + len(rejects) - 1

@@ -28,6 +28,11 @@ def arrow_type(java: JavaTypeName) -> Any:
     return getattr(pa, dict(zip(JAVA_TYPES, kinds, strict=True))[java])()
 
 
+def misfit(java: str) -> str:
+    """Why a value of a row is rejected that has no counterpart in a Java type."""
+    return f"is not {'an' if java.startswith('i') else 'a'} {java}"
+
+
 def typed(values: Any, wanted: Any) -> Any:
     """Values in another Arrow type; moments become epoch milliseconds, 0 and 1 and their texts booleans.
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.backlog.declared_types import MILLISECONDS, arrow_type, one_column, scaled, shown, typed
+from pyengine.backlog.declared_types import MILLISECONDS, arrow_type, misfit, one_column, scaled, shown, typed
 from pyengine.backlog.rows import Reject
 from pyengine.errors import UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
@@ -32,6 +32,7 @@ REJECT_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("value", pa.string()), ("reason", pa.string())]
 )
 
+NO_MOMENT = "leads to no moment that fits a long"
 _HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
 
 
@@ -217,8 +218,11 @@ class _Reading:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return self.each(name, array, type, lambda value: typed(value, type)[0].as_py())
 
-    def each(self, name: str, array: Any, type: pa.DataType, convert: Callable[[Any], Any]) -> Any:
-        """The slow way, one value (an array of it) at a time, to find the rows that do not convert."""
+    def each(self, name: str, array: Any, type: pa.DataType, convert: Callable[[Any], Any], problem: str = "") -> Any:
+        """The slow way, one value (an array of it) at a time, to find the rows that do not convert.
+
+        problem: why they are rejected; empty: they do not fit the type.
+        """
         found: list[Any] = []
         valid = array.is_valid().to_pylist()
         for index in range(len(array)):
@@ -226,7 +230,7 @@ class _Reading:
                 found.append(convert(array.slice(index, 1)) if valid[index] else None)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OverflowError):
                 found.append(None)
-                self.reject(index, name, shown(array[index]), f"not a {_java_name(type)}")
+                self.reject(index, name, shown(array[index]), problem or misfit(_java_name(type)))
         return pa.array(found, type)
 
 
@@ -327,7 +331,7 @@ def _scaled(reading: _Reading, name: str, whole: Any, factor: int) -> Any:
     try:
         return scaled(whole, factor)
     except pa.ArrowInvalid:
-        return reading.each(name, whole, pa.int64(), lambda value: scaled(value, factor)[0].as_py())
+        return reading.each(name, whole, pa.int64(), lambda value: scaled(value, factor)[0].as_py(), NO_MOMENT)
 
 
 def _later(reading: _Reading, name: str, moments: Any) -> Any:
@@ -341,7 +345,7 @@ def _later(reading: _Reading, name: str, moments: Any) -> Any:
             found.append(None if moment is None or more is None else moment + more * 60_000)
             if not -(2**63) <= (found[-1] or 0) < 2**63:
                 found[-1] = None
-                reading.reject(index, name, more, "leads to no moment that fits a long")
+                reading.reject(index, name, more, NO_MOMENT)
         return pa.array(found, pa.int64())
 
 
@@ -374,7 +378,8 @@ def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
             return _zoned(array.cast(pa.timestamp("ms")).cast(pa.int64()), moment)
     except pa.ArrowInvalid:
         pass  # some row is no moment, or finer than a millisecond: found one by one below
-    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment))
+    problem = "is no ISO 8601 time of the years 1 to 9999"
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment), problem)
 
 
 def _milliseconds(text: str, moment: TimeColumn) -> int:

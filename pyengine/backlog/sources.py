@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyengine.backlog.csv_rows import read_csv
-from pyengine.backlog.declared_types import arrow_type, one_column, shown, typed
+from pyengine.backlog.declared_types import arrow_type, misfit, one_column, shown, typed
 from pyengine.backlog.rows import Reject, Rows, required_pyarrow, row_numbers
 from pyengine.errors import (
     InvalidSourceError,
@@ -49,8 +49,12 @@ def read_source(source: Source) -> Rows:
         rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
     if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
         raise _nothing(source)
+    if not rows.table.num_columns and rows.rejects:
+        first = rows.rejects[0]
+        problem = f"has no row that can be read; row {first.row} (from 0) {first.reason}"
+        raise InvalidSourceError(_name(source), problem, "write one JSON object a line")
     for column in (*source.columns, *(source.properties or ()), *(column for column, _ in source.types)):
-        one_column(column, rows.table.column_names, source.path or f"{source.package}:{source.table}")
+        one_column(column, rows.table.column_names, _name(source))
     return rows
 
 
@@ -62,9 +66,12 @@ def _wanted(source: Source) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys((*source.columns, *source.properties, *types)))
 
 
+def _name(source: Source) -> str:
+    return source.path or f"{source.package}:{source.table}"
+
+
 def _nothing(source: Source) -> InvalidSourceError:
-    name = source.path or f"{source.package}:{source.table}"
-    return InvalidSourceError(name, "is empty", "give at least one file that has columns")
+    return InvalidSourceError(_name(source), "is empty", "give at least one file that has columns")
 
 
 def read_files(
@@ -399,7 +406,7 @@ def _read_jsonl(
         try:
             made.append(arrow.array(kept))
         except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-            problem = f"column {column!r} mixes types: {error}"
+            problem = f"column {column!r} mixes types: {_odd_one(values, rows) or error}"
             raise InvalidSourceError(name, problem, f'declare one: types = {{ {column} = "string" }}') from error
     left = [each for index, each in enumerate(rows) if index not in unheld]
     if not made:  # a table of no columns would have no rows
@@ -409,6 +416,18 @@ def _read_jsonl(
             rejects,
         )
     return arrow.table(made, names=list(names)), arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
+
+
+def _odd_one(values: Sequence[Any], rows: Sequence[int]) -> str:
+    """The first value of a column of JSON lines whose type is another than that of those before it, or nothing."""
+    words = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+    before = ""
+    for row, value in zip(rows, values, strict=True):
+        kind = words.get(type(value), "")
+        if kind and before and kind != before:
+            return f"row {row} (from 0) has the {kind} {_printable(value)}, after values of type {before}"
+        before = before or kind
+    return ""
 
 
 def _unheld(value: Any, as_double: bool) -> str:
@@ -470,5 +489,5 @@ def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: A
         result.append(None if code is None else fits[code])
         if code is not None and fits[code] is None and index not in bad:
             text = shown(encoded.dictionary[code])
-            bad[index] = Reject(numbers[index].as_py(), column, text, f"is not a {java}")
+            bad[index] = Reject(numbers[index].as_py(), column, text, misfit(java))
     return arrow.array(result, wanted)

@@ -139,7 +139,9 @@ def test_a_moment_beyond_all_clocks_is_a_reject() -> None:
     table = pa.table({"at": pa.array([1, 2**62], pa.int64())})
     messages, rejects = to_messages(table, [0, 1], source(timestamp=TimeColumn("at", unit="s"), properties=()))
     assert messages.column("JMSTimestamp").to_pylist() == [1000]
-    assert [(reject.row, reject.column, reject.reason) for reject in rejects] == [(1, "at", "not a long")]
+    assert [(reject.row, reject.column, reject.reason) for reject in rejects] == [
+        (1, "at", "leads to no moment that fits a long")
+    ]
 
 
 def test_rows_that_are_no_message_are_returned_with_the_reason() -> None:
@@ -220,7 +222,7 @@ def test_a_row_without_the_time_that_orders_it_is_rejected() -> None:
     assert [(each.row, each.column, each.value, each.reason) for each in rejects] == [
         (1, "at", "", missing),
         (2, "more", "", missing),
-        (3, "at", "no", "not a long"),
+        (3, "at", "no", "is no ISO 8601 time of the years 1 to 9999"),
     ]
     made, _ = to_messages(rows, range(4), Source("q", path="f", timestamp=moment))
     assert made.column("JMSTimestamp").to_pylist() == [1704067260000, 0, 0]
@@ -257,7 +259,7 @@ def test_rows_as_sparks_kafka_source_has_them() -> None:
         {"__row": 1, "__destination": "orders.1", "__bytes": 12, "JMSXGroupID": None, "JMSTimestamp": 0}
         | {"partition": 1, "offset": 5},
     ]
-    assert [(each.row, each.column, each.reason) for each in rejects] == [(2, "key", "not a string")]
+    assert [(each.row, each.column, each.reason) for each in rejects] == [(2, "key", "is not a string")]
     with pytest.raises(UnsupportedColumnError, match=r"'key' of type binary.*properties"):
         to_messages(rows, range(3), Source(destination="{topic}", path="x"))
 

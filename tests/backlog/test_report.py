@@ -66,7 +66,7 @@ def test_numbers_and_reasons_are_on_the_page(page: str) -> None:
         "carrier = 'DL'",
         "tower-standby",
         "2013-01-01 10:00",
-        "is not a int",
+        "is not an int",
     ):
         assert expected in words
     assert "'delta' is exclusive and its selector refuses them" in words

@@ -66,7 +66,12 @@ def test_a_value_in_quotes_may_have_lines_wherever_it_is_in_the_file(tmp_path: P
     assert rows.table.column("s").to_pylist() == [f'{row}\nsays "{row}"\n' for row in range(90_000)]
     with file.open("a") as more:
         more.write('5,"x\n' + "6,y\n" * 600_000)
-    with pytest.raises(InvalidSourceError, match="a row is longer than 1,048,576 bytes"):
+    with pytest.raises(InvalidSourceError, match="a row is longer than 1,048,576 bytes, as one is where a quote opens"):
+        read_files([file])
+    file.write_text(f"n,s\n5,{'x' * (3 << 20)}\n6,y\n")
+    with pytest.raises(
+        InvalidSourceError, match="a row is longer than 1,048,576 bytes; give such rows as JSON lines or"
+    ):
         read_files([file])
 
 
@@ -385,7 +390,11 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
         ("a.csv", b"\n", "not valid csv"),
         ("a.csv.zip", b"no", "not valid csv"),
         ("a.txt", b"", "no known suffix"),
-        ("a.jsonl", b'{"a": 1}\n{"a": "x"}', "column 'a' mixes types"),
+        (
+            "a.jsonl",
+            b'{"a": 1}\n{"a": "x"}',
+            "'a' mixes types: row 1 .from 0. has the text x, after values of type number",
+        ),
     ):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InvalidSourceError, match=words):
@@ -402,3 +411,23 @@ def test_columns_that_are_not_there_or_have_no_type(tmp_path: Path) -> None:
         read_source(Source(path=path, destination="q.{orgin}"))
     with pytest.raises(UnsupportedColumnError, match="cannot become int"):
         read_source(Source(path=path, destination="q", types=(("list", "int"),)))
+
+
+def test_a_file_without_a_line_that_is_an_object_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('[{"q": "x"},\n {"q": "y"}]')
+    problem = r"a.jsonl: has no row that can be read; row 0 \(from 0\) is not JSON: .*; write one JSON object a line$"
+    with pytest.raises(InvalidSourceError, match=problem):
+        read_source(Source("{q}", path=str(file)))
+    file.write_text('[{"q": "x"}]\n{"q": "y"}')
+    rows = read_source(Source("{q}", path=str(file)))
+    assert rows.table.to_pydict() == {"q": ["y"]}
+    assert [(each.row, each.reason) for each in rows.rejects] == [(0, "is not a JSON object")]
+
+
+def test_a_number_of_thousands_of_digits_costs_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"n": ' + "9" * 5000 + '}\n{"n": 1}')
+    rows = read_files([file])
+    assert rows.table.to_pydict() == {"n": [1]}
+    assert [each.reason for each in rows.rejects] == ["is not JSON: a number has thousands of digits"]

@@ -126,7 +126,11 @@ def test_an_event_without_a_readable_moment_is_rejected(spark: Any, tmp_path: Pa
     write_files(rows.append_column("at", pa.array(moments)), tmp_path / "in", 1)
     run(spark, tmp_path / "in", 1, topology, tmp_path, event="event")
     lines = sorted((line["row"], line["consumer"], line["blocked_by"]) for line in told(spark, tmp_path).to_pylist())
-    assert lines == [(0, "c", None), (1, None, "at = 'soon': not a long"), (3, None, "at = 'now': not a long")]
+    assert lines == [
+        (0, "c", None),
+        (1, None, "at = 'soon': is no ISO 8601 time of the years 1 to 9999"),
+        (3, None, "at = 'now': is no ISO 8601 time of the years 1 to 9999"),
+    ]
 
 
 def test_what_has_no_moment_in_a_stream_ordered_by_them_is_rejected(spark: Any, tmp_path: Path) -> None:
