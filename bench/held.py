@@ -66,8 +66,11 @@ def dispatch(folder: Path, messages: int) -> None:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("messages", type=int, nargs="+", help=f"multiples of {FILE:,}")
+    given = asked.parse_args().messages
+    if wrong := [messages for messages in given if messages < FILE or messages % FILE]:
+        asked.error(f"{wrong[0]:,} messages: give a multiple of {FILE:,}")
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone:
-        for messages in asked.parse_args().messages:
+        for messages in given:
             with tempfile.TemporaryDirectory() as folder:
                 for step in (ingest, dispatch):
                     alone.submit(step, Path(folder), messages).result(900)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,36 @@ def said(line: str) -> str | None:
     return re.split(r": |;", comment.group(1))[0] if comment else None
 
 
+class Promises(ast.NodeTransformer):
+    """Every expression of which a comment promises a value or an exception, wherever it stands, becomes a check."""
+
+    def __init__(self, block: str) -> None:
+        self.lines = block.splitlines()
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        promised = said(self.lines[node.end_lineno - 1]) if node.end_lineno else None
+        if promised is None:
+            return node
+        line = self.lines[node.lineno - 1].strip()
+        check = ast.parse(f"__check(lambda: 0, {promised!r}, {line!r})", mode="eval").body
+        assert isinstance(check, ast.Call)
+        assert isinstance(check.args[0], ast.Lambda)
+        check.args[0].body = node.value
+        return ast.copy_location(ast.Expr(check), node)
+
+
+def keeps(expression: Callable[[], object], promised: str, line: str) -> None:
+    """Evaluate an expression and compare it with its comment."""
+    raised = getattr(pyengine, promised, None)
+    if isinstance(raised, type) and issubclass(raised, Exception):
+        with pytest.raises(raised):
+            expression()
+    else:
+        assert repr(expression()) == promised, line
+
+
 def run(block: str, namespace: dict[str, Any]) -> None:
-    """Execute statement by statement; compare an expression's value, or the exception raised, with the comment."""
-    lines = block.splitlines()
-    for statement in ast.parse(block).body:
-        promised = said(lines[statement.end_lineno - 1]) if statement.end_lineno else None
-        code = ast.get_source_segment(block, statement) or ""
-        raised = getattr(pyengine, promised or "", None)
-        if isinstance(raised, type) and issubclass(raised, Exception):
-            with pytest.raises(raised):
-                exec(code, namespace)
-        elif isinstance(statement, ast.Expr) and promised is not None:
-            assert repr(eval(code, namespace)) == promised, code
-        else:
-            exec(code, namespace)
+    """Execute a block; compare the value of each expression, or the exception raised, with its comment."""
+    tree = ast.fix_missing_locations(Promises(block).visit(ast.parse(block)))
+    namespace["__check"] = keeps
+    exec(compile(tree, "<page>", "exec"), namespace)
