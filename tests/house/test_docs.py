@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,15 +44,38 @@ SHOWN = [
 ]
 
 
-@pytest.mark.parametrize(("page", "command"), [each for each in SHOWN if " examples/" in each[1]])
-def test_a_command_prints_what_the_page_shows(page: str, command: str) -> None:
+# Files of the reader's own that a page shows an answer about.
+POLICY = '<policyEntry queue="orders.>" strictOrderDispatch="true"/>'
+XML = f"""<broker xmlns="http://activemq.apache.org/schema/core" brokerName="shop">{chr(10) * 9}<destinationPolicy>
+<policyMap><policyEntries>
+{POLICY}
+</policyEntries></policyMap></destinationPolicy></broker>
+"""
+READERS = {
+    "broker-10h00.json": (ROOT / "tests/backlog/data/jolokia-1.json").read_text("utf-8"),
+    "broker-10h01.json": (ROOT / "tests/backlog/data/jolokia-2.json").read_text("utf-8"),
+    "activemq.xml": XML,
+    "consumer.properties": "consumerGroup=billing\nconsumeThreadMax=64\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [each for each in SHOWN if " examples/" in each[1] or any(f" {name}" in each[1] for name in READERS)],
+)
+def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path: Path) -> None:
     """Line breaks are the terminal's; ``...`` stands for what the page leaves out."""
     line, _, shown = command.partition("\n")
     name, *arguments = line.split()
     assert name == "pyengine"
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for file, text in READERS.items():
+        (tmp_path / file).write_text(text, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", name, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+        [sys.executable, "-m", name, *arguments],
+        capture_output=True, text=True, cwd=tmp_path, check=False, env=environment,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
     if shown.strip():
         parts = re.split(r"\s\.\.\.\s", f" {shown} ")
