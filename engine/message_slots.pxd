@@ -3,7 +3,9 @@
 A chain is a cursor (stored, not paged in), the window (paged in, waiting), or what one consumer holds. Cursors and
 window are several chains, one per *tier*, asked in order of the tier; a tier of the window is (priority if messages are
 prioritized, redelivered before new). There is a cursor for persistent messages and one for the others, as in
-StoreQueueCursor; ``turns`` says when they change.
+StoreQueueCursor; ``turns`` says when they change. A broker that starts with persistent messages reads them from its
+store batch by batch (AbstractStoreCursor): until none is left they are ``unread``, in the order of the store, and the
+cursor has the batch alone.
 
 Invariants: a message lies in one chain; ``position`` orders the window, smaller first, and holds the tier.
 """
@@ -29,7 +31,7 @@ cdef enum Whereabouts:
 cdef enum Turns:
     ONE_CURSOR          # both kinds in the first
     PERSISTENT_FIRST    # a broker without a store, whose cursor in memory never says that it has more
-    UNTIL_DRAINED       # a broker with a store: the cursor that is served is served until it is empty
+    UNTIL_DRAINED       # a broker with a store: the cursor that is served is served until it, or its batch, is empty
 
 
 cdef struct Message:
@@ -57,6 +59,7 @@ cdef struct Message:
     uint8_t group_first
     uint8_t acknowledged         # in an open transaction
     uint8_t errors               # a selector could not be evaluated on it
+    uint8_t unread               # stored, and in no batch of its cursor yet
 
 
 cdef class MessageSlots:
@@ -68,7 +71,10 @@ cdef class MessageSlots:
     cdef int32_t vacant          # first free slot, linked by next
     cdef int turns
     cdef int served              # the cursor whose turn it is: 0 of the persistent messages, 1 of the others
+    cdef bint cached             # whatever comes is in the persistent cursor's batch at once
+    cdef int64_t batch_size      # of the next batch that is read
     cdef Chain cursor[20]        # 10 * cursor + tier
+    cdef Chain unread[3]         # persistent messages that are in no batch, by level of the store
     cdef Chain window[20]
     cdef int32_t stored          # messages in the cursors
     cdef int32_t waiting         # messages in the window
@@ -84,6 +90,12 @@ cdef class MessageSlots:
         return 1 if self.at[message].transient and self.turns != ONE_CURSOR else 0
 
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil
+    cdef inline bint has_unread(self) noexcept nogil:
+        return self.unread[0].count > 0 or self.unread[1].count > 0 or self.unread[2].count > 0
+
+    cdef bint serves(self, int cursor) noexcept nogil         # has it anything that was read?
+    cdef void begin_page(self, int64_t size) noexcept nogil   # before the ``page_in`` of a round, of so many at most
+    cdef void read_batch(self) noexcept nogil
     cdef int32_t page_in(self) noexcept nogil                 # next of the cursors, taken out; -1 empty
     cdef void page_alone(self, int32_t message) noexcept nogil   # stored and paged in while the cursors are empty
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil

@@ -26,9 +26,12 @@ cdef class MessageSlots:
         self.prioritized = prioritized
         self.turns = turns
         self.vacant = -1
+        self.cached = True
         for tier in range(20):
             start_chain(&self.cursor[tier])
             start_chain(&self.window[tier])
+        for tier in range(3):
+            start_chain(&self.unread[tier])
 
     def __dealloc__(self):
         cdef int32_t index
@@ -62,6 +65,7 @@ cdef class MessageSlots:
         self.at[message].group_first = 0
         self.at[message].acknowledged = 0
         self.at[message].errors = 0
+        self.at[message].unread = 0
 
     cdef int discard(self, int32_t message) except -1:
         cdef PyObject* body = self.at[message].body
@@ -83,6 +87,7 @@ cdef class MessageSlots:
         unlink_slot(chain, &self.at.previous, sizeof(Message), message)
 
     cdef void store(self, int32_t message) noexcept nogil:
+        self.at[message].unread = not self.cached and not self.cursor_number(message)
         self.link(self.cursor_of(message), message)
         self.at[message].whereabouts = STORED
         self.stored += 1
@@ -93,14 +98,44 @@ cdef class MessageSlots:
 
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
         cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
+        if self.at[message].unread:
+            # KahaDB keeps the messages above the default priority, those of it and those below apart.
+            return &self.unread[(self.at[message].priority < 5) + (self.at[message].priority < 4)
+                                if self.prioritized else 1]
         return &self.cursor[10 * self.cursor_number(message) + tier]
+
+    cdef bint serves(self, int cursor) noexcept nogil:
+        cdef int tier
+        for tier in range(10 * cursor, 10 * cursor + (10 if self.prioritized else 1)):
+            if self.cursor[tier].count:
+                return True
+        return False
+
+    cdef void begin_page(self, int64_t size) noexcept nogil:
+        self.batch_size = size
+        if self.has_unread() and not self.serves(0):
+            self.read_batch()
+
+    cdef void read_batch(self) noexcept nogil:
+        cdef int level
+        cdef int32_t message
+        cdef int64_t left = self.batch_size
+        for level in range(3):
+            while left > 0 and self.unread[level].count:
+                message = self.unread[level].first
+                self.unlink(&self.unread[level], message)
+                self.at[message].unread = 0
+                self.link(self.cursor_of(message), message)
+                left -= 1
 
     cdef int32_t page_in(self) noexcept nogil:
         cdef int _, level
         cdef int32_t message
+        if self.stored == 0:
+            return -1
         if self.turns != UNTIL_DRAINED:
             self.served = 0
-        for _ in range(2):
+        for _ in range(3):
             for level in range(10 * self.served, 10 * self.served + (10 if self.prioritized else 1)):
                 message = self.cursor[level].first
                 if message >= 0:
@@ -109,7 +144,11 @@ cdef class MessageSlots:
                     self.at[message].paged = self.pages
                     self.pages += 1
                     return message
-            self.served = 1 - self.served
+            # A batch that is empty leaves the turn to the other cursor; where that has nothing, the next one is read.
+            if self.served == 0 and self.has_unread() and not self.serves(1):
+                self.read_batch()
+            else:
+                self.served = 1 - self.served
         return -1
 
     cdef void page_alone(self, int32_t message) noexcept nogil:
@@ -139,4 +178,6 @@ cdef class MessageSlots:
         assert total == self.waiting
         assert sum([self.window[tier].count for tier in range(20)]) == self.waiting
         assert sum([self.window[tier].count for tier in range(0, 20, 2)]) == self.redelivered
-        assert sum([self.cursor[tier].count for tier in range(20)]) == self.stored
+        total = sum([it.count for it in self.unread])
+        assert total + sum([self.cursor[tier].count for tier in range(20)]) == self.stored
+        assert not self.cached or not self.has_unread()

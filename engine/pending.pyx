@@ -54,6 +54,9 @@ cdef class Pending(Lanes):
             self.discard(message)
         for where in range(20):
             start_chain(&self.cursor[where])
+        for where in range(3):
+            start_chain(&self.unread[where])
+        self.cached = True
         self.stored = self.served = 0
         self.appended = self.prepended = self.pages = 0
         return 0

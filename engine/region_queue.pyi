@@ -20,6 +20,7 @@ class RegionQueue(Queue):
     minimum_message_size: int
     max_expire_page_size: int
     look_planned: bool
+    cached: bool
     @property
     def bytes(self) -> int: ...
     def snapshot(self, **settings: Any) -> Never: ...

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
+from pyengine._engine.chain cimport Chain
 from pyengine._engine.channel cimport MessageDispatch
 from pyengine._engine.envelope cimport SMALLEST_SIZE
 from pyengine._engine.exchange cimport MessageAck
@@ -54,7 +55,19 @@ cdef class RegionQueue(Queue):
         cdef int64_t total = 0
         for tier in range(10):
             total += self.pending.cursor[tier].count
+        for tier in range(3):
+            total += self.pending.unread[tier].count
         return total
+
+    @property
+    def cached(self):
+        """Whether a persistent message that comes is put in its place by priority at once. If not it is read from the
+        store in batches (message_slots.pxd), as in a broker that was started with messages, until none is left."""
+        return self.pending.cached
+
+    @cached.setter
+    def cached(self, bint cached):
+        self.pending.cached = cached
 
     @property
     def in_flight_count(self):
@@ -65,13 +78,15 @@ cdef class RegionQueue(Queue):
         """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
         to be paged in are left, as if they had never been here; return them, the last one first."""
         cdef int tier
+        cdef Chain* chain
         cdef int32_t number
         cdef int64_t left = self.persistent_stored
         cdef Message message
         cdef list result = []
-        for tier in range(9, -1, -1):
-            while left > limit and self.pending.cursor[tier].count:
-                number = self.pending.cursor[tier].last
+        for tier in range(12, -1, -1):
+            chain = &self.pending.unread[tier - 10] if tier > 9 else &self.pending.cursor[tier]
+            while left > limit and chain.count:
+                number = chain.last
                 message = self.object_of(number)
                 self.pending.unstore(number)
                 self.pending.discard(number)

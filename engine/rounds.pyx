@@ -144,6 +144,7 @@ cdef class Rounds(QueueState):
                 raise MemoryError()
             self.fresh = larger
             self.fresh_room = max(256, 2 * wanted)
+        self.pending.begin_page(wanted)
         while taken < wanted:
             message = self.pending.page_in()
             if message < 0:

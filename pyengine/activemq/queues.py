@@ -11,6 +11,7 @@ from pyengine._engine.region_queue import RegionQueue
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
 from pyengine.activemq.events import MessageConsumed, MessageDelivered, NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.store import ALL, EACH, LEVELS
 from pyengine.activemq.subscription import Subscription
 from pyengine.activemq.transaction import Acknowledged, Transaction
 from pyengine.clock import Timer
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
 NO_POLICY = Policy("")
-NOWHERE = (-10, -1)
+NOWHERE = (-1, -1)
 
 
 def queue_settings(policy: Policy | None, cursor: str = "store") -> dict[str, Any]:
@@ -54,7 +55,7 @@ class QueueDestination:
 
     With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
     the store has: everything that comes after the position ``frontier``, but for messages that were paged in before
-    those of a higher priority came (``cut``).
+    those of a higher priority came (``cut``). ``bands``: the order of priorities that positions are of (store.Bands).
     ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
     ``dlq``: it has been given a dead letter.
     """
@@ -91,9 +92,13 @@ class QueueDestination:
         memory = self._store is None or self.core.cursor == "single"
         self._ahead = -1 if memory or page is None else max(broker.cursor_limit, 2 * page)
         self._number = 0
+        self._bands = EACH if self._by_priority else ALL
         if self._store is not None:
             self._number = self._store.destination(str(destination))
             self.behind = self.recovered = self._store.count(self._number)
+            if self.recovered and self.core.cursor == "store":
+                self.core.cached = False
+                self._bands = LEVELS if self._by_priority else ALL
         self.core.max_expire_page_size = (policy or NO_POLICY).max_expire_page_size
         self._period = (policy or NO_POLICY).expire_messages_period
         self.core.look_planned = self._period <= 0
@@ -209,7 +214,9 @@ class QueueDestination:
         """Put a message into the store; True if the core takes it too, now."""
         assert self._store is not None
         sequence = self._store.add(self._number, message, message.redelivery_counter)
-        position = (-message.priority if self._by_priority else 0, sequence)
+        if not self.core.cached and not self.behind and not self.core.persistent_stored:
+            self._cache()
+        position = (self._band(message), sequence)
         if position > self._frontier:
             if self.behind or 0 <= self._ahead <= self.core.persistent_stored:
                 self.behind += 1
@@ -219,29 +226,35 @@ class QueueDestination:
         self._sequences[id(message)] = sequence
         return True
 
+    def _cache(self) -> None:
+        """Everything that the broker was started with is paged in: what comes is ordered as it comes."""
+        self.core.cached = True
+        if self._by_priority:
+            self._bands, self._frontier, self._cut = EACH, NOWHERE, True
+
+    def _band(self, message: Message) -> int:
+        if not self._by_priority:
+            return 0
+        return next(number for number, (lowest, _) in enumerate(self._bands) if lowest <= message.priority)
+
     def _cut_back(self) -> None:
         """Messages of a higher priority came before those that wait in memory: the last ones are left to the store."""
         self._cut = True
         for message in self.core.leave_behind(self._ahead):
             sequence = self._sequences.pop(id(message), None)
             assert sequence is not None
-            self._frontier = (-message.priority, sequence - 1)
+            self._frontier = (self._band(message), sequence - 1)
             self.behind += 1
 
     def _top_up(self, least: int) -> None:
         """Bring messages that only the store has into the core until ``least`` are there to be paged in."""
         store = self._store
         while store is not None and self.behind and (least < 0 or self.core.persistent_stored < least):
-            found = store.load(
-                self._number,
-                self._frontier,
-                -1 if least < 0 else max(self._ahead, least),
-                by_priority=self._by_priority,
-            )
+            found = store.load(self._number, self._frontier, -1 if least < 0 else max(self._ahead, least), self._bands)
             here = {*self._sequences.values()} if self._cut else ()
             for stored in found:
                 message = stored.message
-                self._frontier = (-message.priority if self._by_priority else 0, stored.sequence)
+                self._frontier = (self._band(message), stored.sequence)
                 if stored.sequence in here:
                     continue
                 self.behind -= 1

@@ -34,6 +34,11 @@ from pyengine.folder_lock import FolderLock
 
 SyncStrategy = Literal["always", "periodic", "never"]
 _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
+# Priorities (from, to) whose messages come before those of the next ones, in the order of their sequence numbers.
+Bands = Sequence[tuple[int, int]]
+ALL: Bands = ((0, 9),)
+EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
+LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
@@ -136,22 +141,22 @@ class SqliteStore:
             found = self._db.execute(query, (name, place - 1)).fetchone()
         return None if found is None else int(found[0])
 
-    def load(self, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool) -> list[Stored]:
+    def load(self, destination: int, after: tuple[int, int], limit: int, bands: Bands = ALL) -> list[Stored]:
         """The next messages of a destination, in order, that come after a position (``limit`` -1: all of them).
 
-        by_priority: the position is (-priority, sequence) and higher priorities come first, else (0, sequence).
+        bands: which priorities come before others; a position is (number of the band, sequence).
         """
         self._bring_in()
-        if not by_priority:
-            query = f"{MESSAGES} WHERE m.destination = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
-            return self._rows(query, (destination, after[1], limit))
-        query = f"{MESSAGES} WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
-        return self._by_priority(query, (destination,), after, limit)
+        query = f"{MESSAGES} WHERE m.destination = ? AND %s AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+        return self._by_bands(query, (destination,), after, limit, bands)
 
     def load_waiting(
         self, subscription: int, destination: int, after: tuple[int, int], limit: int, *, by_priority: bool
     ) -> list[Stored]:
-        """The next messages of a topic that a durable subscription waits for; the rest as in ``load``."""
+        """The next messages of a topic that a durable subscription waits for.
+
+        by_priority: the position is (-priority, sequence) and higher priorities come first, else (0, sequence).
+        """
         self._bring_in()
         if not by_priority:
             query = (
@@ -162,20 +167,26 @@ class SqliteStore:
             return self._rows(query, (subscription, destination, after[1], limit))
         query = (
             f"{MESSAGES} CROSS JOIN reference r ON r.subscription = ? AND r.sequence = m.sequence "
-            "WHERE m.destination = ? AND m.priority = ? AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
+            "WHERE m.destination = ? AND %s AND m.sequence > ? ORDER BY m.sequence LIMIT ?"
         )
-        return self._by_priority(query, (subscription, destination), after, limit)
+        return self._by_bands(query, (subscription, destination), (9 + after[0], after[1]), limit, EACH)
 
-    def _by_priority(self, query: str, where: tuple[int, ...], after: tuple[int, int], limit: int) -> list[Stored]:
-        with reading(self.path):
-            self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
+    def _by_bands(
+        self, query: str, where: tuple[int, ...], after: tuple[int, int], limit: int, bands: Bands
+    ) -> list[Stored]:
+        if len(bands) > 1:
+            with reading(self.path):
+                self._db.execute("CREATE INDEX IF NOT EXISTS by_priority ON message (destination, priority, sequence)")
         found: list[Stored] = []
-        for priority in range(min(9, -after[0]), -1, -1):
+        for number in range(max(0, after[0]), len(bands)):
             left = -1 if limit < 0 else limit - len(found)
             if left == 0:
                 break
-            start = after[1] if priority == -after[0] else -1
-            found += self._rows(query, (*where, priority, start, left))
+            lowest, highest = bands[number]
+            # Of several priorities the order is that of the table itself: no index has it.
+            band = f"m.priority = {lowest}" if lowest == highest else f"+m.priority BETWEEN {lowest} AND {highest}"
+            start = after[1] if number == after[0] else -1
+            found += self._rows(query % band, (*where, start, left))
         return found
 
     def _rows(self, query: str, arguments: tuple[int, ...]) -> list[Stored]:

@@ -467,7 +467,7 @@ class Topics:
                 self._release(change)
         where = store.destination(str(self.destinations[topic].destination))
         if subscription is None:
-            found = store.load(where, after, limit, by_priority=False)
+            found = store.load(where, after, limit)
         else:
             durable = self._durable_of[subscription]
             found = store.load_waiting(

@@ -174,17 +174,37 @@ def test_a_backlog_larger_than_memory_is_paged_in_in_order(start, restart):
     assert view.enqueue_count == (0 if restart else 300)
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_a_paged_backlog_keeps_the_order_of_priorities(start, restart):
-    policies = [Policy(">", max_page_size=5, prioritized_messages=True)]
-    wire = Wire(start(policies=policies, cursor_limit=10))
+def test_a_paged_backlog_keeps_the_order_of_priorities(start):
+    wire = Wire(start(policies=[Policy(">", max_page_size=5, prioritized_messages=True)], cursor_limit=10))
     priorities = [n * 7 % 10 for n in range(200)]
     for n, priority in enumerate(priorities):
         wire.send("q", n, priority=priority)
-    if restart:
-        wire = Wire(start(policies=policies, cursor_limit=10))
     order, _ = drain(wire, "q", batch=1)
     assert order == [str(n) for n in sorted(range(200), key=lambda n: (-priorities[n], n))]
+
+
+def test_a_backlog_of_the_store_comes_in_the_same_order_whatever_the_memory_holds(start):
+    policies = [Policy(">", max_page_size=5, prioritized_messages=True)]
+    priorities = [n * 7 % 10 for n in range(200)]
+    orders = []
+    for limit in (10, 5000):
+        wire = Wire(start(policies=policies, cursor_limit=limit))
+        for n, priority in enumerate(priorities):
+            wire.send("q", n, priority=priority)
+        wire = Wire(start(policies=policies, cursor_limit=limit))
+        for n, priority in enumerate(priorities[:50], 200):
+            wire.send("q", n, priority=priority)
+        orders.append(drain(wire, "q", batch=1)[0])
+        wire.broker.remove_consumer("a")
+        for n, priority in enumerate(priorities):  # the store has been read to its end
+            wire.send("q", n, priority=priority)
+        assert drain(wire, "q", batch=1)[0] == [str(n) for n in sorted(range(200), key=lambda n: (-priorities[n], n))]
+    assert orders[0] == orders[1]
+    got = [priorities[int(n) % 200] for n in orders[0]]
+    levels = [(priority < 5) + (priority < 4) for priority in got]
+    assert len(got) == 250
+    assert got != sorted(got, reverse=True)
+    assert levels == sorted(levels)
 
 
 def test_higher_priorities_do_not_fill_the_memory(start):
@@ -267,9 +287,7 @@ def test_a_directory_has_one_broker_and_a_foreign_file_is_refused(start, tmp_pat
         StoreReader(tmp_path / "other")
 
 
-@pytest.mark.parametrize(
-    "meet", [lambda store: store.wait(store.seal()), lambda store: store.load(1, (0, -1), 10, by_priority=False)]
-)
+@pytest.mark.parametrize("meet", [lambda store: store.wait(store.seal()), lambda store: store.load(1, (0, -1), 10)])
 def test_what_does_not_fit_on_the_disk_is_never_taken_for_written(tmp_path, meet):
     store = SqliteStore(tmp_path)
     number = store.destination("queue://q")
@@ -334,7 +352,7 @@ def units(kept: SqliteStore) -> Iterator[Callable[[], object]]:
     yield kept.write
     kept.remove(queue, 1)
     kept.add(queue, pyengine.Message(None, body="3"))
-    yield lambda: kept.load(queue, (0, 0), 10, by_priority=False)
+    yield lambda: kept.load(queue, (0, 0), 10)
     kept.add(queue, pyengine.Message(None, body="4"))
     yield kept.seal
     kept.remove(queue, 2)

@@ -40,6 +40,7 @@ class Living:
     kind: str
     persistent: bool | None
     timed: bool
+    prioritized: bool = False
     steps: list[Step] = field(default_factory=list)
     consumers: dict[str, Step] = field(default_factory=dict)
     sent: int = 0
@@ -83,7 +84,7 @@ def _send(living: Living, numbers: Numbers) -> Step:
         step["to"] = ("Q.1", "Q.2")[third % 2]
     if living.kind == "several":
         step["to"] = TARGETS[third % len(TARGETS)]
-    if second % 7 == 6:
+    if second % 7 == 6 or (living.prioritized and second % 3):
         step["priority"] = second % 10
     sessions = [{"name": name} for name, each in living.consumers.items() if each["ack"] == "transacted"]
     if second % 4 == 3:
@@ -216,7 +217,7 @@ def _leave(living: Living, numbers: Numbers) -> Step | None:
 
 
 def _pause(living: Living, numbers: Numbers) -> Step | None:
-    if not living.timed or living.pauses == 3:
+    if not living.timed or living.pauses == 2:
         return None
     living.pauses += 1
     return {"op": "sleep", "ms": PAUSES[numbers[1] % 2]}
@@ -331,12 +332,18 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
     the queues of a virtual topic; "listeners": a queue with listeners too; "stored": a queue of brokers with a
     store, which half of the durable ones have too; "sessions": two queues, sessions with several consumers.
-    Every eighth script of "durable", "several" and "listeners" takes time: messages expire, redelivery has delays.
+    Every eighth script of "durable", "several", "listeners" and "stored" takes time: messages expire, redelivery has
+    delays.
     quiet: how long our clock waits after a step for what the real one does at once.
     """
-    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "stored", "sessions")
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "sessions")
     living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
+    if kind == "stored" and draw(st.booleans()):
+        # How a store is read anew after a restart shows with small pages.
+        policy |= {"maxPageSize": draw(st.sampled_from((2, 3, 5)))}
+        policy |= {key: True for key in ("lazyDispatch", "prioritizedMessages") if draw(st.booleans())}
+    living.prioritized = kind == "stored" and "prioritizedMessages" in policy
     if kind == "durable":
         policy.pop("alwaysRetroactive", None)
     for numbers in draw(st.lists(_STEP, min_size=15, max_size=45)):

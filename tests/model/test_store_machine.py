@@ -139,7 +139,7 @@ class StoreMachine(RuleBasedStateMachine):
     def look(self) -> None:
         for name in [*QUEUES, TOPIC]:
             assert self.store.size(name) == len(self.of(name))
-            found = self.store.load(self.store.destination(name), (0, -1), -1, by_priority=False)
+            found = self.store.load(self.store.destination(name), (0, -1), -1)
             assert [(each.sequence, each.priority, each.redeliveries) for each in found] == self.of(name)
         for subscription, numbers in self.waiting.items():
             found = self.store.load_waiting(subscription, self.store.destination(TOPIC), (0, -1), -1, by_priority=False)
