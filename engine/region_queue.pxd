@@ -16,6 +16,7 @@ from pyengine._engine.queue cimport Queue
 
 cdef class RegionQueue(Queue):
     cdef public object owner
+    cdef public object reader                 # called with nothing: puts messages that are ``behind`` into the queue
     cdef public object destination
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot

@@ -21,6 +21,10 @@ class RegionQueue(Queue):
     max_expire_page_size: int
     look_planned: bool
     cached: bool
+    behind: int
+    reader: Callable[[], object]
+    @property
+    def due(self) -> bool: ...
     @property
     def bytes(self) -> int: ...
     def snapshot(self, **settings: Any) -> Never: ...

@@ -70,6 +70,15 @@ cdef class RegionQueue(Queue):
         self.pending.cached = cached
 
     @property
+    def due(self):
+        """Whether a round that was asked for is to be made now."""
+        return (self.rounds_due > 0 or self.echo) and self.start_at < 0
+
+    cdef int read_on(self) except -1:
+        self.reader()
+        return 0
+
+    @property
     def in_flight_count(self):
         """Messages that consumers hold, also those that were taken off the queue meanwhile (JMX InFlightCount)."""
         return self.in_flight + <int64_t> len(self.purged)

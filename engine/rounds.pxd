@@ -36,6 +36,7 @@ cdef class Rounds(QueueState):
     cdef int64_t out_room
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
+    cdef public int64_t behind       # persistent messages that come after those here, and that ``read_on`` brings
     cdef bint told                   # nothing can move any more, and what is held was told (batches)
 
     cdef int start_over(self) except -1                          # as made, with its consumers; nobody has ever left
@@ -56,6 +57,7 @@ cdef class Rounds(QueueState):
     cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
     cdef list paged_in(self)
     cdef bint delayed(self, int64_t now) except -1
+    cdef int read_on(self) except -1                             # when no persistent message here is left to page in
     cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
     cdef bint bypasses(self, int32_t message) noexcept           # when idle: somebody takes it, and what waits stays

@@ -12,6 +12,10 @@ from pyengine._engine.queue_state cimport QueueState
 
 from pyengine.errors import IllegalStateError
 
+# A round ends after so many expired messages if more are to be read in, so that they do not fill the memory, and goes
+# on where it was once they are gone.
+cdef Py_ssize_t EXPIRED_AT_ONCE = 5000
+
 
 cdef class Rounds(QueueState):
     """The rounds of a queue; Queue is its public face."""
@@ -146,6 +150,12 @@ cdef class Rounds(QueueState):
             self.fresh_room = max(256, 2 * wanted)
         self.pending.begin_page(wanted)
         while taken < wanted:
+            if self.behind and not self.pending.has_unread() and not self.pending.serves(0):
+                if len(self.removed) >= EXPIRED_AT_ONCE:
+                    self.rounds_due += not self.extra      # this one, once more
+                    self.echo |= self.extra
+                    break
+                self.read_on()
             message = self.pending.page_in()
             if message < 0:
                 break
@@ -194,6 +204,9 @@ cdef class Rounds(QueueState):
 
     cdef bint looks_further(self, int64_t limit) noexcept:
         return 0 < self.pending.stored and self.pending.waiting + self.in_flight + self.stranded < limit
+
+    cdef int read_on(self) except -1:
+        raise IllegalStateError("messages are behind what a queue holds, and nobody reads them in")
 
     cdef void sort(self, int64_t fresh) noexcept:
         # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyengine._engine.message import Message
@@ -86,7 +87,8 @@ class QueueDestination:
         self.core.noting = policy is not None and policy.persist_jms_redelivered
         self._frontier = NOWHERE
         self._cut = False
-        self.behind = self.recovered = 0
+        self.recovered = 0
+        self.core.reader = partial(self._top_up, self._pages)
         page = (policy or NO_POLICY).max_page_size
         # Without a store, or with a cursor in memory, there is no rest behind.
         memory = self._store is None or self.core.cursor == "single"
@@ -95,7 +97,7 @@ class QueueDestination:
         self._bands = EACH if self._by_priority else ALL
         if self._store is not None:
             self._number = self._store.destination(str(destination))
-            self.behind = self.recovered = self._store.count(self._number)
+            self.core.behind = self.recovered = self._store.count(self._number)
             if self.recovered and self.core.cursor == "store":
                 self.core.cached = False
                 self._bands = LEVELS if self._by_priority else ALL
@@ -109,6 +111,11 @@ class QueueDestination:
         told = self._tells_delivered or self._tells_consumed
         # Several-queue subscriptions aside, nothing but the core has a say in what is put and acknowledged here.
         self._plain = self.core.direct = self._store is None and self.watch is None and not told
+
+    @property
+    def behind(self) -> int:
+        """How many messages only the store has."""
+        return self.core.behind
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
@@ -219,7 +226,7 @@ class QueueDestination:
         position = (self._band(message), sequence)
         if position > self._frontier:
             if self.behind or 0 <= self._ahead <= self.core.persistent_stored:
-                self.behind += 1
+                self.core.behind += 1
                 self.core.wakeup()
                 return False
             self._frontier = position
@@ -244,7 +251,7 @@ class QueueDestination:
             sequence = self._sequences.pop(id(message), None)
             assert sequence is not None
             self._frontier = (self._band(message), sequence - 1)
-            self.behind += 1
+            self.core.behind += 1
 
     def _top_up(self, least: int) -> None:
         """Bring messages that only the store has into the core until ``least`` are there to be paged in."""
@@ -257,7 +264,7 @@ class QueueDestination:
                 self._frontier = (self._band(message), stored.sequence)
                 if stored.sequence in here:
                     continue
-                self.behind -= 1
+                self.core.behind -= 1
                 self._sequences[id(message)] = stored.sequence
                 message.redelivery_counter = stored.redeliveries
                 self.core.put(message, False)
@@ -389,17 +396,15 @@ class QueueDestination:
             self._share()
         while True:
             # With messages left in the store, round by round: each finds all that it could page in.
-            behind = self.behind
-            if behind:
+            if core.behind:
                 self._top_up(self._pages)
-                behind = self.behind
-            due = core.wakeups if behind else 0
+            behind = core.behind
             posted = core.run(now, 1 if behind else -1)
             if posted:
                 self._post(posted)
             if core.news:
                 self.heard()
-            if not behind or core.wakeups in (0, due):
+            if not behind or not core.due:
                 break
 
     def heard(self) -> None:

@@ -245,6 +245,29 @@ def test_a_paged_backlog_is_served_before_what_no_store_keeps(start):
     assert most <= 10 + 5 + 10 + 50
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("expired", [300, 5_300])
+def test_what_waits_behind_more_expired_messages_than_are_in_memory_is_handed_out_at_once(
+    start, clock, expired, restart
+):
+    policies = [Policy(">", max_page_size=5, expire_messages_period=0)]
+    broker = start(policies=policies, cursor_limit=10)
+    with ConnectionFactory(broker=broker).create_connection() as connection:
+        producer = connection.create_session().create_producer("q")
+        producer.time_to_live = 1
+        producer.send_batch(str(n) for n in range(expired))
+        producer.time_to_live = 0
+        producer.send_batch([*"abcdefg"])
+    if restart:
+        broker = start(policies=policies, cursor_limit=10)
+    clock.advance(2000)
+    wire = Wire(broker)
+    wire.consume("a", "q")
+    assert wire.taken() == [("a", body) for body in "abcde"]
+    assert broker.view("q").expired_count == expired
+    assert broker.view("q").queue_size == 7
+
+
 def test_a_large_transaction_is_dispatched_to_its_end(start):
     wire = Wire(start(policies=[Policy(">", max_page_size=5)], cursor_limit=10))
     wire.consume("a", "q", prefetch=50)
