@@ -44,13 +44,18 @@ class QueueBrowser:
         self.close()
 
     def __iter__(self) -> Iterator[Message]:
-        """The messages, until all that match were shown. Raises IllegalStateError if the browser is closed."""
+        """The messages, until all that match were shown; none while the connection is stopped. Raises IllegalStateError
+        if the browser is closed."""
         if self._closed:
             raise IllegalStateError("The browser is closed")
         self._end()
         self._consumer = consumer = self._open()
         try:
-            while self._consumer is consumer and (message := consumer.receive()) is not None:
+            while (
+                self._consumer is consumer
+                and self._session.state.started
+                and (message := consumer.receive()) is not None
+            ):
                 yield message
         finally:
             if self._consumer is consumer:

@@ -246,6 +246,7 @@ class Connection:
 
     def check_temporary(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for another connection's temporary destination."""
+        self._check()
         if not isinstance(destination, Destination):
             raise InvalidDestinationError(f"{destination!r} is no temporary destination")
         if self.connection_id not in destination.name:

@@ -100,11 +100,16 @@ class Session(SessionExecutor):
     # Destinations
 
     def create_queue(self, name: str) -> Destination:
-        """A queue by its name, which may carry options: ``orders?consumer.priority=5``, and parts: ``a,b``."""
+        """A queue by its name, which may carry options: ``orders?consumer.priority=5``, and parts: ``a,b``.
+
+        Raises IllegalStateError if the session is closed, InvalidDestinationError for an empty name.
+        """
+        self.state.check_open()
         return destination_of(name, "queue")
 
     def create_topic(self, name: str) -> Destination:
-        """A topic by its name, with options and parts as a queue's."""
+        """A topic by its name, with options and parts as a queue's; raises as ``create_queue``."""
+        self.state.check_open()
         return destination_of(name, "topic")
 
     def create_temporary_queue(self) -> Destination:
@@ -118,7 +123,8 @@ class Session(SessionExecutor):
         return self.connection.temporary("temp-topic")
 
     def delete_temporary(self, destination: Destination) -> None:
-        """End a temporary destination before its connection ends. Raises JMSError while it has consumers."""
+        """End a temporary destination before its connection ends. Raises JMSError while it has consumers,
+        IllegalStateError once the connection is closed, which has ended it."""
         self.connection.check_temporary(destination)
         self.transport.remove_destination(self.connection.connection_id, destination)
 
@@ -154,12 +160,13 @@ class Session(SessionExecutor):
     ) -> TopicSubscriber:
         """A subscriber whose messages are kept while it is away, under the connection's client id and ``name``.
 
-        Raises as create_consumer, InvalidDestinationError for a queue, and IllegalStateError without a client id
-        (JMSError with a broker of release 5.17).
+        Raises as create_consumer, InvalidDestinationError for a queue and for an empty name, and IllegalStateError
+        without a client id (JMSError with a broker of release 5.17).
         """
         topic = destination_of(topic, "topic")
-        if not isinstance(name, str):
-            raise InvalidDestinationError(f"{name!r} is no name of a durable subscription")
+        if not isinstance(name, str) or not name:
+            hint = "give a text that is not empty; what waits while the subscriber is away is kept under it"
+            raise InvalidDestinationError(f"{name!r} is no name of a durable subscription; {hint}")
         if not topic.kind.endswith("topic"):
             raise InvalidDestinationError(f"{topic} is no topic; only topics have durable subscribers")
         if not self.connection.client_id:

@@ -501,6 +501,22 @@ def test_a_browser_looks_and_takes_nothing(connect, broker):
         session.create_browser("q", "n >")
 
 
+def test_a_browser_of_a_connection_that_is_not_started_shows_nothing(connect):
+    connection = connect()
+    session = connection.create_session()
+    session.create_producer("q").send_batch("abc"[n] for n in range(3))
+    browser = session.create_browser("q")
+    connection.stop()
+    assert [*browser] == []
+    connection.start()
+    seen = iter(browser)
+    assert next(seen).body == "a"
+    connection.stop()
+    assert [*seen] == []
+    connection.start()
+    assert [message.body for message in browser] == ["a", "b", "c"]
+
+
 def test_options_of_the_destination_come_before_the_arguments_but_for_the_selector(connect):
     session = connect().create_session()
     consumer = session.create_consumer("q?consumer.noLocal=true&consumer.selector=a%3D1&consumer.prefetchSize=3", "a=2")
@@ -575,6 +591,27 @@ def test_a_batch_is_acknowledged_once_and_nothing_is_said_of_it_later(connect, b
     broker.clock.settle()
     assert errors == []
     assert broker.view("q").queue_size == 90
+
+
+def test_what_was_closed_makes_nothing(connect):
+    connection = connect()
+    session, other = connection.create_session(), connection.create_session()
+    temporary = session.create_temporary_queue()
+    session.close()
+    for make in (session.create_queue, session.create_topic, session.create_consumer, session.create_browser):
+        with pytest.raises(IllegalStateError, match="closed"):
+            make("q")
+    other.delete_temporary(temporary)
+    temporary = other.create_temporary_queue()
+    connection.close()
+    with pytest.raises(IllegalStateError, match="closed"):
+        other.delete_temporary(temporary)
+
+
+def test_a_durable_subscription_has_a_name(connect):
+    session = connect(client_id="c").create_session()
+    with pytest.raises(InvalidDestinationError, match="is no name of a durable subscription; give a text"):
+        session.create_durable_subscriber("t", "")
 
 
 def test_a_durable_subscriber_needs_a_client_id_and_keeps_its_messages(connect):
