@@ -21,6 +21,7 @@ class Difference:
 
     def __str__(self) -> str:
         lines = [f"policy {self.case['policy']}, {self.case.get('dest', 'queue')}"]
+        lines += [f"  {each}" for each in self.case.get("virtual", ())]
         lines += [f"  {number}: {step}" for number, step in enumerate(self.case["steps"])]
         lines += [f"  final: {self.case['final']}", "pyengine:", *(f"  {each}" for each in self.ours)]
         return "\n".join(lines)
@@ -217,6 +218,8 @@ def _sound(steps: list[Script]) -> bool:
     sessions: dict[str, str] = {}
     got: set[tuple[str, int]] = set()
     durable: dict[str, tuple[str, str]] = {}
+    stopped: set[str] = set()
+    pulling = {step["name"] for step in steps if step["op"] == "consumer" and step.get("prefetch") == 0}
     for step in steps:
         if step["op"] == "consumer":
             durable = {name: key for name, key in durable.items() if name in alive}
@@ -227,6 +230,10 @@ def _sound(steps: list[Script]) -> bool:
             alive[step["name"]] = step["conn"]
             sessions[step["name"]] = step.get("session", f"of {step['name']}")
         elif "name" in step and step["name"] not in alive:
+            return False
+        elif step["op"] in ("stop", "start"):
+            (stopped.add if step["op"] == "stop" else stopped.discard)(alive[step["name"]])
+        elif step["op"] == "recv" and step["name"] in pulling and alive[step["name"]] in stopped:
             return False
         elif step["op"] == "close":
             del alive[step["name"]]

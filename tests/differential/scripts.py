@@ -23,7 +23,7 @@ LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
 TIME_TO_LIVE, PAUSES = 700, (200, 800)
 # Sessions that only send, in transactions; others send in the session of a consumer.
 SENDERS = ({"sender": "s0"}, {"sender": "s1"})
-KINDS = ("queue", "topic", "durable", "several", "listeners", "stored", "sessions")
+KINDS = ("queue", "topic", "durable", "several", "listeners", "stored", "sessions", "virtual", "stopped")
 # What the consumers of one session, and of its connection, have in common.
 SHARED = ("conn", "ack", "redelivery", "messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")
 # Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
@@ -31,6 +31,33 @@ TARGETS = ("Q.1", "Q.2", "Q.1", "topic://VirtualTopic.T", "Q.1,Q.2", "Q.2,topic:
 SOURCES = ("Q.1", "Q.1", "Q.2", "Q.*", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
 SOURCES += ("Q.2,Q.1", "Q.1,Consumer.A.VirtualTopic.T", "Q.2,topic://VirtualTopic.T")
 SOURCES += ("Consumer.A.VirtualTopic.>", "Consumer.*.VirtualTopic.T", "Consumer.>")
+# Of the kind "virtual": what may be declared, one thing a line, and where its scripts send and listen. Nobody consumes
+# several of these queues: which one is fed first is chance. No message comes to a queue on two ways: what comes of that
+# is listed in docs/differences.md.
+VIRTUAL: tuple[tuple[Step, ...], ...] = (
+    ({"type": "topic", "name": "VirtualTopic.>"}, {"type": "topic", "name": "VirtualTopic.>", "selectorAware": True}),
+    (
+        {"type": "compositeQueue", "name": "Q.1", "forwardTo": ["Q.2", "topic://T.1"]},
+        {"type": "compositeQueue", "name": "Q.1", "forwardTo": ["Q.2", {"destination": "Q.3", "selector": "k = 1"}]},
+        {
+            "type": "compositeQueue",
+            "name": "Q.1",
+            "forwardTo": [{"destination": "Q.2", "selector": "k = 1"}, {"destination": "T.1", "selector": "k > 1"}],
+        },
+        {
+            "type": "compositeQueue",
+            "name": "Q.*",
+            "forwardTo": ["Other.1", {"destination": "R.1", "selector": "k = 2"}],
+        },
+    ),
+    (
+        {"type": "compositeTopic", "name": "T.1", "forwardTo": ["R.2", {"destination": "R.3", "selector": "k <> 1"}]},
+        {"type": "compositeTopic", "name": "T.1", "forwardTo": ["topic://VirtualTopic.T", "R.2"]},
+    ),
+)
+FED = ("Q.1", "Q.1", "Q.2", "Q.3", "topic://T.1", "topic://VirtualTopic.T", "topic://VirtualTopic.T")
+TAKEN = ("Q.1", "Q.2", "Q.3", "R.1", "R.2", "R.3", "topic://T.1", "topic://VirtualTopic.T")
+TAKEN += ("Consumer.A.VirtualTopic.T", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
 
 
 @dataclass
@@ -47,6 +74,7 @@ class Living:
     pauses: int = 0
     made: int = 0
     halted: bool = False
+    stopped: set[str] = field(default_factory=set)
     sessions: set[str] = field(default_factory=set)
 
     @property
@@ -56,7 +84,7 @@ class Living:
     def add(self, numbers: Numbers) -> None:
         """Read four numbers as a step and append it, if there is somebody it can be about."""
         kind, *_ = numbers
-        table = DURABLE_STEPS if self.kind == "durable" else TOPIC_STEPS if self.topic else QUEUE_STEPS
+        table = TABLES.get(self.kind, QUEUE_STEPS)
         step = table[kind % len(table)](self, numbers)
         if step is not None:
             self.steps.append(step)
@@ -66,6 +94,7 @@ class Living:
         return list(self.consumers.values())[number % len(self.consumers)] if self.consumers else None
 
     def leave(self, connection: str) -> None:
+        self.stopped.discard(connection)
         self.consumers = {name: step for name, step in self.consumers.items() if step["conn"] != connection}
 
 
@@ -84,6 +113,8 @@ def _send(living: Living, numbers: Numbers) -> Step:
         step["to"] = ("Q.1", "Q.2")[third % 2]
     if living.kind == "several":
         step["to"] = TARGETS[third % len(TARGETS)]
+    if living.kind == "virtual":
+        step["to"] = FED[third % len(FED)]
     if second % 7 == 6 or (living.prioritized and second % 3):
         step["priority"] = second % 10
     sessions = [{"name": name} for name, each in living.consumers.items() if each["ack"] == "transacted"]
@@ -116,6 +147,8 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
     living.made += 1
     if living.kind == "several":
         step["dest"] = SOURCES[second % len(SOURCES)]
+    if living.kind == "virtual":
+        step["dest"] = TAKEN[third // 7 % len(TAKEN)]
     step["ack"] = MODES[second % len(MODES)]
     if first % 7:
         step["prefetch"] = (1, 2, 3, 5, 0, -1)[first % 7 - 1]
@@ -137,7 +170,7 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
     step["redelivery"] = delays if shared or second % 4 else {**delays, "maximumRedeliveries": second % 3}
     if not shared and second % 9 > 5:
         step[("messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")[second % 9 - 6]] = True
-    if second % 8 == 7 and step.get("prefetch") != 0 and living.kind in ("durable", "listeners"):
+    if second % 8 == 7 and step.get("prefetch") != 0 and living.kind in ("durable", "listeners", "stopped"):
         # A session that fails while its user holds several messages is listed in docs/differences.md.
         failing = third % 4 if step["ack"] in ("auto", "transacted") else 3
         step["listen"] = {"fail": [n for n in range(1, 60) if n % 3 == failing], "failTimes": 1 + first % 3}
@@ -168,6 +201,8 @@ def _receive(living: Living, numbers: Numbers) -> Step | None:
     consumer = living.one(numbers[1])
     if consumer is None or "listen" in consumer:
         return None
+    if consumer["conn"] in living.stopped and consumer.get("prefetch") == 0:
+        return None  # it waits for the broker's answer until the connection is started
     return {"op": "recv", "name": consumer["name"], "timeout": 30}
 
 
@@ -229,6 +264,18 @@ def _unsubscribe(living: Living, numbers: Numbers) -> Step | None:
     return {"op": "unsubscribe", "conn": f"d{numbers[1] % 2}", "durable": "st"[numbers[3] % 2]}
 
 
+def _stop(living: Living, numbers: Numbers) -> Step | None:
+    """A connection stops, and starts again; it may be started twice."""
+    consumer = living.one(numbers[1])
+    if consumer is None or living.kind != "stopped":
+        return None
+    if consumer["conn"] in living.stopped or numbers[2] % 7 == 6:
+        living.stopped.discard(consumer["conn"])
+        return {"op": "start", "name": consumer["name"]}
+    living.stopped.add(consumer["conn"])
+    return {"op": "stop", "name": consumer["name"]}
+
+
 def _browse(living: Living, numbers: Numbers) -> Step:
     return {"op": "browse"} if numbers[1] % 2 else {"op": "browse", "selector": "k = 1"}
 
@@ -236,7 +283,7 @@ def _browse(living: Living, numbers: Numbers) -> Step:
 def _administer(living: Living, numbers: Numbers) -> Step | None:
     """Pause and resume take turns; a broker with a store is started anew."""
     _, first, second, third = numbers
-    if living.kind in ("several", "sessions"):
+    if living.kind in ("several", "sessions", "virtual"):
         return None
     if living.kind == "stored" and first % 3 == 0:
         living.consumers.clear()
@@ -254,6 +301,7 @@ QUEUE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _consumer, _receive, _settle, _browse, _pause,
     _administer, _end,
 )  # fmt: skip
+STOPPED_STEPS = (*QUEUE_STEPS, _stop, _stop, _stop)
 TOPIC_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _send, _receive, _settle, _leave, _pause, _end,
 )  # fmt: skip
@@ -261,6 +309,7 @@ DURABLE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _receive, _settle, _consumer, _leave, _pause,
     _unsubscribe, _end,
 )  # fmt: skip
+TABLES = {"topic": TOPIC_STEPS, "durable": DURABLE_STEPS, "stopped": STOPPED_STEPS}
 LETTERS: tuple[dict[str, Any], ...] = (
     {"dlq": {"individual": True}},
     {"dlq": {"processNonPersistent": True}},
@@ -326,17 +375,34 @@ _STEP = st.tuples(st.integers(0, 2339), _NUMBER, _NUMBER, _NUMBER)
 
 
 @st.composite
+def _declared(draw: st.DrawFn) -> list[Step]:
+    """Virtual destinations: of each line of VIRTUAL one, or none."""
+    found: list[Step] = []
+    for line in VIRTUAL:
+        chosen = draw(st.sampled_from((None, *line)))
+        if chosen is not None:
+            chosen = dict(chosen)
+            if chosen["type"] != "topic":
+                switches = ("forwardOnly", "sendWhenNotMatched")
+                chosen |= {switch: draw(st.booleans()) for switch in switches if draw(st.booleans())}
+            found.append(chosen)
+    return found
+
+
+@st.composite
 def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     """A script of 15 to 45 steps, where a step with nobody to do it is left out.
 
     kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
     the queues of a virtual topic; "listeners": a queue with listeners too; "stored": a queue of brokers with a
-    store, which half of the durable ones have too; "sessions": two queues, sessions with several consumers.
+    store, which half of the durable ones have too; "sessions": two queues, sessions with several consumers; "virtual":
+    what virtual topics and composites feed; "stopped": a queue whose consumers' connections stop and start.
     Every eighth script of "durable", "several", "listeners" and "stored" takes time: messages expire, redelivery has
     delays.
     quiet: how long our clock waits after a step for what the real one does at once.
     """
-    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "sessions")
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "sessions", "virtual")
+    timed |= kind == "stopped" and draw(st.booleans())
     living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
     if kind == "stored" and draw(st.booleans()):
@@ -358,6 +424,8 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
         script["dest"] = "topic"
     if kind == "stored" or (kind == "durable" and draw(st.booleans())):
         script["store"] = True
-    if kind in ("several", "sessions"):
+    if kind == "virtual":
+        script["virtual"] = draw(_declared())
+    if kind in ("several", "sessions", "virtual"):
         script["destName"] = "Q.1"
     return script
