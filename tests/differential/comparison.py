@@ -81,7 +81,7 @@ def ask(real: RealBroker, script: Script) -> Script:
 
 def listed(found: Difference) -> bool:
     """True if one of six causes that docs/differences.md has explains the difference. The real broker's answers show
-    three: a browser took an expired message off that was dispatched before; a listener was called again inside its
+    three: a browser took an expired message off that was paged in before; a listener was called again inside its
     session's rollback; a consumer of several queues got one of the copies of a message. The others: the two begin to
     differ where a consumer of several queues gets messages of two, in a queue that was made when consumers of several
     queues were there, or where ours hands a consumer that is closing one message more.
@@ -92,15 +92,21 @@ def listed(found: Difference) -> bool:
         or _served_while_leaving(found.case, found.ours[0])
     ):
         return True
-    given: set[int] = set()
+    paged_in: set[int] = set()
+    sent: set[int] = set()
+    paging = False
     for step in found.case["steps"]:
         told = step.get("other", ())
-        if step["op"] == "browse" and any(entry.get("expired") in given for entry in told):
+        paging |= step["op"] == "consumer"
+        if step["op"] == "send":
+            sent.add(step["n"])
+        if paging:
+            paged_in |= sent
+        if step["op"] == "browse" and any(entry.get("expired") in paged_in for entry in told):
             return True
         called = sum("onMessage" in entry and entry.get("by") == step.get("name") for entry in told)
         if step["op"] == "rollback" and called:
             return True
-        given |= {entry["n"] for entry in step.get("dispatched", ())}
     return False
 
 
