@@ -1,6 +1,6 @@
 """A queue of the broker, its messages by id; see region_queue.pxd."""
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.chain cimport Chain
 from pyengine._engine.channel cimport MessageDispatch
@@ -12,7 +12,7 @@ from pyengine._engine.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Que
 from pyengine._engine.message_slots cimport IN_FLIGHT
 from pyengine._engine.rounds cimport Handout
 
-from pyengine.errors import IllegalStateError, InvalidMessageError, JMSError
+from pyengine.errors import IllegalStateError, JMSError
 
 
 cdef class RegionQueue(Queue):
@@ -130,9 +130,6 @@ cdef class RegionQueue(Queue):
             self.rounds_due -= 1
 
     cdef int take_in(self, Message message) except -1:
-        if message._expiration < 0:
-            raise InvalidMessageError(
-                "JMSExpiration", message._expiration, f"must be a whole number from 0 to {INT64_MAX}")
         self.enter(message, message._group_id, message._group_sequence, message._priority, message._expiration,
                    message._persistent, message._connection_id, message._target_consumer_id,
                    message._redelivery_counter)

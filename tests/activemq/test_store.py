@@ -23,7 +23,7 @@ from pyengine.activemq.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.topology.policy import Policy
-from tests.activemq.wire import Wire, until
+from tests.activemq.wire import Wire, destination, until
 from tests.ctrl_c import LIBRARY, CtrlC
 
 
@@ -266,6 +266,22 @@ def test_what_waits_behind_more_expired_messages_than_are_in_memory_is_handed_ou
     assert wire.taken() == [("a", body) for body in "abcde"]
     assert broker.view("q").expired_count == expired
     assert broker.view("q").queue_size == 7
+
+
+@pytest.mark.parametrize("to", ["queue://q", "topic://t"])
+@pytest.mark.parametrize("expiration", [-5, -(2**63)])
+def test_an_expiration_below_0_is_none(start, clock, to, expiration):
+    """As with the real broker, whose check asks for one above 0; a client other than JMS's own may send it."""
+    wire = Wire(start())
+    wire.consume("now", to)
+    wire.broker.send("wire", destination(to), pyengine.Message(body="a", message_id="ID:a", expiration=expiration))
+    clock.advance(10**9)
+    wire.consume("later", "queue://q")
+    assert wire.taken() == [("now", "a")]
+    wire = Wire(start())
+    wire.consume("later", "queue://q")
+    clock.advance(10**9)
+    assert wire.taken() == [("later", "a")] * (to == "queue://q")
 
 
 def test_a_large_transaction_is_dispatched_to_its_end(start):
