@@ -189,13 +189,13 @@ class Replay:
         self.clock = ManualClock()
         self.folder = TemporaryDirectory() if case.get("store") else None
         self.settings: dict[str, Any] = {
-            "policies": [policy_of(case.get("policy") or {}, self.topic)],
+            # The default entry: of dead letters, and of what virtual destinations feed, too.
+            "policies": [policy_of(case.get("policy") or {}, topic) for topic in (self.topic, not self.topic)],
             "clock": self.clock,
             "release": case.get("release", "5.17"),
         }
         if "virtual" in case:
             self.settings["virtual_destinations"] = [virtual_of(each) for each in case["virtual"]]
-            self.settings["policies"].append(policy_of(case.get("policy") or {}, not self.topic))
         self.connections: dict[str, activemq.Connection] = {}
         self.producers: dict[activemq.Connection | activemq.Session, activemq.MessageProducer] = {}
         self.senders: dict[str, activemq.Session] = {}
