@@ -8,6 +8,7 @@ calling thread, in the order in which it was asked for, so every run of a script
 from __future__ import annotations
 
 import heapq
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakSet
 
 from pyengine.errors import IllegalStateError
 
@@ -113,6 +115,7 @@ class SystemClock(Clock):
         self._name = name
         # Taken by itself: Ctrl-C within Condition.__enter__ would leave it locked.
         self._lock = threading.RLock()
+        _system_clocks.add(self)
         self._changed = threading.Condition(self._lock)
         self._timers: list[tuple[int, int, Timer]] = []
         self._number = count()
@@ -186,6 +189,26 @@ class SystemClock(Clock):
                     return
                 timer = heapq.heappop(self._timers)[2]
             _report(timer.fire)
+
+
+# A process that is forked has no timer thread: were its clock's lock held by that one just then, it would stay held.
+_system_clocks: WeakSet[SystemClock] = WeakSet()
+_held: list[SystemClock] = []
+
+
+def _before_fork() -> None:
+    _held.extend(_system_clocks)
+    for clock in _held:
+        clock._lock.acquire()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop()._lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 class ManualClock(Clock):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 import threading
 
 import pytest
@@ -116,3 +119,30 @@ def test_timers_come_after_the_systems_time_was_set_back(another: bool) -> None:
     assert came.wait(60)
     assert order == ["first", "second"]
     clock.close()
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_a_forked_process_finds_no_clock_locked() -> None:
+    clock = SystemClock()
+    going = True
+
+    def busy() -> None:
+        while going:
+            with clock._lock:
+                sum(range(1000))
+
+    thread = threading.Thread(target=busy)
+    thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(5)  # ends the process
+                clock.call_at(clock.now() + 5, list)
+                clock.close()
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        going = False
+        thread.join()
+        clock.close()
