@@ -33,7 +33,7 @@ def ours(store: SqliteStore, unit: int) -> int:
         for sequence in added[1:]:
             store.remove(number, sequence)
         store.wait(store.seal())
-    return len(store.load(number, (0, added[0] - MESSAGES), -1, by_priority=False))
+    return len(store.load(number, (0, added[0] - MESSAGES), -1))
 
 
 class Lmdb:
