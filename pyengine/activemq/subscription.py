@@ -106,6 +106,8 @@ class Subscription(PrefetchSubscription):
 
     def extend(self, extension: int) -> None:
         """Set the prefetch extension of every queue."""
+        for queue in self.queues:
+            self._read(queue)
         self.extension = extension
         for queue in self.queues:
             self.share(queue)
