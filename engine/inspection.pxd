@@ -2,10 +2,8 @@
 happens next.
 """
 
-from libc.stdint cimport int32_t
-
 from pyengine._engine.rounds cimport Rounds
 
 
 cdef class Inspection(Rounds):
-    cdef tuple place_of(self, int32_t message)
+    pass

@@ -31,13 +31,6 @@ cdef class Inspection(Rounds):
             self.totals.selector_errors += outcome == RAISED
         return False
 
-    cdef tuple place_of(self, int32_t message):
-        # Where a message stands: the window comes first, then what is not paged in.
-        if self.pending.at[message].whereabouts != STORED:
-            return 0, self.pending.at[message].position, 0
-        return (1, -self.pending.at[message].priority if self.pending.prioritized else 0,
-                self.handle_of(message))
-
     @property
     def expiring(self):
         """Messages that have an expiration."""
