@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -27,7 +28,7 @@ class Administration:
     router: Router
     topics: Topics
     _subscriptions: dict[str, Subscription]
-    _producers: dict[str, tuple[str, Destination | None]]
+    _produced: Counter[Destination | None]  # how many producers send to a destination, or to none of their own
 
     def settle(self) -> None:
         """Under a manual clock: run what workers were asked to do."""
@@ -304,7 +305,7 @@ class Administration:
 
     def producer_count(self, destination: Destination) -> int:
         """How many producers of that destination there are."""
-        return sum(1 for _, where in self._producers.values() if where == destination)
+        return self._produced[destination]
 
     def _queue_view(self, queue: QueueDestination) -> QueueView:
         counts = queue.core.statistics

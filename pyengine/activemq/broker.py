@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -125,7 +126,9 @@ class Broker(RegionBroker, Administration):
             self.topics = Topics(self)
             self.router = Router(self, virtual_destinations)
             self._transactions: dict[str, Transaction] = {}
-            self._producers: dict[str, tuple[str, Destination | None]] = {}
+            self._producers: dict[str, Connection] = {}
+            self._produced: Counter[Destination | None] = Counter()
+            self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
             self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
             InactiveDestinations(self, schedule_period_for_destination_purge)
@@ -243,8 +246,8 @@ class Broker(RegionBroker, Administration):
             self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
             for transaction in list(connection.transactions.values()):
                 self._rollback(transaction)
-            for producer in [name for name, (owner, _) in self._producers.items() if owner == connection_id]:
-                del self._producers[producer]
+            for producer_id in list(connection.producers):
+                self._remove_producer(producer_id)
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
             del self._connections[connection_id]
@@ -263,15 +266,26 @@ class Broker(RegionBroker, Administration):
     def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
         """See Transport."""
         with self.outbox:
-            self._connection(connection_id)
+            connection = self._connection(connection_id)
             for part in () if destination is None else composite_parts(destination):
                 self.router.find(part)
-            self._producers[producer_id] = (connection_id, destination)
+            self._remove_producer(producer_id)
+            self._producers[producer_id] = connection
+            connection.producers[producer_id] = destination
+            self._produced[destination] += 1
 
     def remove_producer(self, producer_id: str) -> None:
         """See Transport."""
         with self.outbox:
-            self._producers.pop(producer_id, None)
+            self._remove_producer(producer_id)
+
+    def _remove_producer(self, producer_id: str) -> None:
+        connection = self._producers.pop(producer_id, None)
+        if connection is not None:
+            destination = connection.producers.pop(producer_id)
+            self._produced[destination] -= 1
+            if not self._produced[destination]:
+                del self._produced[destination]
 
     def add_consumer(self, info: ConsumerInfo) -> int:
         """See Transport."""
@@ -562,7 +576,8 @@ class Broker(RegionBroker, Administration):
             connection = self._connection(connection_id)
             for part in composite_parts(destination):
                 self.router.find(part, create_temporary=True)
-                if part.is_temporary:
+                if part.is_temporary and part not in self._temporary:
+                    self._temporary[part] = connection
                     connection.temporary[part] = None
 
     def has_destination(self, destination: Destination) -> bool:
@@ -573,20 +588,26 @@ class Broker(RegionBroker, Administration):
         """See Transport."""
         with self.outbox:
             for part in composite_parts(destination):
-                users = {each.info.consumer_id: each for each in self._subscriptions.values()}
+                users = {each.info.consumer_id: each for each in (*self._consumers_of(part), *self._spread.values())}
                 # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
-                users |= {":".join(key): durable.subscription for key, durable in self.topics.durables.items()}
+                if part.kind == "topic":
+                    users |= {":".join(key): durable.subscription for key, durable in self.topics.durables.items()}
                 user = next((name for name, each in users.items() if each.covers(part)), None)
                 if user is not None:
                     raise JMSError(f"destination {part} still has an active subscription: {user}")
                 self._remove_destination(part)
 
     def _remove_destination(self, destination: Destination) -> None:
-        for connection in self._connections.values():
-            connection.temporary.pop(destination, None)
-        leaving = [each for each in self._subscriptions.values() if each.covers(destination) and not each.spread]
+        owner = self._temporary.pop(destination, None)
+        if owner is not None:
+            del owner.temporary[destination]
+        leaving = [each for each in self._consumers_of(destination) if each.covers(destination) and not each.spread]
         self._remove_all(leaving, None, False)
         self.router.remove(destination)
+
+    def _consumers_of(self, destination: Destination) -> list[Subscription]:
+        found = self.router.destinations.get(destination)
+        return [] if found is None else found.consumers()
 
     def is_slow(self, subscription: Subscription) -> bool:
         """Whether a consumer is marked slow."""

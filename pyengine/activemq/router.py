@@ -94,7 +94,8 @@ class Router:
             found = TopicDestination(self._broker, name, policy)
         self.destinations[name] = found
         self._wild += name.is_pattern
-        self._fed.clear()
+        if not name.is_temporary:  # which no virtual topic feeds
+            self._fed.clear()
         self._broker.attach_waiting(found)
         return found
 
@@ -135,7 +136,8 @@ class Router:
         found = self.destinations.pop(destination, None)
         self._wild -= found is not None and destination.is_pattern
         self._mapped.discard(destination)
-        self._fed.clear()
+        if not destination.is_temporary:
+            self._fed.clear()
         self._region.ways.clear()
         if found is not None:
             found.dispose()

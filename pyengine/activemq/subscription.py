@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection: its sink, consumers, temporary destinations and open transactions."""
+    """A connection: its sink, producers and where each sends, consumers, temporary destinations, open transactions."""
 
     connection_id: str
     client_id: str
     sink: ConnectionSink
     task: DispatchTask
+    producers: dict[str, Destination | None] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     temporary: dict[Destination, None] = field(default_factory=dict)
     transactions: dict[str, Transaction] = field(default_factory=dict)

@@ -330,7 +330,7 @@ class Topics:
         key = (client_id, info.subscription_name)
         topics = [
             topic
-            for topic in self.broker.router.destinations.values()
+            for _, topic in self.broker.router.candidates(subscription.patterns)
             if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
         ]
         now = self.broker.clock.now()
@@ -395,7 +395,7 @@ class Topics:
             subscription = self.broker.absent_subscriber(kept)
             topics = [
                 topic.number
-                for topic in self.broker.router.destinations.values()
+                for _, topic in self.broker.router.candidates(subscription.patterns)
                 if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
             ]
             policy = subscription.policy

@@ -886,6 +886,13 @@ def test_the_producers_are_counted(connect, broker):
     assert broker.view("q").producer_count == 1
     producer.close()
     assert broker.view("q").producer_count == 0
+    with connect() as another:
+        another.create_session().create_producer("q")
+        kept = session.create_producer("q")
+        assert broker.view("q").producer_count == 2
+    assert broker.view("q").producer_count == 1
+    kept.close()
+    assert broker.view("q").producer_count == 0
 
 
 def test_a_lost_connection_says_nothing(connect):

@@ -1,0 +1,123 @@
+"""What a step costs in calls where many others are that it does not concern: the same as with few."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from pyengine import Message, activemq
+from pyengine.activemq import Broker, Connection, ConnectionFactory, Session
+from pyengine.clock import ManualClock
+
+FEW, MANY = 20, 200
+
+
+class World:
+    """A broker with one connection and its session, which take the step."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.broker = Broker(clock=self.clock)
+        self.factory = ConnectionFactory("vm://localhost", broker=self.broker)
+        self.connection = self.connect("asking")
+        self.session = self.connection.create_session()
+        self.kept: list[object] = []
+
+    def connect(self, client_id: str) -> Connection:
+        connection = self.factory.create_connection(client_id)
+        connection.start()
+        return connection
+
+
+def connections(world: World, number: int) -> None:
+    connection = world.connect(f"client {number}")
+    world.kept.append(connection.create_session().create_consumer(f"other.{number}"))
+
+
+def consumers(world: World, number: int) -> None:
+    world.kept.append(world.session.create_consumer("shared", f"a = {number}"))
+
+
+def producers(world: World, number: int) -> None:
+    world.kept.append(world.session.create_producer(f"other.{number}"))
+
+
+def subscribers(world: World, number: int) -> None:
+    world.kept.append(world.session.create_consumer(f"topic://other.{number}"))
+
+
+def away(world: World, number: int) -> None:
+    with world.connect(f"away {number}") as connection:
+        session = connection.create_session()
+        session.create_durable_subscriber(session.create_topic(f"other.{number}"), "durable")
+
+
+def temporary(world: World, number: int) -> None:
+    world.kept.append(world.session.create_temporary_queue())
+
+
+def request(world: World) -> None:
+    session: Session = world.session
+    answers = session.create_temporary_queue()
+    with session.create_consumer(answers) as consumer, session.create_producer(answers) as producer:
+        producer.send(Message({"a": 1}))
+        assert consumer.receive_no_wait() is not None
+    session.delete_temporary(answers)
+
+
+def connect(world: World) -> None:
+    with world.connect("another") as connection:
+        session = connection.create_session(activemq.SESSION_TRANSACTED)
+        session.create_temporary_topic()
+        session.create_consumer("work")
+        session.create_producer("work").send(Message({"a": 1}))
+        session.rollback()
+
+
+def publish(world: World) -> None:
+    with world.session.create_consumer("topic://news") as consumer, world.session.create_producer("topic://news") as to:
+        to.send(Message({"a": 1}))
+        assert consumer.receive_no_wait() is not None
+
+
+def subscribe(world: World) -> None:
+    world.session.create_durable_subscriber(world.session.create_topic("news"), "mine").close()
+    world.session.unsubscribe("mine")
+
+
+def calls(step: Callable[[World], None], world: World) -> int:
+    """How many functions are called in a step, Python's and those written in C."""
+    made = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    step(world)  # what only the first one makes is there
+    gc.collect()
+    gc.disable()  # finalizers of what others left
+    sys.setprofile(count)
+    try:
+        step(world)
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return made
+
+
+@pytest.mark.parametrize("step", [request, connect, publish, subscribe])
+@pytest.mark.parametrize("other", [connections, consumers, producers, subscribers, away, temporary])
+def test_a_step_costs_as_much_beside_many_others(
+    other: Callable[[World, int], None], step: Callable[[World], None]
+) -> None:
+    world = World()
+    with world.broker, world.connection:
+        for number in range(FEW):
+            other(world, number)
+        few = calls(step, world)
+        for number in range(FEW, MANY):
+            other(world, number)
+        assert calls(step, world) == few
