@@ -84,7 +84,8 @@ class SqliteStore:
             raise
         # Ctrl-C comes between two calls of the main thread. What belongs together is assigned without one in between,
         # and a lock that is taken again must not be interrupted.
-        self._changed = threading.Condition(cast(Any, ReentrantLock()))
+        self._turn = ReentrantLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
+        self._changed = threading.Condition(cast(Any, self._turn))
         self._writing = False
         self._open = False  # the present unit is in the transaction in part
         self._broken: sqlite3.Error | None = None
@@ -276,7 +277,7 @@ class SqliteStore:
         """
         if not self._current and not self._open:
             return 0
-        with self._changed:
+        with self._turn:
             following = _Unit()
             self._pending += [self._current]
             self._current = following
@@ -289,7 +290,7 @@ class SqliteStore:
         """Return when the units up to ``unit`` are written. Raises StoreError if they cannot be."""
         if self._written >= unit:
             return
-        with self._changed:
+        with self._turn:
             while self._written < unit:
                 self._refuse()
                 if self._writing or self._open:
@@ -299,7 +300,7 @@ class SqliteStore:
 
     def write(self) -> bool:
         """Write all that is sealed; False, and nothing is done, if another thread is writing now."""
-        with self._changed:
+        with self._turn:
             if self._writing or self._open:
                 return self._written == self._sealed
             upto = self._sealed
@@ -346,7 +347,7 @@ class SqliteStore:
         if not self._open:
             self.wait(self._sealed)
         if self._current:
-            with self._changed:
+            with self._turn:
                 while self._writing:
                     self._changed.wait()
                 current, rest = self._current, _Unit()

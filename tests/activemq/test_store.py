@@ -408,6 +408,10 @@ def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> No
         stop = CtrlC(Path(SqliteStore.wait.__code__.co_filename), at)
         for write in units(kept):
             if stop.ends(write):
+                other = Thread(target=kept.write, daemon=True)
+                other.start()
+                other.join(10)
+                assert not other.is_alive(), f"a lock stayed taken, {at}"
                 write()
         kept.close()
         left = [stored.message.body for stored in StoreReader(tmp_path / str(at)).messages(1, 0, 100)]
