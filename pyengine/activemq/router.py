@@ -94,8 +94,7 @@ class Router:
             found = TopicDestination(self._broker, name, policy)
         self.destinations[name] = found
         self._wild += name.is_pattern
-        if not name.is_temporary:  # which no virtual topic feeds
-            self._fed.clear()
+        self._forget_fed(name)
         self._broker.attach_waiting(found)
         return found
 
@@ -136,11 +135,14 @@ class Router:
         found = self.destinations.pop(destination, None)
         self._wild -= found is not None and destination.is_pattern
         self._mapped.discard(destination)
-        if not destination.is_temporary:
-            self._fed.clear()
+        self._forget_fed(destination)
         self._region.ways.clear()
         if found is not None:
             found.dispose()
+
+    def _forget_fed(self, changed: Destination) -> None:
+        if not changed.is_temporary:  # virtual topics have no part in those
+            self._fed.clear()
 
     def route(self, destination: Destination, message: Message, now: int, within: Transaction | None = None) -> None:
         """Send a message to every destination that ``destination`` names; within a transaction they get it when that is

@@ -227,6 +227,7 @@ class Topics:
         self._cause = ""
         self.durables: dict[tuple[str, str], Durable] = {}
         self._durable_of: dict[int, Durable] = {}
+        self._spread: dict[int, Durable] = {}  # those of patterns, which wait for topics that others make
         self._newest = 0
 
     def add(self, topic: TopicDestination) -> int:
@@ -380,9 +381,9 @@ class Topics:
 
     def attach_durables(self, topic: TopicDestination) -> None:
         """A topic is new: durable subscriptions of patterns that cover it, also those whose consumer is away."""
-        for durable in self.durables.values():
+        for durable in self._spread.values():
             subscription = durable.subscription
-            if subscription.spread and subscription.covers(topic.destination):
+            if subscription.covers(topic.destination):
                 if subscription.topic is not None:
                     topic.attach_durable(subscription)
                 self.carry_out(self.region.attach(durable.number, topic.number, now=self.broker.clock.now()))
@@ -426,11 +427,14 @@ class Topics:
 
     def _remember_durable(self, durable: Durable) -> Durable:
         self.durables[durable.client_id, durable.name] = self._durable_of[durable.number] = durable
+        if durable.subscription.spread:
+            self._spread[durable.number] = durable
         return durable
 
     def _forget_durable(self, durable: Durable) -> None:
         del self.durables[durable.client_id, durable.name]
         del self._durable_of[durable.number]
+        self._spread.pop(durable.number, None)
         if self._store is not None:
             self._store.remove_subscription(durable.stored)
 
