@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +23,7 @@ from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.failure import interrupted_as_such
-from pyengine.spark.session import LOCAL, require_count, require_spark, running_session, start_session
+from pyengine.spark.session import LOCAL, own_session, require_count, require_spark, running_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -141,8 +141,7 @@ def _dispatched(
         runs = _ingest_here(topology, work, plan.shards)
         tell.rows = sum(run.messages for run in runs)
     tell("start")
-    session = spark if spark is not None else start_session(master)
-    try:
+    with own_session(master) if spark is None else nullcontext(spark) as session:
         if not plan.shards:
             plan = replace(plan, shards=_shards(session, plan, own=spark is None))
         replace_file(aside / PLAN, lambda path: path.write_text(plan.to_text(), "utf-8"))
@@ -154,9 +153,6 @@ def _dispatched(
         with tell.watching(session, "dispatch"):
             tallies = _dispatch(session, plan, len(runs), work)
         spark_version = session.version
-    finally:
-        if spark is None:
-            session.stop()
     dispatched = time.monotonic()
     tell("measure")
     _complete(work)

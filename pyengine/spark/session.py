@@ -86,6 +86,54 @@ def start_session(master: str = LOCAL, settings: Mapping[str, str] | None = None
 
 
 @contextmanager
+def own_session(master: str) -> Iterator[SparkSession]:
+    """A session of ``start_session`` for the block, stopped behind it.
+
+    On the main thread Ctrl-C cancels its jobs and is a KeyboardInterrupt where Spark then fails or the block ends:
+    within a call of Java it would leave py4j an answer that nobody reads, and what py4j does about that closes
+    connections that come later. A second Ctrl-C is raised at once.
+    """
+    session = start_session(master)
+    if threading.current_thread() is not threading.main_thread():
+        try:
+            yield session
+        finally:
+            session.stop()
+        return
+    before = signal.getsignal(signal.SIGINT)
+    came = False
+    over = threading.Event()
+
+    def note(*_: object) -> None:
+        nonlocal came
+        came = True
+        signal.signal(signal.SIGINT, before)
+
+    def cancel() -> None:
+        while not over.wait(0.1):
+            if came:
+                session.sparkContext.setLogLevel("OFF")  # what tasks say that are ended in the middle
+                session.sparkContext.cancelAllJobs()
+
+    signal.signal(signal.SIGINT, note)
+    canceller = threading.Thread(target=cancel, name="pyengine-cancel", daemon=True)
+    canceller.start()
+    try:
+        yield session
+    except Exception as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        over.set()
+        canceller.join()
+        session.stop()
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
 def _uninterrupted() -> Iterator[None]:
     """A KeyboardInterrupt waits for the end of the block, a second one does not.
 
