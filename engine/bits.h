@@ -3,6 +3,7 @@
 #define PYENGINE_BITS_H
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(_MSC_VER)
 #include <intrin.h>
@@ -14,6 +15,13 @@ static inline __attribute__((always_inline, unused)) int lowest_bit(uint64_t wor
 static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t word) { return 63 - __builtin_clzll(word); }
 static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) { return __builtin_popcountll(word); }
 #endif
+
+/* A bit for each of eight bytes that are 0 or 1, the first the lowest. */
+static inline uint64_t bits_of_bytes(const uint8_t *eight) {
+    uint64_t bytes;
+    memcpy(&bytes, eight, 8);
+    return bytes * 0x0102040810204080u >> 56;
+}
 
 #ifdef __GNUC__
 #define pyengine_prefetch(address) __builtin_prefetch(address)

@@ -1,10 +1,11 @@
 """bits: which bits of a word are set, and where bits are fetched from early; see bits.h."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 
 
 cdef extern from "bits.h" nogil:
     int lowest_bit(uint64_t word) noexcept       # of a word that is not 0
     int highest_bit(uint64_t word) noexcept      # the same
     int count_bits(uint64_t word) noexcept
+    uint64_t bits_of_bytes(const uint8_t* eight) noexcept    # a bit for each of eight bytes that are 0 or 1
     void pyengine_prefetch(const void* address) noexcept

@@ -117,7 +117,7 @@ cdef class Search:
         self.event.reserve(snapshot.widest + 1)
         self.ranges = <int*> malloc((3 * snapshot.most_tables + 2) * sizeof(int))
         self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
-        self.found.marked = <uint8_t*> calloc(snapshot.most_lines + 1, 8)
+        self.found.marked = <uint8_t*> calloc(snapshot.most_lines // 8 + 1, 64)
         self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.wanted_words = <uint64_t*> calloc(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
         if (self.ranges == NULL or self.found.marks == NULL or self.found.marked == NULL

@@ -56,7 +56,7 @@ cdef struct Found:               # what matched
     bint unordered               # the numbers may not ascend
     bint no_memory
     uint64_t* marks              # a bit for each hit of the segment that is asked; 0 between two
-    uint8_t* marked              # whether a word of ``marks`` is not 0: one byte, for which nothing need be read
+    uint8_t* marked              # 1 if a word of ``marks`` is not 0: bytes, so that none need be read; a multiple of 64
     int64_t mark_count           # at least as many
     uint64_t* wanted             # a bit for each entry that is to be looked at, then that matches; 0 between two
     uint64_t* wanted_words       # a bit for each word that has one
