@@ -491,6 +491,8 @@ class Broker(RegionBroker, Administration):
         """One message of any of its queues, or the null dispatch when the time is over."""
         if subscription.prefetch:
             return
+        if subscription.asked is not None:  # a receive that was cancelled: its time is no end of this one's
+            subscription.asked.cancel()
         before = subscription.handed_out
         subscription.extend(1)
         for queue in list(subscription.queues):
@@ -506,7 +508,7 @@ class Broker(RegionBroker, Administration):
         if pull.timeout < 0:
             end()
         elif pull.timeout > 0:
-            self.call_at(self.clock.now() + pull.timeout, end)
+            subscription.asked = self.call_at(self.clock.now() + pull.timeout, end)
 
     # Transactions
 

@@ -11,6 +11,7 @@ from pyengine._engine.prefetch_subscription import PrefetchSubscription
 from pyengine._runtime.dispatch_task import DispatchTask
 from pyengine._runtime.outbox import Outbox
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
+from pyengine.clock import Timer
 from pyengine.destinations import Destination, overlap
 from pyengine.topology.policy import Policy
 
@@ -40,7 +41,8 @@ class Subscription(PrefetchSubscription):
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
     queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it has
     several queues, or is a wildcard or composite, which waits for destinations that others make; it has one prefetch
-    for all, and one prefetch extension: every queue has the same, and where one differs, it changed last.
+    for all, and one prefetch extension: every queue has the same, and where one differs, it changed last. asked: when
+    the time of its last pull from several queues is over.
     """
 
     info: ConsumerInfo
@@ -53,6 +55,7 @@ class Subscription(PrefetchSubscription):
     topic: int | None = None
     acknowledged: dict[str, int] = field(default_factory=dict)
     extension: int = 0
+    asked: Timer | None = None
     spread: bool = field(init=False)
     _told: dict[QueueDestination, tuple[int, int]] = field(default_factory=dict)
     _held: int = 0

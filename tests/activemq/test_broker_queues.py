@@ -209,3 +209,18 @@ def test_a_backlog_that_no_look_can_move_lets_a_clock_run_out(make):
         consumer = connection.create_session().create_consumer("q")
         with pytest.raises(IllegalStateError, match="no timer"):
             consumer.receive()
+
+
+def test_a_pull_from_several_queues_does_not_end_with_the_time_of_one_that_was_given_up(broker, clock):
+    wire = Wire(broker)
+    wire.send("q.a", "first")
+    wire.send("q.b", "second")
+    wire.consume("a", "q.*", prefetch=0)
+    broker.purge("q.a")
+    broker.purge("q.b")
+    wire.pull("a", "q.*", timeout=50)
+    wire.pull("a", "q.*", timeout=1000)
+    clock.advance(999)
+    assert wire.taken() == []
+    clock.advance(1)
+    assert wire.taken() == [("a", None)]
