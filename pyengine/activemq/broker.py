@@ -23,7 +23,7 @@ from pyengine.activemq.administration import Administration
 from pyengine.activemq.advisories import Advisories
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.dead_letters import DeadLetters
-from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event
+from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, teller
 from pyengine.activemq.inactive import InactiveDestinations
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
@@ -626,6 +626,7 @@ class Broker(RegionBroker, Administration):
         """Call ``callback`` with every event of that class (see pyengine.activemq.events; Event itself: all of them).
 
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
+        What it raises is logged (``pyengine.activemq``): the call that made the change may be anybody's.
         Returns a function that ends it. Raises TypeError for what is no class of events, or cannot be called.
         """
         if not (isinstance(event, type) and issubclass(event, Event)):
@@ -633,12 +634,9 @@ class Broker(RegionBroker, Administration):
         if not callable(callback):
             raise TypeError(f"a callback is a function of an event; not {callback!r}")
 
-        def call(reported: E) -> None:  # what it returns is no answer to the broker
-            callback(reported)
-
         callbacks = self._callbacks.setdefault(event, [])
-        callbacks.append(call)
-        return lambda: callbacks.remove(call)
+        callbacks.append(told := teller(callback))
+        return lambda: callbacks.remove(told)
 
     def report(self, event: Event) -> None:
         """Tell those who asked for such events, and send the advisory message that a policy asks for."""

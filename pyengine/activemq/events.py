@@ -6,11 +6,18 @@ come with every message: MessageDelivered and MessageConsumed.
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyengine._engine.message import Message
 from pyengine.activemq.commands import ConsumerInfo
 from pyengine.destinations import Destination
+
+E = TypeVar("E", bound="Event")
+LOG = logging.getLogger("pyengine.activemq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +124,17 @@ class SelectorFailed(Event):
     message: Message
     consumer: ConsumerInfo
     error: str
+
+
+def teller(callback: Callable[[E], object]) -> Callable[[E], None]:
+    """Calls ``callback`` with an event. What that raises is logged: the call that caused the event may be anybody's."""
+
+    def tell(event: E) -> None:
+        try:
+            callback(event)
+        except BaseException as error:
+            LOG.exception("a callback failed on %s of %s", type(event).__name__, event.destination)
+            if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise  # the user's own
+
+    return tell
