@@ -236,10 +236,13 @@ class Broker(RegionBroker, Administration):
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport."""
-        with self.outbox:
-            connection = self._connections.get(connection_id)
+        with ExitStack() as ending, self.outbox:
+            connection = self._connections.pop(connection_id, None)
             if connection is None:
                 return
+            ending.callback(connection.task.close)  # it has gone, whatever the rounds that follow say to that
+            if self._clients.get(connection.client_id) == connection_id:
+                del self._clients[connection.client_id]
             if lost:
                 for subscription in connection.subscriptions.values():
                     subscription.route = None
@@ -250,10 +253,6 @@ class Broker(RegionBroker, Administration):
                 self._remove_producer(producer_id)
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
-            del self._connections[connection_id]
-            if self._clients.get(connection.client_id) == connection_id:
-                del self._clients[connection.client_id]
-        connection.task.close()
 
     def _connection(self, connection_id: str) -> Connection:
         found = self._connections.get(connection_id)

@@ -205,8 +205,10 @@ class Connection:
                 session.forget_all()
         finally:
             self._sessions.clear()
-            self.transport.remove_connection(self.connection_id, last_delivered=last_delivered)
-            self._end()
+            try:
+                self.transport.remove_connection(self.connection_id, last_delivered=last_delivered)
+            finally:
+                self._end()
 
     def _lose(self) -> None:
         for session in self.sessions:

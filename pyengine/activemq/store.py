@@ -74,12 +74,17 @@ class SqliteStore:
         except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
             problem = error.strerror if isinstance(error, OSError) else error
             raise StoreError(str(folder), f"cannot be opened: {problem}; name a folder to write to") from error
-        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             with reading(self.path):
-                self._prepare(journal_disk_sync_strategy)
+                self._db = sqlite3.connect(
+                    self.path, isolation_level=None, check_same_thread=False, cached_statements=256
+                )
+                try:
+                    self._prepare(journal_disk_sync_strategy)
+                except BaseException:
+                    self._db.close()
+                    raise
         except BaseException:
-            self._db.close()
             self._lock.release()
             raise
         # Ctrl-C comes between two calls of the main thread. What belongs together is assigned without one in between,
@@ -208,7 +213,10 @@ class SqliteStore:
         names = {number: name for name, number in self._names.items()}
         query = "SELECT subscription, destination, count(*) FROM reference GROUP BY subscription, destination"
         with reading(self.path):
-            return [(number, names[where], count) for number, where, count in self._db.execute(query)]
+            try:
+                return [(number, names[where], count) for number, where, count in self._db.execute(query)]
+            except KeyError as error:
+                raise sqlite3.DatabaseError(f"there is no destination {error}") from error
 
     def mark(self, name: str, default: int) -> int:
         """The number that was kept under a name before the store was opened."""

@@ -47,10 +47,10 @@ class Stored(NamedTuple):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raises StoreError where SQLite cannot read the file."""
+    """Raises StoreError where SQLite cannot read the file, or a damaged row makes no message."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite may quote the damage, which sqlite3 then cannot show
         raise StoreError(str(path), f"cannot be read: {error}") from error
 
 
@@ -76,4 +76,8 @@ def newest_sequence(db: sqlite3.Connection) -> int:
 def stored_messages(db: sqlite3.Connection, query: str, arguments: tuple[int, ...]) -> Iterator[Stored]:
     """The messages that a query finds, which begins with FIELDS."""
     for sequence, priority, redeliveries, headers, body in db.execute(query, arguments):
-        yield Stored(sequence, priority, redeliveries, decode_message(headers, body))
+        try:
+            message = decode_message(headers, body)
+        except Exception as error:  # whatever the damage has made of it
+            raise sqlite3.DatabaseError(f"message {sequence} is damaged: {error}") from error
+        yield Stored(sequence, priority, redeliveries, message)

@@ -3,15 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from threading import current_thread
 from typing import Any
 
 import pytest
 
-from pyengine.activemq import Broker, ConnectionFactory
+from pyengine.activemq import Broker, ConnectionFactory, MessageConsumer
 from pyengine.activemq.events import DeadLetter, SlowConsumer
 from pyengine.clock import ManualClock
+from pyengine.errors import StoreError
 from tests.activemq.wire import Wire, bodies, until
+
+
+def damage_a_message(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE message SET headers = '{' WHERE sequence = 2")
+
+
+def lose_the_destinations(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM destination")
+
+
+def damage_the_schema(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE mark", b"CREATE TAB\xf3E mark"))
+
+
+def put_a_folder_in_its_place(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lose_the_destinations, "cannot be read: there is no destination 1"),
+        (damage_the_schema, "cannot be read: "),
+        (put_a_folder_in_its_place, "cannot be read: unable to open database file"),
+    ],
+)
+def test_a_store_that_cannot_be_opened_is_refused_and_let_go_of(
+    tmp_path: Path, damage: Callable[[Path], None], words: str
+) -> None:
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        wire = Wire(broker, client_id="me")
+        wire.consume("durable", "topic://t", subscription_name="orders")
+        wire.broker.remove_consumer("durable")
+        wire.send("topic://t", "waits")
+    damage(tmp_path / "broker.db")
+    with pytest.raises(StoreError, match=words) as refused:
+        Broker(tmp_path, clock=ManualClock())
+    assert refused.value.store == str(tmp_path / "broker.db")
+    if (tmp_path / "broker.db").is_dir():
+        (tmp_path / "broker.db").rmdir()
+    else:
+        (tmp_path / "broker.db").unlink()
+    Broker(tmp_path, clock=ManualClock()).close()
+
+
+def test_a_damaged_message_is_named_and_its_connection_ends_all_the_same(tmp_path: Path) -> None:
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        Wire(broker).send("q", *"abc")
+    damage_a_message(tmp_path / "broker.db")
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        factory = ConnectionFactory(broker=broker)
+        connection = factory.create_connection("me")
+        consumers: list[MessageConsumer] = []
+        with pytest.raises(StoreError, match="cannot be read: message 2 is damaged: "):
+            consumers.append(connection.create_session().create_consumer("q"))
+        with pytest.raises(StoreError, match="message 2 is damaged"):
+            connection.close()
+        assert connection.closed
+        with factory.create_connection("me") as again:
+            again.create_session().create_producer("other").send("goes on")
+        assert [message.body for message in broker.browse("other")] == ["goes on"]
 
 
 class Stop(BaseException):
