@@ -6,12 +6,15 @@ several at a time if they came in at the same time (group commit).
 
 from __future__ import annotations
 
+import math
+import os
 import sqlite3
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
 
 from pyengine._engine.message import Message
@@ -39,6 +42,7 @@ Bands = Sequence[tuple[int, int]]
 ALL: Bands = ((0, 9),)
 EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
 LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
+LOOK = 1.0  # seconds after which a write looks again whether the file is still there
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
@@ -93,7 +97,8 @@ class SqliteStore:
         self._changed = threading.Condition(cast(Any, self._turn))
         self._writing = False
         self._open = False  # the present unit is in the transaction in part
-        self._broken: sqlite3.Error | None = None
+        self._broken: tuple[str, Exception] | None = None
+        self._looked = -math.inf
         self._current = _Unit()
         self._pending: list[_Unit] = []
         self._applied: list[_Unit] = []  # what the transaction has so far
@@ -106,6 +111,7 @@ class SqliteStore:
         check_format(self._db, self.path, 0)  # a file that is new
         self._db.executescript(SCHEMA)
         self._db.executescript(EXCHANGE)
+        self._file = os.stat(self.path)
         self._names = destination_numbers(self._db)
         self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination"))
         self._sequence = self._taken = max(newest_sequence(self._db), self.mark("sequence", 0))
@@ -324,8 +330,9 @@ class SqliteStore:
         try:
             self._changed.release()
             _joined(pending).write(self._db)
+            self._look(LOOK)
             written = True
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             self._give_up(error)
         except BaseException:
             written = not self._roll_back() and (begun or self._db.total_changes != changes)
@@ -375,9 +382,22 @@ class SqliteStore:
                     self._current, self._applied, self._open = _joined(self._applied), [], False
                     raise
 
-    def _give_up(self, problem: sqlite3.Error) -> None:
+    def _look(self, age: float) -> None:
+        """Raise OSError where the file was removed or replaced, which SQLite does not see; nothing is done if the last
+        look was less than so many seconds ago: one at each write would cost other threads more than the write."""
+        if monotonic() - self._looked >= age:
+            if not os.path.samestat(self._file, os.stat(self.path)):
+                raise FileExistsError("another file is in its place")
+            self._looked = monotonic()
+
+    def _give_up(self, error: sqlite3.Error | OSError) -> None:
         """A unit cannot be written: nor is any after it."""
-        self._broken = problem
+        if isinstance(error, OSError):
+            problem = "was removed, moved or replaced under the broker: what it kept lately is not in its folder"
+        else:
+            hint = "close the broker and open its folder again, which has all that returned before"
+            problem = f"cannot be written: {error}; {hint}"
+        self._broken = problem, error
         with suppress(sqlite3.Error):
             self._roll_back()
 
@@ -385,7 +405,8 @@ class SqliteStore:
         if not self._lock.is_ours:
             raise StoreError(str(self.path), "belongs to the process that opened it; send there")
         if self._broken is not None:
-            raise StoreError(str(self.path), f"cannot be written: {self._broken}") from self._broken
+            problem, error = self._broken
+            raise StoreError(str(self.path), problem) from error
 
     def close(self) -> None:
         """Write what is left and let go of the directory. A forked process leaves both to the one that opened it."""
@@ -396,6 +417,11 @@ class SqliteStore:
                 self.set_mark("sequence", self._sequence)
             self.seal()
             self.wait(self._sealed)
+            try:
+                self._look(0)
+            except OSError as error:
+                self._give_up(error)
+                self._refuse()
         finally:
             try:
                 self._db.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import current_thread
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -81,6 +84,35 @@ def test_a_damaged_message_is_named_and_its_connection_ends_all_the_same(tmp_pat
         with factory.create_connection("me") as again:
             again.create_session().create_producer("other").send("goes on")
         assert [message.body for message in broker.browse("other")] == ["goes on"]
+
+
+def move(folder: Path) -> None:
+    folder.rename(f"{folder} elsewhere")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
+@pytest.mark.parametrize("told_by", ["send", "close"])
+@pytest.mark.parametrize("remove", [shutil.rmtree, move])
+def test_a_folder_that_is_removed_under_its_broker_is_noticed(
+    tmp_path: Path, remove: Callable[[Path], object], told_by: str
+) -> None:
+    folder = tmp_path / "store"
+    broker = Broker(folder, clock=ManualClock())
+    wire = Wire(broker)
+    wire.send("q", "before")
+    remove(folder)
+    words = r"broker\.db: was removed, moved or replaced under the broker"
+
+    def send_for_long() -> None:
+        end = monotonic() + 10
+        while monotonic() < end:
+            wire.send("q", "lost")
+
+    if told_by == "send":
+        with pytest.raises(StoreError, match=words):
+            send_for_long()
+    with pytest.raises(StoreError, match=words):
+        broker.close()
 
 
 class Stop(BaseException):
