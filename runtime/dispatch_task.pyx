@@ -6,6 +6,8 @@ from pyengine._runtime.route cimport Route
 import threading
 from collections import deque
 
+from pyengine.errors import PyengineError
+
 cimport cython
 
 
@@ -59,7 +61,10 @@ cdef class DispatchTask(Route):
                     continue
                 answer = self.dispatch(self.waiting.popleft())
                 if answer is not None:
-                    self.acknowledge(*answer)
+                    try:
+                        self.acknowledge(*answer)
+                    except PyengineError as error:  # the store's, which no call can raise
+                        answer[1](error)
         finally:
             # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
             self.asked = False

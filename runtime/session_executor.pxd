@@ -38,6 +38,7 @@ cdef class SessionExecutor:
     cdef int flush_commands(self, object pull_timeout) except -1
     cdef int send_all(self, list commands, object pull_timeout) except -1
     cdef int send_one(self, object command, object pull_timeout) except -1
+    cdef int send_unasked(self, list commands) except -1
     cdef int say(self, MessageAck ack) except -1
     cdef int wake(self) except -1
     cdef list deliver(self, MessageDispatch dispatch)

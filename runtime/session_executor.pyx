@@ -94,6 +94,15 @@ cdef class SessionExecutor:
             self._carry_out(command, pull_timeout)
         return 0
 
+    cdef int send_unasked(self, list commands) except -1:
+        # What a listener's messages ask for: no call of the user's can raise what fails, and those behind come.
+        try:
+            if commands is not None or self._outgoing:
+                self.send_all(commands, None)
+        except PyengineError as error:
+            self.connection.report(error)
+        return 0
+
     cdef int say(self, MessageAck ack) except -1:
         if self.broker is not None:
             self.broker.settle_ack(ack, self.failed_ack)
@@ -128,8 +137,7 @@ cdef class SessionExecutor:
                 command = commands[0]
                 if isinstance(command, MessageAck) and not state.waits():
                     return command, self.failed_ack
-            if commands is not None or self._outgoing:
-                self.send_all(commands, None)
+            self.send_unasked(commands)
             self.wake()
         elif offer == Offer.QUEUED:
             self.wake()
@@ -182,7 +190,6 @@ cdef class SessionExecutor:
     def _run(self):
         # Deliver up to 1000 messages to listeners; True if more may wait.
         cdef MessageDispatch dispatch
-        cdef list commands
         cdef int _
         for _ in range(1000):
             dispatch = None
@@ -198,11 +205,9 @@ cdef class SessionExecutor:
             finally:
                 self.lock.give_back()
             if dispatch is None:
-                self.flush_commands(None)
+                self.send_unasked(self.state.take_commands())
                 return False
-            commands = self.deliver(dispatch)
-            if commands is not None or self._outgoing:
-                self.send_all(commands, None)
+            self.send_unasked(self.deliver(dispatch))
         return True
 
     cdef list deliver(self, MessageDispatch dispatch):

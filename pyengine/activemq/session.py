@@ -403,7 +403,10 @@ class Session(SessionExecutor):
                 if state.closed:
                     return
                 state.deliver_acks()
-            self.flush()
+            try:
+                self.flush()
+            except PyengineError as error:
+                self.connection.report(error)
             self._acknowledge_regularly(state, interval)
 
         timer = self.clock.call_at(self.clock.now() + interval, acknowledge)

@@ -6,10 +6,10 @@ import asyncio
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import current_thread
+from threading import Event, current_thread
 from time import monotonic
 from typing import Any
 
@@ -20,6 +20,76 @@ from pyengine.activemq.events import DeadLetter, SlowConsumer
 from pyengine.clock import ManualClock
 from pyengine.errors import StoreError
 from tests.activemq.wire import Wire, bodies, until
+
+AGAIN = "cannot be written: .*; close the broker and open its folder again, which has all that returned before"
+
+
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """No file of this process grows beyond what the store's has now."""
+    resource = pytest.importorskip("resource")
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((folder / "broker.db-wal").stat().st_size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def left_in(folder: Path) -> list[Any]:
+    """The bodies that a broker finds in q when it is started again."""
+    with Broker(folder, name="again", clock=ManualClock()) as broker:
+        return [message.body for message in broker.browse("q")]
+
+
+@pytest.mark.parametrize("options", ["", "jms.useDedicatedTaskRunner=true", "jms.alwaysSessionAsync=false"])
+def test_an_acknowledgement_of_a_listener_that_cannot_be_written_is_reported_and_the_next_message_comes(
+    tmp_path: Path, options: str
+) -> None:
+    heard, told, go_on = [], [], Event()
+
+    def listen(message: Any) -> None:
+        heard.append(message.body)
+        assert go_on.wait(30)
+
+    broker = Broker(tmp_path)
+    with ConnectionFactory(f"vm://localhost?{options}", broker=broker).create_connection() as connection:
+        connection.exception_listener = told.append
+        connection.create_session().create_consumer("q", listener=listen)
+        producer = connection.create_session().create_producer("q")
+        for body in "abc":
+            producer.send(body)
+        until(lambda: heard)
+        with full_disk(tmp_path):
+            go_on.set()
+            until(lambda: len(told) == 3)
+            with pytest.raises(StoreError, match=AGAIN):
+                producer.send("d")
+    with pytest.raises(StoreError, match=AGAIN):
+        broker.close()
+    assert heard == ["a", "b", "c"]
+    assert [type(error) for error in told] == [StoreError] * 3
+    assert left_in(tmp_path) == ["a", "b", "c"]
+
+
+def test_regular_acknowledgements_that_cannot_be_written_are_reported(tmp_path: Path) -> None:
+    clock, told = ManualClock(), []
+    broker = Broker(tmp_path, clock=clock)
+    url = "vm://localhost?jms.optimizeAcknowledge=true&jms.optimizedAckScheduledAckInterval=50"
+    with ConnectionFactory(url, broker=broker).create_connection() as connection:
+        connection.exception_listener = told.append
+        consumer = connection.create_session().create_consumer("q")
+        producer = connection.create_session().create_producer("q")
+        producer.send_batch(["a", "b"])
+        consumer.receive(1)
+        with full_disk(tmp_path):
+            clock.advance(50)
+        consumer.receive(1)
+        clock.advance(50)
+        assert [type(error) for error in told] == [StoreError] * 2
+    with pytest.raises(StoreError, match=AGAIN):
+        broker.close()
+    assert left_in(tmp_path) == ["a", "b"]
 
 
 def damage_a_message(path: Path) -> None:
