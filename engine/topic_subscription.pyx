@@ -102,7 +102,9 @@ cdef class Subscription:
             self.ledger.busy = True
             try:
                 chosen = eviction.choose(self.ledger, candidates)
-            except Exception as problem:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as problem:  # the user's, and others wait for the message too
                 chosen, trouble = [], problem
             finally:
                 self.ledger.busy = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,6 +64,7 @@ from pyengine.topology.policy import (
 if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
+LOG = logging.getLogger("pyengine.activemq")
 TICK = 1000
 NO_POLICY = Policy("")
 
@@ -600,10 +602,13 @@ class Topics:
             topic.watch.plan()
 
     def _happened(self, outcome: Outcome) -> None:
+        subscription = None if outcome.consumer is None else self._subscriptions.get(outcome.consumer)
+        if outcome.kind is EventKind.NOT_EVICTED and subscription is not None:
+            consumer = subscription.info.consumer_id
+            LOG.warning("the eviction strategy of %s evicted nothing", consumer, exc_info=outcome.detail)
         if outcome.topic is None:
             return
         topic = self.destinations[outcome.topic]
-        subscription = None if outcome.consumer is None else self._subscriptions.get(outcome.consumer)
         broker, where = self.broker, topic.destination
         match outcome.kind:
             case EventKind.SLOW if subscription is not None:

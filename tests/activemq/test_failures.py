@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, current_thread
@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from pyengine import Message
 from pyengine.activemq import Broker, ConnectionFactory, MessageConsumer
 from pyengine.activemq.events import DeadLetter, SlowConsumer
 from pyengine.clock import ManualClock
 from pyengine.errors import StoreError
+from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy
 from tests.activemq.wire import Wire, bodies, until
 
 AGAIN = "cannot be written: .*; close the broker and open its folder again, which has all that returned before"
@@ -237,3 +239,31 @@ def test_ctrl_c_within_a_callback_is_the_users_own() -> None:
         with pytest.raises(KeyboardInterrupt, match="MainThread"):
             wire.send("q", "x", "y")
         end()
+
+
+def raising(error: type[BaseException]) -> Callable[[Any], list[Any]]:
+    def evict(candidates: Any) -> list[Any]:
+        raise error("of the strategy")
+
+    return evict
+
+
+@pytest.mark.parametrize(
+    "evict", [lambda candidates: [], lambda candidates: ["other"], raising(ValueError), raising(SystemExit)]
+)
+def test_an_eviction_strategy_that_fails_is_logged_and_takes_the_message_from_nobody(
+    caplog: pytest.LogCaptureFixture, evict: Callable[[Any], list[Any]]
+) -> None:
+    class Strategy:
+        def evict_messages(self, messages: Sequence[Message], /) -> list[Message]:
+            return evict(messages)
+
+    limit = ConstantPendingMessageLimitStrategy(1)
+    policy = Policy("topic://t", pending_message_limit_strategy=limit, message_eviction_strategy=Strategy())
+    with Broker(policies=[policy], clock=ManualClock()) as broker:
+        wire = Wire(broker)
+        wire.consume("slow", "topic://t", prefetch=1)
+        wire.consume("quick", "topic://t", prefetch=10)
+        wire.send("topic://t", *"abc")
+        assert wire.taken() == [("slow", "a"), ("quick", "a"), ("quick", "b"), ("quick", "c")]
+    assert [record.getMessage() for record in caplog.records] == ["the eviction strategy of slow evicted nothing"]
