@@ -1,7 +1,8 @@
 """Where a durable broker keeps its messages, durable subscriptions and what each of them still has to get.
 
 A broker writes in *units*: what one command changed is written whole or not at all. Units are written in their order,
-several at a time if they came in at the same time (group commit).
+several at a time if they came in at the same time (group commit): first into the journal, and all that the journal has
+into the database when it is large or something is to be read. What came and went in between the database never sees.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import math
 import os
 import sqlite3
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from pyengine._engine.message import Message
 from pyengine._runtime.reentrant_lock import ReentrantLock
-from pyengine.activemq.record import encode_message
+from pyengine.activemq.journal import JOURNAL, MARK, Journal, read, records
 from pyengine.activemq.store_file import (
     FIELDS,
     FILE,
@@ -32,6 +32,7 @@ from pyengine.activemq.store_file import (
     reading,
     stored_messages,
 )
+from pyengine.activemq.store_unit import Unit, joined
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.folder_lock import FolderLock
 
@@ -42,7 +43,8 @@ Bands = Sequence[tuple[int, int]]
 ALL: Bands = ((0, 9),)
 EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
 LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
-LOOK = 1.0  # seconds after which a write looks again whether the file is still there
+LOOK = 1.0  # seconds after which a write looks again whether the files are still there
+_APART = 256  # units of the journal that are kept one by one; many would keep the garbage collector busy
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
@@ -58,7 +60,7 @@ class StoredSubscription(NamedTuple):
 
 
 class SqliteStore:
-    """A store in a directory, in one SQLite database in WAL mode.
+    """A store in a directory: one SQLite database in WAL mode, and a journal of what it does not have yet.
 
     journal_disk_sync_strategy: "always": what a command changed is on the disk when the command returns; "periodic"
     (default): it survives the end of the process at any moment, and after a power failure the newest units may be
@@ -85,6 +87,11 @@ class SqliteStore:
                 )
                 try:
                     self._prepare(journal_disk_sync_strategy)
+                    self._recover(folder / JOURNAL)
+                    self._count()
+                    synced = journal_disk_sync_strategy == "always"
+                    self._journal = Journal(folder / JOURNAL, self.mark(MARK, 0), synced=synced)
+                    self._files = [(path, os.stat(path)) for path in (self.path, folder / JOURNAL)]
                 except BaseException:
                     self._db.close()
                     raise
@@ -99,9 +106,10 @@ class SqliteStore:
         self._open = False  # the present unit is in the transaction in part
         self._broken: tuple[str, Exception] | None = None
         self._looked = -math.inf
-        self._current = _Unit()
-        self._pending: list[_Unit] = []
-        self._applied: list[_Unit] = []  # what the transaction has so far
+        self._current = Unit()
+        self._pending: list[Unit] = []
+        self._left: list[Unit] = []  # what the journal has and the database has not
+        self._applied: list[Unit] = []  # what the transaction has so far
         self._sealed = 0
         self._written = 0
 
@@ -110,8 +118,20 @@ class SqliteStore:
         self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[sync]}")
         check_format(self._db, self.path, 0)  # a file that is new
         self._db.executescript(SCHEMA)
-        self._db.executescript(EXCHANGE)
-        self._file = os.stat(self.path)
+
+    def _recover(self, path: Path) -> None:
+        """The database takes over what the journal of a broker that was killed has."""
+        newest = self.mark(MARK, 0)
+        left = records(read(path), newest)
+        if left:
+            whole = joined([Unit.from_text(text) for text in left])
+            whole.marks[MARK] = newest + len(left)
+            try:
+                whole.write(self._db)
+            except sqlite3.Error as error:
+                raise StoreError(str(self.path), f"cannot take over {path.name}, which stays: {error}") from error
+
+    def _count(self) -> None:
         self._names = destination_numbers(self._db)
         self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination"))
         self._sequence = self._taken = max(newest_sequence(self._db), self.mark("sequence", 0))
@@ -292,7 +312,7 @@ class SqliteStore:
         if not self._current and not self._open:
             return 0
         with self._turn:
-            following = _Unit()
+            following = Unit()
             self._pending += [self._current]
             self._current = following
             self._open = False
@@ -322,15 +342,69 @@ class SqliteStore:
         return True
 
     def _write(self) -> None:
-        """Write what is sealed; the condition is held, given up meanwhile. Ctrl-C leaves it to whoever waits next."""
-        pending, upto, written = self._pending, self._sealed, False
+        """Write what is sealed, the condition is held: into the journal, or where that is full into the database."""
+        if self._db.in_transaction:
+            self._hand_over()
+            return
+        upto, unit = self._sealed, joined(self._pending)
+        number = self._journal.newest + 1
+        if unit:
+            text = unit.to_text()
+            if not self._journal.has_room(text):
+                self._hand_over()
+                return
+            try:
+                self._look(LOOK)
+                self._journal.append(text)
+            except OSError as error:
+                self._give_up(error)
+                return
+            finally:
+                if self._journal.newest == number:  # also where Ctrl-C came right behind it
+                    self._left += [unit]
+                    self._pending = []
+            if len(self._left) > _APART:
+                self._left = [joined(self._left)]
+        if self._journal.is_synced:
+            self._pending = []
+            self._written = upto
+        else:
+            self._sync(upto)
+
+    def _sync(self, upto: int) -> None:
+        """Wait for the disk; the condition is given up meanwhile."""
+        synced = False
+        self._writing = True
+        try:
+            self._changed.release()
+            self._journal.sync()
+            synced = True
+        except OSError as error:
+            self._give_up(error)
+        finally:
+            try:
+                self._changed.acquire()
+            finally:
+                self._writing = False
+                if synced:
+                    self._written = upto
+                self._changed.notify_all()
+
+    def _hand_over(self) -> None:
+        """The database takes what the journal has and what is sealed; the condition is held, given up meanwhile.
+
+        Ctrl-C leaves it to whoever waits next.
+        """
+        left, pending, upto, written = self._left, self._pending, self._sealed, False
         begun, changes = self._db.in_transaction, self._db.total_changes
         self._pending = []
         self._writing = True
         try:
             self._changed.release()
-            _joined(pending).write(self._db)
             self._look(LOOK)
+            whole = joined([*left, *pending])
+            whole.marks[MARK] = self._journal.newest
+            whole.write(self._db)
             written = True
         except (sqlite3.Error, OSError) as error:
             self._give_up(error)
@@ -344,10 +418,20 @@ class SqliteStore:
                 self._writing = False
                 if written:
                     self._written = upto
+                    self._left = []
                 else:
                     self._pending = self._applied + pending + self._pending
                 self._applied = []
                 self._changed.notify_all()
+        if written:
+            self._empty()
+
+    def _empty(self) -> None:
+        """The journal's records are behind the database; that it keeps them would do no harm."""
+        try:
+            self._journal.empty()
+        except OSError as error:
+            self._give_up(error)
 
     def _roll_back(self) -> bool:
         """Forget what the transaction has so far; False: there is none."""
@@ -360,12 +444,12 @@ class SqliteStore:
         """Make everything so far visible to reading; the present unit is written for good once it is sealed."""
         self._refuse()
         if not self._open:
-            self.wait(self._sealed)
+            self._bring_up()
         if self._current:
             with self._turn:
                 while self._writing:
                     self._changed.wait()
-                current, rest = self._current, _Unit()
+                current, rest = self._current, Unit()
                 self._current = rest
                 self._applied += [current]
                 self._open = True
@@ -379,20 +463,36 @@ class SqliteStore:
                     self._refuse()
                 except BaseException:
                     self._roll_back()
-                    self._current, self._applied, self._open = _joined(self._applied), [], False
+                    self._current, self._applied, self._open = joined(self._applied), [], False
                     raise
 
+    def _bring_up(self) -> None:
+        """The database has all that is sealed."""
+        if not self._left and self._written == self._sealed:
+            return
+        with self._turn:
+            while self._left or self._written < self._sealed:
+                self._refuse()
+                if self._writing:
+                    self._changed.wait()
+                else:
+                    self._hand_over()
+
     def _look(self, age: float) -> None:
-        """Raise OSError where the file was removed or replaced, which SQLite does not see; nothing is done if the last
-        look was less than so many seconds ago: one at each write would cost other threads more than the write."""
+        """Raise OSError where a file was removed or replaced, which nobody sees who writes into it.
+
+        Nothing is done if the last look was less than ``age`` seconds ago: at each write it would cost other threads
+        more than the write.
+        """
         if monotonic() - self._looked >= age:
-            if not os.path.samestat(self._file, os.stat(self.path)):
-                raise FileExistsError("another file is in its place")
+            for path, known in self._files:
+                if not os.path.samestat(known, os.stat(path)):
+                    raise FileExistsError(f"{path} is another file")
             self._looked = monotonic()
 
     def _give_up(self, error: sqlite3.Error | OSError) -> None:
         """A unit cannot be written: nor is any after it."""
-        if isinstance(error, OSError):
+        if isinstance(error, FileNotFoundError | FileExistsError):  # of a look
             problem = "was removed, moved or replaced under the broker: what it kept lately is not in its folder"
         else:
             hint = "close the broker and open its folder again, which has all that returned before"
@@ -416,7 +516,7 @@ class SqliteStore:
             if self._taken > self._sequence:
                 self.set_mark("sequence", self._sequence)
             self.seal()
-            self.wait(self._sealed)
+            self._bring_up()
             try:
                 self._look(0)
             except OSError as error:
@@ -424,204 +524,7 @@ class SqliteStore:
                 self._refuse()
         finally:
             try:
+                self._journal.close()
                 self._db.close()
             finally:
                 self._lock.release()
-
-
-def _joined(units: Sequence[_Unit]) -> _Unit:
-    """Units that follow each other as one; they stay as they are."""
-    if len(units) == 1:
-        return units[0]
-    whole = _Unit()
-    for unit in units:
-        whole.merge(unit)
-    return whole
-
-
-def _forget_subscription(db: sqlite3.Connection, number: int) -> None:
-    alone = (
-        "FROM reference r WHERE r.subscription = ? AND NOT EXISTS "
-        "(SELECT 1 FROM reference o WHERE o.sequence = r.sequence AND o.subscription <> r.subscription)"
-    )
-    sizes = db.execute(f"SELECT count(*), r.destination {alone} GROUP BY r.destination", (number,)).fetchall()
-    db.executemany("UPDATE destination SET size = size - ? WHERE id = ?", sizes)
-    places = f"SELECT r.destination, r.sequence {alone}"
-    db.execute(f"DELETE FROM message WHERE (destination, sequence) IN ({places})", (number,))
-    db.execute("DELETE FROM reference WHERE subscription = ?", (number,))
-    db.execute("DELETE FROM subscription WHERE id = ?", (number,))
-
-
-# A message that comes and one that goes in a single statement, which is a transaction by itself. Each statement lets go
-# of the interpreter, and where threads wait for it, that costs more than what the statement does.
-EXCHANGE = """
-PRAGMA temp_store = MEMORY;
-CREATE TEMP VIEW exchange AS SELECT *, 0 AS gone_from, 0 AS gone FROM message;
-CREATE TEMP TRIGGER exchanged INSTEAD OF INSERT ON exchange BEGIN
-    DELETE FROM message WHERE destination = NEW.gone_from AND sequence = NEW.gone;
-    INSERT INTO message SELECT
-        NEW.destination, NEW.sequence, NEW.priority, NEW.redeliveries, NEW.headers, NEW.body
-        WHERE NEW.destination IS NOT NULL;
-    UPDATE destination SET size = size - 1 WHERE id = NEW.gone_from AND NEW.gone_from IS NOT NEW.destination;
-    UPDATE destination SET size = size + 1 WHERE id = NEW.destination AND NEW.gone_from IS NOT NEW.destination;
-END;
-"""
-
-
-class _Unit:
-    """Changes to be written together.
-
-    referred: the subscriptions that wait for a message (destination, sequence) from now on; released: those that no
-    longer do; loose: other messages that perhaps nobody waits for. subscriptions: those made, as rows, and the numbers
-    of those forgotten, in order.
-    """
-
-    __slots__ = (
-        "added",
-        "counters",
-        "destinations",
-        "loose",
-        "marks",
-        "referred",
-        "released",
-        "removed",
-        "subscriptions",
-    )
-
-    def __init__(self) -> None:
-        self.destinations: list[tuple[int, str]] = []
-        self.added: dict[int, tuple[int, Message, int]] = {}
-        self.removed: list[tuple[int, int]] = []
-        self.counters: list[tuple[int, int, int]] = []
-        self.referred: dict[tuple[int, int], list[int]] = {}
-        self.released: list[tuple[int, tuple[int, int]]] = []
-        self.loose: list[tuple[int, int]] = []
-        self.marks: dict[str, int] = {}
-        self.subscriptions: list[int | tuple[int, str, str, str, str | None, bool]] = []
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.added
-            or self.removed
-            or self.released
-            or self.referred
-            or self.counters
-            or self.loose
-            or self.marks
-            or self.destinations
-            or self.subscriptions
-        )
-
-    def release(self, subscription: int, place: tuple[int, int]) -> None:
-        """A subscription does not wait for a message any more."""
-        waiting = self.referred.get(place, [])
-        if subscription not in waiting:
-            self.released.append((subscription, place))
-            return
-        waiting.remove(subscription)
-        if not waiting:
-            del self.referred[place]
-            if self.added.pop(place[1], None) is None:
-                self.loose.append(place)
-
-    def forget(self, subscription: int) -> None:
-        """A subscription is no more."""
-        for place in [place for place, waiting in self.referred.items() if subscription in waiting]:
-            self.release(subscription, place)
-        self.subscriptions.append(subscription)
-
-    def merge(self, later: _Unit) -> None:
-        """These changes, then those of a later unit. A message that comes and goes within them is never written."""
-        self.destinations += later.destinations
-        self.added.update(later.added)
-        for destination, sequence in later.removed:
-            if self.added.pop(sequence, None) is None:
-                self.removed.append((destination, sequence))
-        for redeliveries, destination, sequence in later.counters:
-            added = self.added.get(sequence)
-            if added is not None:
-                self.added[sequence] = (destination, added[1], redeliveries)
-            else:
-                self.counters.append((redeliveries, destination, sequence))
-        for subscription, place in later.released:
-            self.release(subscription, place)
-        self.loose += later.loose
-        self.marks.update(later.marks)
-        for each in later.subscriptions:
-            if isinstance(each, int):
-                self.forget(each)
-            else:
-                self.subscriptions.append(each)
-        for place, waiting in later.referred.items():
-            self.referred.setdefault(place, []).extend(waiting)
-
-    def write(self, db: sqlite3.Connection) -> None:
-        """Write the changes, with those that were applied before, and end the transaction."""
-        if db.in_transaction or not self._is_exchange():
-            self.apply(db)
-            db.execute("COMMIT")
-        elif self.added or self.removed:
-            added = self._rows()[0] if self.added else (None,) * 6
-            gone = self.removed[0] if self.removed else (None, None)
-            db.execute("INSERT INTO exchange VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*added, *gone))
-
-    def _is_exchange(self) -> bool:
-        """Whether one message comes at most, one goes, and nothing else changes."""
-        return (
-            len(self.added) <= 1
-            and len(self.removed) <= 1
-            and not (self.counters or self.referred or self.released or self.loose)
-            and not (self.marks or self.destinations or self.subscriptions)
-        )
-
-    def apply(self, db: sqlite3.Connection) -> None:
-        """Write the changes into the transaction of the connection, which is begun if there is none."""
-        if not db.in_transaction:
-            db.execute("BEGIN IMMEDIATE")
-        if self.destinations:
-            db.executemany("INSERT INTO destination VALUES (?, ?, 0)", self.destinations)
-        if self.added:
-            db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?)", self._rows())
-        if self.counters:
-            db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
-        if self.removed:
-            db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
-        if self.marks:
-            db.executemany("INSERT OR REPLACE INTO mark VALUES (?, ?)", self.marks.items())
-        change: defaultdict[int, int] = defaultdict(int)
-        for destination, _, _ in self.added.values():
-            change[destination] += 1
-        for destination, _ in self.removed:
-            change[destination] -= 1
-        if self.referred:
-            db.executemany(
-                "INSERT INTO reference VALUES (?, ?, ?)",
-                [(each, sequence, where) for (where, sequence), waiting in self.referred.items() for each in waiting],
-            )
-        if self.released:
-            db.executemany(
-                "DELETE FROM reference WHERE subscription = ? AND sequence = ?",
-                [(subscription, sequence) for subscription, (_, sequence) in self.released],
-            )
-        loose = {*self.loose, *(place for _, place in self.released)}
-        for destination in {destination for destination, _ in loose}:
-            gone = db.executemany(
-                "DELETE FROM message WHERE destination = ? AND sequence = ? "
-                "AND NOT EXISTS (SELECT 1 FROM reference r WHERE r.sequence = message.sequence)",
-                [place for place in loose if place[0] == destination],
-            )
-            change[destination] -= gone.rowcount
-        for each in self.subscriptions:
-            if isinstance(each, int):
-                _forget_subscription(db, each)
-            else:
-                db.execute("INSERT INTO subscription VALUES (?, ?, ?, ?, ?, ?)", each)
-        sizes = [(number, destination) for destination, number in change.items() if number]
-        if sizes:
-            db.executemany("UPDATE destination SET size = size + ? WHERE id = ?", sizes)
-
-    def _rows(self) -> list[tuple[int, int, int, int, str, str | bytes | None]]:
-        return [
-            (destination, sequence, message.priority, redeliveries, *encode_message(message))
-            for sequence, (destination, message, redeliveries) in self.added.items()
-        ]

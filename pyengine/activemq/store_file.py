@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from pyengine.activemq.record import decode_message
 from pyengine.errors import StoreError
 
 FILE = "broker.db"
-FORMAT = 1
+FORMAT = 2  # 1 had no journal
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS destination (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS message (
@@ -57,7 +57,7 @@ def reading(path: Path) -> Iterator[None]:
 def check_format(db: sqlite3.Connection, path: Path, *others: int) -> None:
     """Raises StoreError for a file of another format than FORMAT and ``others``."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (FORMAT, *others):
+    if version not in (1, FORMAT, *others):
         raise StoreError(str(path), f"has format {version}, this release reads {FORMAT}")
 
 
@@ -66,11 +66,16 @@ def destination_numbers(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT name, id FROM destination"))
 
 
-def newest_sequence(db: sqlite3.Connection) -> int:
-    """The largest sequence number of a message, 0 if there is none."""
-    query = "SELECT max(sequence) FROM message WHERE destination = ?"
-    numbers = destination_numbers(db).values()
-    return max((db.execute(query, (number,)).fetchone()[0] or 0 for number in numbers), default=0)
+def newest_sequence(db: sqlite3.Connection, gone: Container[int] = ()) -> int:
+    """The largest sequence number of a message that is not ``gone``, 0 if there is none."""
+    query = "SELECT sequence FROM message WHERE destination = ? ORDER BY sequence DESC"
+    return max(
+        (
+            next((sequence for (sequence,) in db.execute(query, (number,)) if sequence not in gone), 0)
+            for number in destination_numbers(db).values()
+        ),
+        default=0,
+    )
 
 
 def stored_messages(db: sqlite3.Connection, query: str, arguments: tuple[int, ...]) -> Iterator[Stored]:

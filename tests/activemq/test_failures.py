@@ -28,10 +28,10 @@ AGAIN = "cannot be written: .*; close the broker and open its folder again, whic
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
-    """No file of this process grows beyond what the store's has now."""
+    """No file of this process grows beyond what the journal has now."""
     resource = pytest.importorskip("resource")
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((folder / "broker.db-wal").stat().st_size, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((folder / "broker.journal").stat().st_size, most))
     try:
         yield
     finally:

@@ -17,6 +17,7 @@ import pytest
 import pyengine
 from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink
+from pyengine.activemq.journal import MOST
 from pyengine.activemq.record import decode_message, encode_message
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader
@@ -326,25 +327,30 @@ def test_a_directory_has_one_broker_and_a_foreign_file_is_refused(start, tmp_pat
         StoreReader(tmp_path / "other")
 
 
-@pytest.mark.parametrize("meet", [lambda store: store.wait(store.seal()), lambda store: store.load(1, (0, -1), 10)])
-def test_what_does_not_fit_on_the_disk_is_never_taken_for_written(tmp_path, meet):
+@pytest.mark.parametrize(("size", "sealed", "kept"), [(100_000, True, "x"), (MOST, True, "f"), (100_000, False, "f")])
+def test_what_does_not_fit_into_the_database_is_in_the_journal_or_never_taken_for_written(tmp_path, size, sealed, kept):
     store = SqliteStore(tmp_path)
     number = store.destination("queue://q")
     store.add(number, pyengine.Message(None, body="first"))
     store.wait(store.seal())
+    store.load(number, (0, -1), 10)
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     store.remove(number, 1)
-    store.add(number, pyengine.Message(None, body="x" * 100_000))
+    store.add(number, pyengine.Message(None, body="x" * size))
+    if sealed and size < MOST:
+        store.wait(store.seal())
     with pytest.raises(StoreError, match="cannot be written"):
-        meet(store)
-    store._db.execute(f"PRAGMA max_page_count = {100 * pages}")
+        store.wait(store.seal()) if size == MOST else store.load(number, (0, -1), 10)
+    store._db.execute(f"PRAGMA max_page_count = {1000 * pages}")
     store.add(number, pyengine.Message(None, body="later"))
     with pytest.raises(StoreError, match="cannot be written"):
         store.wait(store.seal())
     with pytest.raises(StoreError, match="cannot be written"):
         store.close()
-    assert [stored.message.body for stored in StoreReader(tmp_path).messages(number, 0, 100)] == ["first"]
+    for _ in range(2):  # as it was left, and as a broker that is started again finds it
+        assert [stored.message.body[0] for stored in StoreReader(tmp_path).messages(number, 0, 100)] == [kept]
+        SqliteStore(tmp_path).close()
 
 
 @pytest.mark.parametrize("option", ["true", "false"])
@@ -356,8 +362,8 @@ def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_sho
             producer = connection.create_session().create_producer("q")
             producer.send("first")
             message = session.create_consumer("q").receive(10)
-            other.execute("BEGIN IMMEDIATE")  # nobody else writes now
-            sending = Thread(target=producer.send, args=("second",))
+            other.execute("BEGIN IMMEDIATE")  # nobody else writes into the database now
+            sending = Thread(target=producer.send, args=("x" * MOST,))  # which the journal has no room for
             sending.start()
             until(lambda: broker.store._writing)
             acknowledging = Thread(target=message.acknowledge)
@@ -368,7 +374,7 @@ def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_sho
             other.execute("ROLLBACK")
             sending.join()
             acknowledging.join()
-            until(lambda: other.execute("SELECT count(*) FROM message").fetchone() == (1,))
+            until(lambda: len([*StoreReader(tmp_path).messages(1, 0, 100)]) == 1)
 
 
 def test_a_connection_that_raises_when_the_broker_ends_does_not_keep_the_store_open(tmp_path: Path) -> None:
@@ -405,7 +411,7 @@ def units(kept: SqliteStore) -> Iterator[Callable[[], object]]:
 def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> None:
     for at in count(1):
         kept = SqliteStore(tmp_path / str(at))
-        stop = CtrlC(Path(SqliteStore.wait.__code__.co_filename), at)
+        stop = CtrlC(LIBRARY / "activemq", at)
         for write in units(kept):
             if stop.ends(write):
                 other = Thread(target=kept.write, daemon=True)
@@ -423,7 +429,7 @@ def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> No
 
 # Of a file, or of what was being read, when Ctrl-C came.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("room", ["activemq/broker.py", "activemq/store.py", "folder_lock.py"])
+@pytest.mark.parametrize("room", ["activemq/broker.py", "activemq/store.py", "activemq/journal.py", "folder_lock.py"])
 def test_an_open_that_ctrl_c_ends_anywhere_leaves_the_folder_free(tmp_path: Path, room: str) -> None:
     with Broker(tmp_path, clock=ManualClock()) as broker:
         Wire(broker).send("q", 1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
@@ -11,10 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from pyengine import Message
+from pyengine.activemq.journal import MOST
 from pyengine.activemq.store import SqliteStore
+from pyengine.activemq.store_reader import StoreReader
 
 QUEUES = ["queue://a", "queue://b"]
 TOPIC = "topic://t"
+LARGE = st.sampled_from([MOST // 3, MOST]).map("x".__mul__)  # that fill the journal, or that it has no room for
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -35,9 +40,9 @@ class StoreMachine(RuleBasedStateMachine):
     def some(self, data: st.DataObject, where: Callable[[str], bool]) -> int:
         return data.draw(st.sampled_from([number for number, (name, _, _) in self.kept.items() if where(name)]))
 
-    @rule(name=st.sampled_from(QUEUES), priority=st.integers(0, 9), text=st.none() | st.text(max_size=3))
+    @rule(name=st.sampled_from(QUEUES), priority=st.integers(0, 9), text=st.none() | st.text(max_size=3) | LARGE)
     def add(self, name: str, priority: int, text: str | None) -> None:
-        message = Message({"text": text or "-"}, priority=priority, body=text)
+        message = Message({"text": (text or "-")[:3]}, priority=priority, body=text)
         number = self.store.add(self.store.destination(name), message)
         assert number > max(self.kept, default=0)
         self.kept[number] = (name, priority, 0)
@@ -130,6 +135,26 @@ class StoreMachine(RuleBasedStateMachine):
             assert self.store.count(self.store.destination(name)) == len(self.of(name))
         assert [each.number for each in self.store.subscriptions()] == sorted(self.waiting)
         self.look()
+
+    @rule()
+    def killed(self) -> None:
+        """What the files hold without the process, to a reader and to the store that is opened next."""
+        self.store.seal()
+        assert self.store.write()
+        with tempfile.TemporaryDirectory() as folder:
+            left = shutil.copytree(self.folder.name, Path(folder) / "left")
+            reader = StoreReader(left)
+            assert reader.newest() == max(self.kept, default=0)
+            for name, number in reader.destinations().items():
+                found = reader.messages(number, 0, 1 << 40)
+                assert [(each.sequence, each.priority, each.redeliveries) for each in found] == self.of(name)
+            store, self.store = self.store, SqliteStore(left, "never")
+            try:
+                self.look()
+            finally:
+                self.store.close()
+                self.store = store
+        self.sealed = True
 
     def of(self, name: str) -> list[tuple[int, int, int]]:
         """Sequence, priority and redeliveries of a destination's messages, in order."""

@@ -149,6 +149,7 @@ def test_numbers_of_messages_never_come_again(tmp_path: Path) -> None:
         if end == "closed":
             store.close()
         else:
+            store._journal.close()
             store._db.close()
             store._lock.release()
     assert numbers[:2] == [1, 2]

@@ -1,0 +1,13 @@
+"""record_file: records written at the end of a file without letting go of the interpreter.
+
+Where other threads wait for the interpreter, to let it go for a write of a microsecond costs a hundred: one of them
+takes it, and whoever wrote sleeps until it is free again.
+"""
+
+from libc.stdint cimport int64_t
+
+
+cdef class RecordFile:
+    cdef int descriptor
+    cdef readonly int64_t newest     # number of the record that was appended last
+    cdef readonly int64_t size       # bytes of records

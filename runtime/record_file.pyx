@@ -1,0 +1,60 @@
+"""Records at the end of a file; see record_file.pxd."""
+
+cimport cython
+
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport int64_t
+from libc.string cimport strerror
+
+
+cdef extern from * nogil:
+    """
+    #include <errno.h>
+    #include <stdint.h>
+    #ifdef _WIN32
+    #include <io.h>
+    static int64_t pyengine_write(int descriptor, const char *bytes, int64_t size) {
+        return _write(descriptor, bytes, (unsigned)(size < 1 << 30 ? size : 1 << 30));
+    }
+    #else
+    #include <unistd.h>
+    static int64_t pyengine_write(int descriptor, const char *bytes, int64_t size) {
+        return write(descriptor, bytes, (size_t)size);
+    }
+    #endif
+    """
+    int64_t pyengine_write(int descriptor, const char* bytes, int64_t size)
+
+
+@cython.final
+cdef class RecordFile:
+    """A file that is open for appending. newest: the number of its last record.
+
+    The number says what an interrupted caller has written: it is new if and only if the record is there.
+    """
+
+    def __cinit__(self, int descriptor, int64_t newest):
+        self.descriptor = descriptor
+        self.newest = newest
+
+    def append(self, int64_t number, bytes record not None):
+        """Write a record; ``newest`` is then its number. Raises OSError, and how much of it is there is not known."""
+        cdef const char* bytes_left = record
+        cdef int64_t left = len(record), done
+        while left:
+            done = pyengine_write(self.descriptor, bytes_left, left)
+            if done < 0:
+                if errno == EINTR:
+                    continue
+                raise OSError(errno, strerror(errno).decode())
+            bytes_left += done
+            left -= done
+        self.size += len(record)
+        self.newest = number
+
+    def emptied(self):
+        """The file was cut behind its head."""
+        self.size = 0
+
+    def __reduce__(self):
+        raise TypeError("a file cannot be pickled")
