@@ -10,6 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from pyengine.activemq.journal import JOURNAL, MARK, read, records
+from pyengine.activemq.record import decode_message
 from pyengine.activemq.store_file import (
     FILE,
     MESSAGES,
@@ -53,8 +54,8 @@ class StoreReader:
             gone = _gone(db, left)
             counts = {sequence: count for count, _, sequence in left.counters}
             new = [
-                Stored(sequence, message.priority, count, message)
-                for sequence, (where, message, count) in sorted(left.added.items())
+                Stored(sequence, priority, count, decode_message(headers, body))
+                for where, sequence, priority, count, headers, body in sorted(left.rows())
                 if where == destination and after < sequence <= upto
             ]
             kept = stored_messages(db, query, (destination, after, upto))

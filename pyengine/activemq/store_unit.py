@@ -7,12 +7,22 @@ import sqlite3
 from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyengine._engine.message import Message
-from pyengine.activemq.record import decode_message, encode_message
+from pyengine.activemq.record import encode_message
 
+Row = tuple[int, int, int, int, str, str | bytes | None]  # destination, sequence, priority, redeliveries, headers, body
 _ALIKE = ("destinations", "counters", "released", "loose", "marks", "subscriptions")  # in JSON as in Python
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class Encoded(NamedTuple):
+    """A message as the row of a store says it."""
+
+    priority: int
+    headers: str
+    body: str | bytes | None
 
 
 class Unit:
@@ -37,7 +47,7 @@ class Unit:
 
     def __init__(self) -> None:
         self.destinations: list[tuple[int, str]] = []
-        self.added: dict[int, tuple[int, Message, int]] = {}
+        self.added: dict[int, tuple[int, Message | Encoded, int]] = {}
         self.removed: list[tuple[int, int]] = []
         self.counters: list[tuple[int, int, int]] = []
         self.referred: dict[tuple[int, int], list[int]] = {}
@@ -114,7 +124,7 @@ class Unit:
         if self.destinations:
             db.executemany("INSERT INTO destination VALUES (?, ?, 0)", self.destinations)
         if self.added:
-            db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?)", self._rows())
+            db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?)", self.rows())
         if self.counters:
             db.executemany("UPDATE message SET redeliveries = ? WHERE destination = ? AND sequence = ?", self.counters)
         if self.removed:
@@ -158,8 +168,8 @@ class Unit:
         fields = []
         if self.added:
             rows = [
-                f"[{where},{number},{count},{headers},{_body(body)}]"
-                for where, number, _, count, headers, body in self._rows()
+                f"[{where},{number},{priority},{count},{headers},{_body(body)}]"
+                for where, number, priority, count, headers, body in self.rows()
             ]
             fields.append(f'"added":[{",".join(rows)}]')
         if self.removed:
@@ -179,9 +189,9 @@ class Unit:
         fields = json.loads(text)
         it = cls()
         it.destinations = [(number, name) for number, name in fields.get("destinations", ())]
-        for destination, sequence, redeliveries, headers, body in fields.get("added", ()):
+        for destination, sequence, priority, redeliveries, headers, body in fields.get("added", ()):
             held = b64decode(body["base64"]) if isinstance(body, dict) else body
-            it.added[sequence] = (destination, decode_message(_encode(headers), held), redeliveries)
+            it.added[sequence] = (destination, Encoded(priority, _encode(headers), held), redeliveries)
         it.removed = [(destination, sequence) for destination, sequence in fields.get("removed", ())]
         it.counters = [(count, destination, sequence) for count, destination, sequence in fields.get("counters", ())]
         it.referred = {(where, sequence): waiting for (where, sequence), waiting in fields.get("referred", ())}
@@ -191,11 +201,17 @@ class Unit:
         it.subscriptions = [each if isinstance(each, int) else tuple(each) for each in fields.get("subscriptions", ())]
         return it
 
-    def _rows(self) -> list[tuple[int, int, int, int, str, str | bytes | None]]:
-        return [
-            (destination, sequence, message.priority, redeliveries, *encode_message(message))
-            for sequence, (destination, message, redeliveries) in self.added.items()
-        ]
+    def rows(self) -> list[Row]:
+        """The messages added, as rows of their table. They stay as they are now: once the command that brought them has
+        returned, their owner may change them.
+        """
+        rows: list[Row] = []
+        for sequence, (where, held, count) in self.added.items():
+            if isinstance(held, Message):
+                held = Encoded(held.priority, *encode_message(held))
+                self.added[sequence] = where, held, count
+            rows.append((where, sequence, held.priority, count, held.headers, held.body))
+        return rows
 
 
 def _body(body: str | bytes | None) -> str:

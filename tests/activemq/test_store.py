@@ -353,6 +353,22 @@ def test_what_does_not_fit_into_the_database_is_in_the_journal_or_never_taken_fo
         SqliteStore(tmp_path).close()
 
 
+def test_a_message_is_kept_as_it_was_when_its_send_returned(start, tmp_path):
+    with ConnectionFactory(
+        "vm://localhost?jms.copyMessageOnSend=false", broker=start()
+    ).create_connection() as connection:
+        producer = connection.create_session().create_producer("q")
+        for body in ("sent", "x" * MOST):
+            message = pyengine.Message({"n": 1}, body=body)
+            producer.send(message)
+            message.body = "changed"
+            message.set_property("n", 2)
+    for _ in range(2):  # in the journal and in the database
+        found = [stored.message for stored in StoreReader(tmp_path / "data").messages(1, 0, 1 << 40)]
+        assert [(message.body[0], message.properties()) for message in found] == [("s", {"n": 1}), ("x", {"n": 1})]
+        start()
+
+
 @pytest.mark.parametrize("option", ["true", "false"])
 def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_should(tmp_path, option):
     with Broker(tmp_path, name="busy") as broker, closing(sqlite3.connect(broker.store.path)) as other:
