@@ -144,9 +144,10 @@ class SqliteStore:
         return list(self._names)
 
     def destination(self, name: str) -> int:
-        """The number of a destination, given to it on first use."""
+        """The number of a destination, given to it on first use. Raises StoreError for a name it cannot keep."""
         found = self._names.get(name)
         if found is None:
+            self.check_text(name)
             found = self._names[name] = len(self._names) + 1
             self._current.destinations.append((found, name))
         return found
@@ -250,6 +251,14 @@ class SqliteStore:
             found = self._db.execute("SELECT number FROM mark WHERE name = ?", (name,)).fetchone()
         return default if found is None else int(found[0])
 
+    def check_text(self, *texts: str | None) -> None:
+        """Raises StoreError for a name or selector that cannot be kept: SQLite has no half of a surrogate pair."""
+        for text in texts:
+            try:
+                (text or "").encode()
+            except UnicodeEncodeError as error:
+                raise StoreError(str(self.path), f"cannot keep {text!r}: {error}") from error
+
     # Changes of the present unit
 
     def reserve(self, least: int = 0) -> int:
@@ -282,7 +291,7 @@ class SqliteStore:
     def add_subscription(
         self, client_id: str, name: str, destination: str, selector: str | None, no_local: bool
     ) -> int:
-        """Keep a durable subscription; returns its number."""
+        """Keep a durable subscription, of texts that were checked; returns its number."""
         self._subscription += 1
         row = (self._subscription, client_id, name, destination, selector, no_local)
         self._current.subscriptions.append(row)

@@ -331,6 +331,8 @@ class Topics:
             raise JMSError("Cannot create a durable subscription for an advisory Topic")
         client_id = subscription.connection.client_id or info.connection_id
         key = (client_id, info.subscription_name)
+        if self._store is not None:
+            self._store.check_text(*key, str(info.destination), info.selector)
         topics = [
             topic
             for _, topic in self.broker.router.candidates(subscription.patterns)

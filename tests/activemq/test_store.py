@@ -369,6 +369,20 @@ def test_a_message_is_kept_as_it_was_when_its_send_returned(start, tmp_path):
         start()
 
 
+def test_a_name_that_the_database_cannot_have_is_refused_before_the_journal_has_it(start):
+    refused = pytest.raises(StoreError, match=r"cannot keep .*surrogates not allowed")
+    with ConnectionFactory("vm://localhost?jms.clientID=c", broker=start()).create_connection() as connection:
+        session = connection.create_session()
+        with refused:
+            session.create_producer("q\ud800")
+        for topic, name, selector in [("t", "\udc00", None), ("t", "s", "n = '\ud800'"), ("t\ud800", "s", None)]:
+            with refused:
+                session.create_durable_subscriber(session.create_topic(topic), name, selector)
+        session.create_producer("other").send("kept")
+        session.create_producer(session.create_topic("t")).send("for nobody")
+    assert bodies(start(), "other") == ["kept"]
+
+
 @pytest.mark.parametrize("option", ["true", "false"])
 def test_an_acknowledgement_waits_for_the_write_of_another_thread_only_if_it_should(tmp_path, option):
     with Broker(tmp_path, name="busy") as broker, closing(sqlite3.connect(broker.store.path)) as other:
