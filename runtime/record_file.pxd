@@ -9,5 +9,5 @@ from libc.stdint cimport int64_t
 
 cdef class RecordFile:
     cdef int descriptor
-    cdef readonly int64_t newest     # number of the record that was appended last
+    cdef public int64_t newest       # number of the record that was appended last, or one without a record
     cdef readonly int64_t size       # bytes of records

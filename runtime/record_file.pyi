@@ -2,11 +2,11 @@ from typing import Self, final
 
 @final
 class RecordFile:
-    """A file that is open for appending. newest: the number of its last record."""
+    """A file that is open for appending. newest: the number of its last record, or one that is to have no record."""
+
+    newest: int
 
     def __new__(cls, descriptor: int, newest: int) -> Self: ...
-    @property
-    def newest(self) -> int: ...
     @property
     def size(self) -> int: ...
     def append(self, number: int, record: bytes) -> None:

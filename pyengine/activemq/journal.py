@@ -70,7 +70,8 @@ def _sync_folder(folder: Path) -> None:
 class Journal:
     """A journal that begins anew. newest: the last record that the database has. synced: records are to reach the disk.
 
-    Raises StoreError.
+    file: its ``newest`` is the number of the last record, new as soon as the record is there, whatever interrupts the
+    caller. Raises StoreError.
     """
 
     def __init__(self, path: Path, newest: int, *, synced: bool) -> None:
@@ -83,38 +84,33 @@ class Journal:
                 _sync_folder(path.parent)
         except OSError as error:
             raise StoreError(str(path), f"cannot be written: {error.strerror}") from error
-        self._file = RecordFile(self._handle.fileno(), newest)
-
-    @property
-    def newest(self) -> int:
-        """The number of the last record; it is new as soon as the record is there, whatever interrupts the caller."""
-        return self._file.newest
+        self.file = RecordFile(self._handle.fileno(), newest)
 
     def has_room(self, text: bytes) -> bool:
         """Whether one more record leaves it small enough."""
-        return self._file.size + _RECORD.size + len(text) <= MOST
+        return self.file.size + _RECORD.size + len(text) <= MOST
 
     def append(self, text: bytes) -> None:
         """Write a record with the next number. Raises OSError."""
-        number = self._file.newest + 1
-        self._file.append(number, _RECORD.pack(len(text), _check(number, text), number) + text)
+        number = self.file.newest + 1
+        self.file.append(number, _RECORD.pack(len(text), _check(number, text), number) + text)
 
     @property
     def is_synced(self) -> bool:
         """Whether the records are where they are to be."""
-        return self._synced is None or self._synced == self._file.newest
+        return self._synced is None or self._synced == self.file.newest
 
     def sync(self) -> None:
         """Return when the records are on the disk. Raises OSError."""
-        newest = self._file.newest
+        newest = self.file.newest
         getattr(os, "fdatasync", os.fsync)(self._handle)
         self._synced = newest
 
     def empty(self) -> None:
         """The database has all that the records say. Raises OSError."""
-        if self._file.size:
+        if self.file.size:
             self._handle.truncate(len(HEAD))
-            self._file.emptied()
+            self.file.emptied()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -356,7 +356,7 @@ class SqliteStore:
             self._hand_over()
             return
         upto, unit = self._sealed, joined(self._pending)
-        number = self._journal.newest + 1
+        number = self._journal.file.newest + 1
         if unit:
             text = unit.to_text()
             if not self._journal.has_room(text):
@@ -369,7 +369,7 @@ class SqliteStore:
                 self._give_up(error)
                 return
             finally:
-                if self._journal.newest == number:  # also where Ctrl-C came right behind it
+                if self._journal.file.newest == number:  # also where Ctrl-C came right behind it
                     self._left += [unit]
                     self._pending = []
             if len(self._left) > _APART:
@@ -405,6 +405,9 @@ class SqliteStore:
         Ctrl-C leaves it to whoever waits next.
         """
         left, pending, upto, written = self._left, self._pending, self._sealed, False
+        # What the journal does not have has a number too: if the power fails before it is on the disk, no later record
+        # counts.
+        number = self._journal.file.newest + 1
         begun, changes = self._db.in_transaction, self._db.total_changes
         self._pending = []
         self._writing = True
@@ -412,7 +415,7 @@ class SqliteStore:
             self._changed.release()
             self._look(LOOK)
             whole = joined([*left, *pending])
-            whole.marks[MARK] = self._journal.newest
+            whole.marks[MARK] = number
             whole.write(self._db)
             written = True
         except (sqlite3.Error, OSError) as error:
@@ -428,6 +431,7 @@ class SqliteStore:
                 if written:
                     self._written = upto
                     self._left = []
+                    self._journal.file.newest = number
                 else:
                     self._pending = self._applied + pending + self._pending
                 self._applied = []

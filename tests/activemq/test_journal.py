@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pyengine import Message
-from pyengine.activemq.journal import HEAD, JOURNAL, MARK, Journal, read, records
+from pyengine.activemq.journal import HEAD, JOURNAL, MARK, MOST, Journal, read, records
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.errors import StoreError
@@ -54,8 +56,40 @@ def test_an_emptied_journal_goes_on_counting(tmp_path: Path) -> None:
     written.append(b"1")
     written.empty()
     written.append(b"2")
-    assert (written.newest, records(read(tmp_path / JOURNAL), 1)) == (2, [b"2"])
+    assert (written.file.newest, records(read(tmp_path / JOURNAL), 1)) == (2, [b"2"])
     written.close()
+
+
+def hand_over_a_large_unit(store: SqliteStore, number: int) -> None:
+    store.add(number, Message(None, body="2" * MOST))
+
+
+def hand_over_a_unit_that_is_looked_at(store: SqliteStore, number: int) -> None:
+    store.add(number, Message(None, body="2"))
+    store.load(number, (0, -1), 10)
+
+
+@pytest.mark.parametrize("unit", [hand_over_a_large_unit, hand_over_a_unit_that_is_looked_at])
+def test_a_unit_of_the_database_alone_is_not_missed_by_later_ones(
+    tmp_path: Path, unit: Callable[[SqliteStore, int], None]
+) -> None:
+    """The power fails when the journal is on the disk and the database is as it was before the unit."""
+    store = SqliteStore(tmp_path / "now")
+    number = store.destination("queue://q")
+    store.add(number, Message(None, body="1"))
+    store.wait(store.seal())
+    store.size("queue://q")
+    left = shutil.copytree(tmp_path / "now", tmp_path / "left")
+    unit(store, number)
+    store.wait(store.seal())
+    store.add(number, Message(None, body="3"))
+    store.wait(store.seal())
+    shutil.copy(tmp_path / "now" / JOURNAL, left)
+    store.close()
+    assert [stored.message.body for stored in StoreReader(left).messages(number, 0, 99)] == ["1"]
+    store = SqliteStore(left)
+    assert [stored.message.body for stored in store.load(number, (0, -1), 99)] == ["1"]
+    store.close()
 
 
 def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
