@@ -14,3 +14,6 @@ class RecordFile:
 
     def emptied(self) -> None:
         """The file was cut behind its head."""
+
+    def closed(self) -> None:
+        """The file is about to be closed: what has its descriptor next is another one."""

@@ -2,9 +2,9 @@
 
 cimport cython
 
-from libc.errno cimport EINTR, errno
+from cpython.exc cimport PyErr_SetFromErrno
+from libc.errno cimport EBADF, EINTR, errno
 from libc.stdint cimport int64_t
-from libc.string cimport strerror
 
 
 cdef extern from * nogil:
@@ -42,12 +42,14 @@ cdef class RecordFile:
         """Write a record; ``newest`` is then its number. Raises OSError, and how much of it is there is not known."""
         cdef const char* bytes_left = record
         cdef int64_t left = len(record), done
+        if self.descriptor < 0:
+            raise OSError(EBADF, "the file is closed")
         while left:
             done = pyengine_write(self.descriptor, bytes_left, left)
             if done < 0:
                 if errno == EINTR:
                     continue
-                raise OSError(errno, strerror(errno).decode())
+                PyErr_SetFromErrno(OSError)
             bytes_left += done
             left -= done
         self.size += len(record)
@@ -56,6 +58,10 @@ cdef class RecordFile:
     def emptied(self):
         """The file was cut behind its head."""
         self.size = 0
+
+    def closed(self):
+        """The file is about to be closed: what has its descriptor next is another one."""
+        self.descriptor = -1
 
     def __reduce__(self):
         raise TypeError("a file cannot be pickled")

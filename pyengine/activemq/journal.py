@@ -28,7 +28,7 @@ def read(path: Path) -> bytes:
         return b""
     except OSError as error:
         raise StoreError(str(path), f"cannot be read: {error.strerror}") from error
-    if not data.startswith(HEAD[: len(data)]):
+    if not HEAD.startswith(data[: len(HEAD)].rstrip(b"\0")):  # zeros: the power failed before it was on the disk
         raise StoreError(str(path), "is no journal of a broker")
     return data
 
@@ -113,5 +113,6 @@ class Journal:
             self.file.emptied()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file; another thread that still writes is told."""
+        self.file.closed()
         self._handle.close()

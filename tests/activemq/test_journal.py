@@ -60,6 +60,14 @@ def test_an_emptied_journal_goes_on_counting(tmp_path: Path) -> None:
     written.close()
 
 
+def test_a_closed_journal_writes_into_no_file_that_was_opened_since(tmp_path: Path) -> None:
+    written = Journal(tmp_path / JOURNAL, 0, synced=False)
+    written.close()
+    with (tmp_path / "other").open("wb", buffering=0) as other, pytest.raises(OSError, match="the file is closed"):
+        written.append(b"1")
+    assert (written.file.newest, (tmp_path / other.name).read_bytes()) == (0, b"")
+
+
 def hand_over_a_large_unit(store: SqliteStore, number: int) -> None:
     store.add(number, Message(None, body="2" * MOST))
 
@@ -102,7 +110,7 @@ def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / JOURNAL).read_text() == "dear diary"
 
 
-@pytest.mark.parametrize("left", [None, b"", HEAD[:5], HEAD])
+@pytest.mark.parametrize("left", [None, b"", HEAD[:5], HEAD, bytes(len(HEAD)), bytes(4096)])
 def test_a_journal_without_a_record_says_nothing(tmp_path: Path, left: bytes | None) -> None:
     SqliteStore(tmp_path).close()
     (tmp_path / JOURNAL).unlink()
