@@ -19,6 +19,7 @@ from pyengine.activemq.store_reader import StoreReader
 
 QUEUES = ["queue://a", "queue://b"]
 TOPIC = "topic://t"
+NAMES = ["a", "b", "c"]  # of subscriptions
 LARGE = st.sampled_from([MOST // 3, MOST]).map("x".__mul__)  # that fill the journal, or that it has no room for
 
 
@@ -31,6 +32,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = SqliteStore(self.folder.name, "never")
         self.kept: dict[int, tuple[str, int, int]] = {}  # sequence -> destination, priority, redeliveries
         self.waiting: dict[int, set[int]] = {}  # subscription -> sequences
+        self.names: dict[int, str] = {}  # subscription -> name
         self.sealed = True
 
     def teardown(self) -> None:
@@ -74,10 +76,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.redelivered(self.store.destination(name), number, redeliveries)
         self.sealed = False
 
-    @rule()
-    def subscribe(self) -> None:
-        number = self.store.add_subscription("client", f"name {self.store._subscription}", TOPIC, None, False)
+    @precondition(lambda self: len(self.waiting) < len(NAMES))
+    @rule(data=st.data())
+    def subscribe(self, data: st.DataObject) -> None:
+        """Perhaps with the name of one that has ended."""
+        name = data.draw(st.sampled_from([each for each in NAMES if each not in self.names.values()]))
+        number = self.store.add_subscription("client", name, TOPIC, None, False)
         self.waiting[number] = set()
+        self.names[number] = name
         self.sealed = False
 
     @precondition(lambda self: self.waiting)
@@ -104,7 +110,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def unsubscribe(self, data: st.DataObject) -> None:
         subscription = data.draw(st.sampled_from(sorted(self.waiting)))
-        del self.waiting[subscription]
+        del self.waiting[subscription], self.names[subscription]
         self.store.remove_subscription(subscription)
         self.forget_the_unwanted()
 
@@ -133,7 +139,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.sealed = True
         for name in self.store.destinations():
             assert self.store.count(self.store.destination(name)) == len(self.of(name))
-        assert [each.number for each in self.store.subscriptions()] == sorted(self.waiting)
+        assert {each.number: each.name for each in self.store.subscriptions()} == self.names
         self.look()
 
     @rule()
