@@ -3,8 +3,9 @@
 A lane holds the records that must be worked on one after the other: those of one key or of one queue. A record that
 waits for no other has none.
 Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand, a record without a lane exactly
-if it is not in hand; a record is in its ProcessQueue until it is completed; a revoked queue is in no table, and its
-records know an epoch that no table has. A lane's waiting records are waiting[first:].
+if it is not in hand; a record's offset is in its ProcessQueue until it is completed, the record is not: it knows its
+queue, and a cycle through a Window is never collected; a revoked queue is in no table, and its records know an epoch
+that no table has. A lane's waiting records are waiting[first:].
 """
 
 from libc.stdint cimport int64_t

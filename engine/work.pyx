@@ -226,7 +226,7 @@ cdef class WorkTable:
         work.queue, work.epoch, work.assigned = assigned.queue, assigned.epoch, assigned
         group = None if self.order == WorkOrder.BY_QUEUE else work.key
         if self.order == WorkOrder.UNORDERED or (self.order == WorkOrder.BY_KEY and group is None):
-            assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
+            assigned.process_queue.put_offset(offset, 0 if work.body is None else len(work.body))
             self.ready.append(work)
             return True
         lane = assigned.lanes.get(group)
@@ -234,7 +234,7 @@ cdef class WorkTable:
             lane = Lane.__new__(Lane)
             lane.waiting, lane.key, lane.assigned = [], group, assigned
             assigned.lanes[group] = lane
-        assigned.process_queue.put_one(offset, work, 0 if work.body is None else len(work.body))
+        assigned.process_queue.put_offset(offset, 0 if work.body is None else len(work.body))
         work.lane = lane
         if not lane.busy and lane.idle():
             self.ready.append(lane)

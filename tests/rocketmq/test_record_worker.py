@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,25 @@ class Methods:
         if name not in self._fields:
             raise AttributeError(name)
         return lambda: self._fields[name]
+
+
+@pytest.mark.parametrize("order", ["key", "queue", "none"])
+@pytest.mark.parametrize("revoked", [True, False])
+def test_records_that_nobody_finishes_are_gone_with_their_queue_or_their_worker(order: Any, revoked: bool) -> None:
+    worker: RecordWorker | None = RecordWorker(order)
+    assert worker is not None
+    worker.assign([P0])
+    records = [Attributes("orders", 0, offset, b"%d" % (offset % 2)) for offset in range(4)]
+    kept = [weakref.ref(record) for record in records]
+    worker.put(records)
+    worker.take()
+    if revoked:
+        worker.revoke([P0])
+    else:
+        worker = None
+    records.clear()
+    gc.collect()
+    assert [record() for record in kept] == [None] * 4
 
 
 @pytest.mark.parametrize("shape", [Attributes, Methods])
