@@ -1,6 +1,6 @@
 """consumer_groups: the members of a broker's consumer groups and what each group subscribes to (ConsumerManager).
 
-Members are kept in the order in which they joined. Invariant: no group is empty.
+Members are kept in the order in which they joined. Invariants: no group is empty; ``clients`` has who is in a group.
 """
 
 from libc.stdint cimport int64_t
@@ -16,4 +16,5 @@ cdef class Group:
 
 cdef class ConsumerGroups:
     cdef dict groups            # group -> Group
+    cdef dict clients           # client id -> in how many groups it is
     cdef readonly int64_t expiry    # ms without a heartbeat until a member is gone

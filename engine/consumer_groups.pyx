@@ -23,6 +23,7 @@ cdef class ConsumerGroups:
 
     def __cinit__(self, *, int64_t expiry=120000):
         self.groups = {}
+        self.clients = {}
         self.expiry = expiry
 
     def heartbeat(self, str group, str client_id, subscriptions, int64_t now, *, bint broadcasting=False):
@@ -41,6 +42,7 @@ cdef class ConsumerGroups:
             self.groups[group] = found
         if client_id not in found.members:
             changed = True
+            self.clients[client_id] = self.clients.get(client_id, 0) + 1
         found.members[client_id] = now
         found.broadcasting = broadcasting
         for topic, version, subscription in subscriptions:
@@ -60,7 +62,10 @@ cdef class ConsumerGroups:
         cdef Group found = self.groups.get(group)
         if found is None:
             return []
-        found.members.pop(client_id, None)
+        if found.members.pop(client_id, None) is not None:
+            self.clients[client_id] -= 1
+            if not self.clients[client_id]:
+                del self.clients[client_id]
         if not found.members:
             del self.groups[group]
         return found.to_be_told()
@@ -79,11 +84,7 @@ cdef class ConsumerGroups:
 
     def is_member(self, str client_id):
         """True if the client is in some group."""
-        cdef Group found
-        for found in self.groups.values():
-            if client_id in found.members:
-                return True
-        return False
+        return client_id in self.clients
 
     def subscription(self, str group, str topic):
         """(version, subscription) as last heard; None where the group or the topic is unknown."""
@@ -102,7 +103,11 @@ cdef class ConsumerGroups:
         return len(self.groups)
 
     def _check(self):
-        """Raise AssertionError unless every group has a member."""
+        """Raise AssertionError unless the invariants hold."""
         cdef Group found
+        counted = {}
         for group, found in self.groups.items():
             assert found.members, group
+            for client_id in found.members:
+                counted[client_id] = counted.get(client_id, 0) + 1
+        assert counted == self.clients

@@ -511,12 +511,10 @@ class BrokerNode:
     def topics_of(self, group: str, topics: Iterable[str]) -> list[str]:
         """Those of ``topics``, or of all that a group has committed offsets of, that it has not given up since."""
         with self.lock:
-            keys = (key.rpartition("@") for key in self.offsets.dump())
-            return [
-                topic
-                for topic in topics or [topic for topic, _, owner in keys if owner == group]
-                if self.groups.wants(group, topic)
-            ]
+            if not topics:
+                keys = (key.rpartition("@") for key in self.offsets.dump())
+                topics = [topic for topic, _, owner in keys if owner == group]
+            return [topic for topic in topics if self.groups.wants(group, topic)]
 
     def persist_offsets(self) -> None:
         """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""

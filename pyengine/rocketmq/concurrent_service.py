@@ -16,7 +16,6 @@ from pyengine._engine.consume_concurrently import (
     slices,
 )
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.clock import Timer
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, call_later, hand_over
@@ -55,7 +54,6 @@ class ConsumeMessageConcurrentlyService:
         self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{tag}1")
         self._cleaner: Periodic | None = None
-        self._timers: list[Timer] = []
         self._stopped = False
 
     @property
@@ -80,8 +78,6 @@ class ConsumeMessageConcurrentlyService:
         """Submit nothing later, wait up to ``wait`` ms for what runs or waits to run, then stop."""
         self._stopped = True
         self._scheduled.close()
-        for timer in self._timers:
-            timer.cancel()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
         if self._cleaner is not None:
@@ -114,8 +110,7 @@ class ConsumeMessageConcurrentlyService:
                 log.info("the pool of %s is closed, %s", self._member.group, request.queue)
 
         clock = self._member.clock
-        self._timers = [timer for timer in self._timers if timer.pending]
-        self._timers.append(call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit)))
+        call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit))
 
     def run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it

@@ -49,10 +49,12 @@ class KeptOffsets:
             if self._closed:
                 return
             with self._lock:
-                commits, table = self._offsets.commits, self._offsets.dump()
+                commits = self._offsets.commits
+                if commits == self._persisted:
+                    return
+                table = self._offsets.dump()
                 version = replace(self._version, counter=self._version.counter + self._offsets.version)
-            version = replace(version, timestamp=self._clock.now())
-            if commits != self._persisted and self._files.write_offsets(table, version):
+            if self._files.write_offsets(table, replace(version, timestamp=self._clock.now())):
                 self._persisted = commits
 
     def stop(self) -> None:

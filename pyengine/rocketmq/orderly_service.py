@@ -18,7 +18,6 @@ from pyengine._engine.consume_orderly import (
     reconsume_after,
 )
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.clock import Timer
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, call_later, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -50,7 +49,6 @@ class ConsumeMessageOrderlyService:
         )
         self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self._locker: Periodic | None = None
-        self._timers: list[Timer] = []
         self._turns = threading.Lock()
         self._running: dict[MessageQueue, list[ProcessQueue]] = {}
         self._stopped = False
@@ -74,8 +72,6 @@ class ConsumeMessageOrderlyService:
         self._stopped = True
         if self._locker is not None:
             self._locker.stop()
-        for timer in self._timers:
-            timer.cancel()
         self._scheduled.close()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
@@ -151,8 +147,7 @@ class ConsumeMessageOrderlyService:
         if self._stopped:
             return
         clock = self._member.clock
-        self._timers = [timer for timer in self._timers if timer.pending]
-        self._timers.append(call_later(clock, clock.now() + delay, lambda: hand_over(self._scheduled, action)))
+        call_later(clock, clock.now() + delay, lambda: hand_over(self._scheduled, action))
 
     def _lock_all(self) -> None:
         if not self._stopped:
