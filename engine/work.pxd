@@ -65,4 +65,5 @@ cdef class WorkTable:
 
     cdef Assigned of(self, queue)
     cdef bint take_in(self, Assigned assigned, Work work) except -1       # True: the offset is new
+    cpdef Work take(self)
     cdef Assigned leave(self, Work work)

@@ -241,7 +241,7 @@ cdef class WorkTable:
         lane.waiting.append(work)
         return True
 
-    def take(self):
+    cpdef Work take(self):
         """The next record that may be worked on, None if there is none now. Lanes take turns."""
         cdef Lane lane
         cdef Work work
@@ -257,6 +257,16 @@ cdef class WorkTable:
         work.taken = True
         work.attempts += 1
         work.assigned.in_hand += 1
+        return work
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        """Take one. A loop does not look for Ctrl-C between taking and having it, where a call does."""
+        cdef Work work = self.take()
+        if work is None:
+            raise StopIteration
         return work
 
     cdef Assigned leave(self, Work work):

@@ -210,9 +210,10 @@ class BrokerNode:
                 )
             if queues == before:
                 return False
-            self.topics[topic] = queues
+            # The file first: what an interrupt leaves undone is done by the next call then.
             if self._files is not None:
-                self._files.write_topics(self.topics)
+                self._files.write_topics({**self.topics, topic: queues})
+            self.topics[topic] = queues
             return True
 
     def _check_queue(self, topic: str, queue_id: int) -> None:

@@ -276,7 +276,8 @@ class FileLog:
 
     def _make(self, start: int) -> _Segment:
         path = self.folder / f"{start:020}"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, 0o644)
+        # The log ends before it: a file that is there was left by an interrupt, and nothing in it was confirmed.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | _BINARY, 0o644)
         try:
             sync_folder(self.folder)
         except BaseException:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from pyengine._engine.process_queue import FlowControl
@@ -105,7 +106,7 @@ class RecordWorker:
             for queue in wanted:
                 if queue in held:
                     raise IllegalStateError(f"{queue!r} is assigned already: revoke() comes first")
-            return {queue: self._table.assign(queue) for queue in wanted}
+            return dict(zip(wanted, map(self._table.assign, wanted), strict=True))  # all, wherever Ctrl-C comes
 
     def revoke(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, where there is one.
@@ -118,7 +119,7 @@ class RecordWorker:
         with self._lock:
             for queue in leaving:
                 self._table.safe_offset(queue)
-            safe = {queue: self._table.revoke(queue) for queue in leaving}
+            safe = dict(zip(leaving, map(self._table.revoke, leaving), strict=True))
         return {queue: offset for queue, offset in safe.items() if offset >= 0}
 
     def put(self, records: Iterable[Any]) -> int:
@@ -150,29 +151,43 @@ class RecordWorker:
         The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
         :meth:`give_back`. Raises ConfigurationError for a timeout that is no number.
         """
-        with self._lock:
-            work = self._table.take()
-            return self._wait(timeout) if work is None and timeout != 0 else work
+        work: Work | None = None
+        try:
+            with self._lock:
+                for work in self._table:
+                    return work
+        except BaseException:
+            if work is not None:  # nobody would have it in hand
+                self.give_back(work)
+            raise
+        if timeout == 0:
+            return None
+        taken: list[Work] = []
+        try:
+            self._wait(taken, timeout)
+        except BaseException:
+            for work in taken:
+                self.give_back(work)
+            raise
+        return taken[0] if taken else None
 
-    def _wait(self, timeout: float | None) -> Work | None:
-        """What can be taken within ``timeout``; the lock is held."""
+    def _wait(self, taken: list[Work], timeout: float | None) -> None:
+        """Put there what can be taken within ``timeout``."""
         if timeout is not None:
             if not isinstance(timeout, (int, float)) or timeout != timeout:
                 raise ConfigurationError("timeout", repr(timeout), "a number of seconds is needed, or None")
             timeout = min(timeout, threading.TIMEOUT_MAX)
-        work: Work | None = None
 
         def found() -> bool:
-            nonlocal work
-            work = self._table.take()
-            return work is not None
+            taken.extend(islice(self._table, 1))
+            return bool(taken)
 
-        self._waiting += 1
-        try:
-            self._changed.wait_for(found, timeout)
-        finally:
-            self._waiting -= 1
-        return work
+        with self._lock:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(found, timeout)
+            finally:
+                self._waiting -= 1
 
     def complete(self, work: Work) -> bool:
         """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from pyengine._engine.consume_queue import ConsumeQueue
 from pyengine._engine.delay import DelayLevels
@@ -60,26 +61,31 @@ class ScheduleMessageService:
         return queue, max(self._store.delivered[level], queue.min_offset)
 
     def _call_at(self, when: int, level: int) -> None:
-        self._timers[level] = self._clock.call_at(when, lambda: self._deliver(level))
+        self._timers[level] = self._clock.call_at(when, partial(self._deliver, level))
 
     def _deliver(self, level: int) -> None:
         """Send on what is due of a level."""
         with self._lock:
             if self._closed:
                 return
-            queue, following = self._waiting(level)
-            while following < queue.max_offset:
-                now = self._clock.now()
-                if self._levels.due_time(level, queue.tags_code(following), now) > now:
-                    break
-                try:
-                    self._send_on(queue.position(following), level, following)
-                except PyengineError as error:
-                    log.error("delay level %s is tried again in %s ms: %s", level, DELIVER_AGAIN, error)
-                    self._call_at(now + DELIVER_AGAIN, level)
-                    return
-                following += 1
-            self.schedule(level)
+            try:
+                self._deliver_due(level)
+            finally:  # also where the user's interrupt ends it, under a manual clock
+                self.schedule(level)
+
+    def _deliver_due(self, level: int) -> None:
+        queue, following = self._waiting(level)
+        while following < queue.max_offset:
+            now = self._clock.now()
+            if self._levels.due_time(level, queue.tags_code(following), now) > now:
+                break
+            try:
+                self._send_on(queue.position(following), level, following)
+            except PyengineError as error:
+                log.error("delay level %s is tried again in %s ms: %s", level, DELIVER_AGAIN, error)
+                self._call_at(now + DELIVER_AGAIN, level)
+                break
+            following += 1
 
     def close(self) -> None:
         """Deliver nothing more."""
