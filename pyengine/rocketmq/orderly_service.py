@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from pyengine._engine.consume_concurrently import return_type
@@ -18,6 +19,7 @@ from pyengine._engine.consume_orderly import (
     reconsume_after,
 )
 from pyengine._engine.process_queue import ProcessQueue
+from pyengine.clock import Timer
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, call_later, hand_over, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
@@ -49,6 +51,8 @@ class ConsumeMessageOrderlyService:
         )
         self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self._locker: Periodic | None = None
+        self._numbers = count()
+        self._timers: dict[int, Timer] = {}  # that have not fired
         self._turns = threading.Lock()
         self._running: dict[MessageQueue, list[ProcessQueue]] = {}
         self._stopped = False
@@ -72,6 +76,8 @@ class ConsumeMessageOrderlyService:
         self._stopped = True
         if self._locker is not None:
             self._locker.stop()
+        for timer in list(self._timers.values()):
+            timer.cancel()
         self._scheduled.close()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
@@ -147,7 +153,12 @@ class ConsumeMessageOrderlyService:
         if self._stopped:
             return
         clock = self._member.clock
-        call_later(clock, clock.now() + delay, lambda: hand_over(self._scheduled, action))
+        number = next(self._numbers)
+        self._timers[number] = call_later(clock, clock.now() + delay, partial(self._come, number, action))
+
+    def _come(self, number: int, action: Callable[[], None]) -> None:
+        self._timers.pop(number, None)
+        hand_over(self._scheduled, action)
 
     def _lock_all(self) -> None:
         if not self._stopped:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -12,7 +11,6 @@ from types import FrameType
 import pytest
 
 from pyengine import rocketmq
-from pyengine._engine.consumer_groups import ConsumerGroups
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, MessageListenerOrderly, MessageQueue
 from pyengine.rocketmq.remoting import HeartbeatData
@@ -42,16 +40,6 @@ def bytecodes(step: Callable[[], object]) -> int:
         sys.settrace(before)
         gc.enable()
     return taken
-
-
-def seconds(step: Callable[[], object], rounds: int = 5) -> float:
-    """The quickest of several rounds."""
-    taken = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        step()
-        taken.append(time.perf_counter() - began)
-    return min(taken)
 
 
 class World:
@@ -161,36 +149,3 @@ def test_a_queue_that_rests_costs_as_much_beside_many_that_do() -> None:
         return taken / queues
 
     assert each(200) <= each(20)
-
-
-def test_knowing_who_is_in_a_group_takes_as_long_with_many_groups() -> None:
-    def asked(count: int) -> float:
-        groups = ConsumerGroups()
-        for number in range(count):
-            groups.heartbeat(f"group-{number}", f"client-{number}", [], 0)
-        return seconds(lambda: [groups.is_member("nobody") for _ in range(100)])
-
-    assert asked(20_000) < 10 * asked(20)
-
-
-def test_what_was_written_is_not_gone_through_again(tmp_path: Path) -> None:
-    def idle(count: int) -> float:
-        with rocketmq.Broker(tmp_path / str(count), clock=ManualClock()) as broker:
-            broker.create_topic("T", 1)
-            for number in range(count):
-                broker.update_consumer_offset(f"group-{number}", Q0, 1)
-            broker.persist_offsets()
-            return seconds(broker.persist_offsets)
-
-    assert idle(5_000) < 10 * idle(5)
-
-
-def test_asking_about_a_topic_takes_as_long_with_many_groups() -> None:
-    def asked(count: int) -> float:
-        with rocketmq.Broker(clock=ManualClock()) as broker:
-            broker.create_topic("T", 1)
-            for number in range(count):
-                broker.update_consumer_offset(f"group-{number}", Q0, 1)
-            return seconds(lambda: broker.topics_of("group-0", ["T"]))
-
-    assert asked(20_000) < 10 * asked(20)
