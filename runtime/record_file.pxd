@@ -1,6 +1,6 @@
 """record_file: records written at the end of a file without letting go of the interpreter.
 
-Where other threads wait for the interpreter, to let it go for a write of a microsecond costs a hundred: one of them
+Where other threads wait for the interpreter, to let it go for a short write costs more than the write: one of them
 takes it, and whoever wrote sleeps until it is free again.
 """
 

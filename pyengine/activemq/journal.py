@@ -1,6 +1,6 @@
 """The journal of a durable broker: the units that its database does not have yet, a record each.
 
-A record takes a tenth of the time of a transaction, and most messages are gone before the database has to know of them.
+A record takes less time than a transaction, and most messages are gone before the database has to know of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from zlib import crc32
 
 from pyengine._runtime.record_file import RecordFile
 from pyengine.errors import StoreError
+from pyengine.folder_sync import sync_folder
 
 JOURNAL = "broker.journal"
 MARK = "journal"  # of the database: the number of the last record that it has
@@ -57,16 +58,6 @@ def _check(number: int, text: bytes) -> int:
     return crc32(text, crc32(number.to_bytes(8, "little")))
 
 
-def _sync_folder(folder: Path) -> None:
-    """A file that was made is found after a power failure, on systems that ask for more than its own sync."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 class Journal:
     """A journal that begins anew. newest: the last record that the database has. synced: records are to reach the disk.
 
@@ -81,7 +72,7 @@ class Journal:
             self._handle.truncate(0)
             self._handle.write(HEAD)
             if synced:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except OSError as error:
             raise StoreError(str(path), f"cannot be written: {error.strerror}") from error
         self.file = RecordFile(self._handle.fileno(), newest)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
 from typing import Protocol
 
 from pyengine._engine.pull import PullRequest
@@ -94,6 +96,36 @@ class Periodic:
             self._action()
         except Exception:
             log.exception("ScheduledTask exception")
+
+
+class Delayed:
+    """Actions that come to a worker after a delay each, until it is stopped. Times are ms."""
+
+    def __init__(self, clock: Clock, worker: Worker) -> None:
+        self._clock = clock
+        self._worker = worker
+        self._numbers = count()
+        self._timers: dict[int, Timer] = {}  # that have not fired; by number, so that one goes at the cost of one
+
+    @property
+    def moments(self) -> list[int]:
+        """When each is due, ms since 1970."""
+        return [timer.when for timer in self._timers.values()]
+
+    def add(self, delay: int, action: Callable[[], None]) -> None:
+        """Have it run after ``delay``."""
+        number = next(self._numbers)
+        self._timers[number] = call_later(self._clock, self._clock.now() + delay, partial(self._come, number, action))
+
+    def _come(self, number: int, action: Callable[[], None]) -> None:
+        self._timers.pop(number, None)
+        hand_over(self._worker, action)
+
+    def stop(self) -> None:
+        """None of them comes."""
+        for timer in list(self._timers.values()):
+            timer.cancel()
+        self._timers.clear()
 
 
 class PullMessageService:

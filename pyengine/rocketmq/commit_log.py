@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from pyengine._engine import record
 from pyengine.errors import IllegalStateError, InvalidSourceError
-from pyengine.rocketmq.offset_files import sync_folder
+from pyengine.folder_sync import sync_folder
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 

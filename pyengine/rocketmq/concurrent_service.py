@@ -18,7 +18,7 @@ from pyengine._engine.consume_concurrently import (
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Periodic, call_later, hand_over
+from pyengine.rocketmq.client import Delayed, Periodic
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import (
     ConsumeConcurrentlyContext,
@@ -54,6 +54,7 @@ class ConsumeMessageConcurrentlyService:
         self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{tag}1")
         self._cleaner: Periodic | None = None
+        self._delayed = Delayed(member.clock, self._scheduled)
         self._stopped = False
 
     @property
@@ -77,6 +78,7 @@ class ConsumeMessageConcurrentlyService:
     def shutdown(self, wait: int) -> None:
         """Submit nothing later, wait up to ``wait`` ms for what runs or waits to run, then stop."""
         self._stopped = True
+        self._delayed.stop()
         self._scheduled.close()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
@@ -109,8 +111,7 @@ class ConsumeMessageConcurrentlyService:
             elif not self._submit([request]):
                 log.info("the pool of %s is closed, %s", self._member.group, request.queue)
 
-        clock = self._member.clock
-        call_later(clock, clock.now() + RESUBMIT_DELAY, lambda: hand_over(self._scheduled, submit))
+        self._delayed.add(RESUBMIT_DELAY, submit)
 
     def run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pyengine._engine.digits import parsed_long
 from pyengine.errors import InvalidSourceError
+from pyengine.folder_sync import sync_folder
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
 
@@ -161,16 +162,6 @@ def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
     os.replace(fresh, path)
     if sync:
         sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power failure, where the system can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING
 
 from pyengine._engine.consume_concurrently import return_type
@@ -19,9 +18,8 @@ from pyengine._engine.consume_orderly import (
     reconsume_after,
 )
 from pyengine._engine.process_queue import ProcessQueue
-from pyengine.clock import Timer
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Periodic, call_later, hand_over, write_log
+from pyengine.rocketmq.client import Delayed, Periodic, write_log
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
 from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
@@ -51,8 +49,7 @@ class ConsumeMessageOrderlyService:
         )
         self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self._locker: Periodic | None = None
-        self._numbers = count()
-        self._timers: dict[int, Timer] = {}  # that have not fired
+        self.delayed = Delayed(member.clock, self._scheduled)
         self._turns = threading.Lock()
         self._running: dict[MessageQueue, list[ProcessQueue]] = {}
         self._stopped = False
@@ -76,8 +73,7 @@ class ConsumeMessageOrderlyService:
         self._stopped = True
         if self._locker is not None:
             self._locker.stop()
-        for timer in list(self._timers.values()):
-            timer.cancel()
+        self.delayed.stop()
         self._scheduled.close()
         if not self._pool.close(wait):
             log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
@@ -150,15 +146,8 @@ class ConsumeMessageOrderlyService:
         self._submit_later(run, reconsume_after(locked))
 
     def _later(self, delay: int, action: Callable[[], None]) -> None:
-        if self._stopped:
-            return
-        clock = self._member.clock
-        number = next(self._numbers)
-        self._timers[number] = call_later(clock, clock.now() + delay, partial(self._come, number, action))
-
-    def _come(self, number: int, action: Callable[[], None]) -> None:
-        self._timers.pop(number, None)
-        hand_over(self._scheduled, action)
+        if not self._stopped:
+            self.delayed.add(delay, action)
 
     def _lock_all(self) -> None:
         if not self._stopped:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import Broker, Connection, ConnectionFactory
 from pyengine.clock import ManualClock
+from tests.bytecodes import bytecodes
 
 FEW, MANY = 20, 200
 
@@ -90,26 +88,9 @@ def subscribe(world: World) -> None:
 
 
 def cost(step: Callable[[World], None], world: World) -> int:
-    """How many bytecodes a step takes."""
-    taken = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> object:
-        nonlocal taken
-        frame.f_trace_opcodes = True
-        taken += event == "opcode"
-        return count
-
-    step(world)  # what only the first one makes is there
-    gc.collect()
-    gc.disable()  # finalizers of what others left
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        step(world)
-    finally:
-        sys.settrace(before)
-        gc.enable()
-    return taken
+    """How many bytecodes a step takes, but for what only the first one makes."""
+    step(world)
+    return bytecodes(lambda: step(world))
 
 
 @pytest.mark.parametrize("step", [request, connect, publish, subscribe])

@@ -68,7 +68,7 @@ def replay(case: dict[str, Any]) -> Verdict:
         service = consumer.default_mq_push_consumer_impl.consuming
         assert isinstance(service, ConsumeMessageOrderlyService)
         service.run(queue, QUEUE)
-        scheduled = [timer.when - NOW for timer in service._timers.values()]
+        scheduled = [moment - NOW for moment in service.delayed.moments]
     return compare(
         str({name: value for name, value in case.items() if name != "log"})[:600],
         (

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -14,32 +11,11 @@ from pyengine import rocketmq
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, MessageListenerOrderly, MessageQueue
 from pyengine.rocketmq.remoting import HeartbeatData
+from tests.bytecodes import bytecodes
 
 Q0 = MessageQueue("T", "broker-a", 0)
 FIRST = rocketmq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 FEW, MANY = 20, 300
-
-
-def bytecodes(step: Callable[[], object]) -> int:
-    """How many bytecodes a step takes."""
-    taken = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> object:
-        nonlocal taken
-        frame.f_trace_opcodes = True
-        taken += event == "opcode"
-        return count
-
-    gc.collect()
-    gc.disable()  # finalizers of what others left
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        step()
-    finally:
-        sys.settrace(before)
-        gc.enable()
-    return taken
 
 
 class World:
