@@ -26,6 +26,9 @@ Action = Callable[[], Any]
 # ms by which the system's time must have been set back for timers to move with it; less is how time is kept right.
 SET_BACK = 500
 
+# Timers that a clock keeps without asking which of them were cancelled.
+FEW_TIMERS = 64
+
 
 class Timer:
     """An action that a clock will run once, at ``when`` (ms), unless it is cancelled first."""
@@ -50,6 +53,46 @@ class Timer:
         action, self._action = self._action, None
         if action is not None:
             action()
+
+
+class _Timers:
+    """The timers of a clock, the earliest first; of those due together the one that was asked for first.
+
+    A cancelled one goes when it is the earliest, or with the others before so many were added as are pending: what was
+    cancelled never outweighs what is to come by more than a few.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._number = count()
+        self._sweep_at = FEW_TIMERS
+
+    def add(self, when: int, action: Action) -> Timer:
+        if len(self._heap) >= self._sweep_at:
+            pending = [entry for entry in self._heap if entry[2].pending]
+            heapq.heapify(pending)
+            self._sweep_at = max(FEW_TIMERS, 2 * len(pending))
+            self._heap = pending
+        timer = Timer(when, action)
+        heapq.heappush(self._heap, (when, next(self._number), timer))
+        return timer
+
+    def next(self) -> int | None:
+        """When the earliest that is pending is due."""
+        while self._heap and not self._heap[0][2].pending:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self) -> tuple[int, Timer]:
+        when, _, timer = heapq.heappop(self._heap)
+        return when, timer
+
+    def set_back(self, milliseconds: int) -> None:
+        """Let all be due so much earlier; their order stays."""
+        self._heap = [(when - milliseconds, number, timer) for when, number, timer in self._heap]
+
+    def clear(self) -> None:
+        self._heap.clear()
 
 
 class Worker(ABC):
@@ -117,8 +160,7 @@ class SystemClock(Clock):
         self._lock = threading.RLock()
         _system_clocks.add(self)
         self._changed = threading.Condition(self._lock)
-        self._timers: list[tuple[int, int, Timer]] = []
-        self._number = count()
+        self._timers = _Timers()
         self._thread: threading.Thread | None = None
         self._closed = False
         self._ahead = self._of_monotonic()
@@ -131,21 +173,20 @@ class SystemClock(Clock):
         return self.now() - time.monotonic_ns() // 1_000_000
 
     def _move_with_time(self) -> None:
-        """Let timers keep their distance to a time that was set back. Their order stays. The lock is held."""
+        """Let timers keep their distance to a time that was set back. The lock is held."""
         ahead = self._of_monotonic()
         back = self._ahead - ahead
         if abs(back) >= SET_BACK:
             self._ahead = ahead
         if back >= SET_BACK:
-            self._timers = [(when - back, number, timer) for when, number, timer in self._timers]
+            self._timers.set_back(back)
 
     def call_at(self, when: int, action: Action) -> Timer:
-        timer = Timer(when, action)
         with self._lock:
             if self._closed:
                 raise IllegalStateError("the clock is closed")
             self._move_with_time()
-            heapq.heappush(self._timers, (when, next(self._number), timer))
+            timer = self._timers.add(when, action)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 try:
@@ -181,13 +222,13 @@ class SystemClock(Clock):
         while True:
             with self._lock:
                 self._move_with_time()
-                while not self._closed and (not self._timers or self._timers[0][0] > self.now()):
-                    ahead = self._timers[0][0] - self.now() if self._timers else None
+                while not self._closed and ((due := self._timers.next()) is None or due > self.now()):
+                    ahead = None if due is None else due - self.now()
                     self._changed.wait(None if ahead is None else min(ahead / 1000, threading.TIMEOUT_MAX))
                     self._move_with_time()
                 if self._closed:
                     return
-                timer = heapq.heappop(self._timers)[2]
+                _, timer = self._timers.pop()
             _report(timer.fire)
 
 
@@ -220,8 +261,7 @@ class ManualClock(Clock):
 
     def __init__(self, now: int = 1_000_000_000_000) -> None:
         self._now = now
-        self._timers: list[tuple[int, int, Timer]] = []
-        self._number = count()
+        self._timers = _Timers()
         self._asked: deque[Action] = deque()
         self._settling = False
 
@@ -229,9 +269,7 @@ class ManualClock(Clock):
         return self._now
 
     def call_at(self, when: int, action: Action) -> Timer:
-        timer = Timer(when, action)
-        heapq.heappush(self._timers, (when, next(self._number), timer))
-        return timer
+        return self._timers.add(when, action)
 
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
         end = None if timeout is None else self._now + timeout
@@ -239,7 +277,7 @@ class ManualClock(Clock):
             self.settle()
             if ready():
                 break
-            following = self._next()
+            following = self._timers.next()
             if following is None and end is None:
                 raise IllegalStateError(
                     "waiting without a timeout under a manual clock, and no timer is left that could end it"
@@ -264,7 +302,7 @@ class ManualClock(Clock):
             raise ValueError(f"milliseconds = {milliseconds}: time does not go back")
         end = self._now + milliseconds
         self.settle()
-        while (following := self._next()) is not None and following <= end:
+        while (following := self._timers.next()) is not None and following <= end:
             self._step()
         self._now = max(self._now, end)  # an action may itself have moved the time
 
@@ -283,13 +321,8 @@ class ManualClock(Clock):
         """Run ``action`` at the next :meth:`settle`."""
         self._asked.append(action)
 
-    def _next(self) -> int | None:
-        while self._timers and not self._timers[0][2].pending:
-            heapq.heappop(self._timers)
-        return self._timers[0][0] if self._timers else None
-
     def _step(self) -> None:
-        when, _, timer = heapq.heappop(self._timers)
+        when, timer = self._timers.pop()
         self._now = max(self._now, when)
         timer.fire()
         self.settle()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyengine.clock import Clock, ManualClock, SystemClock
+from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import IllegalStateError
 
 
@@ -96,6 +99,29 @@ def test_a_manual_clock_moves_in_whole_milliseconds_only() -> None:
     with pytest.raises(ValueError, match="time does not go back"):
         clock.advance(-1)
     assert clock.now() == ManualClock().now()
+
+
+@pytest.mark.parametrize("kind", [ManualClock, SystemClock])
+def test_cancelled_timers_do_not_pile_up_behind_the_moment_they_were_for(kind: type[Clock]) -> None:
+    clock = kind()
+    kept = clock.call_at(clock.now() + 3_600_000, list)
+    for _ in range(10_000):
+        clock.call_at(clock.now() + 3_600_000, list).cancel()
+    assert sum(type(it) is Timer for it in gc.get_objects()) < 500
+    assert kept.pending
+    clock.close()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.booleans()), max_size=400))
+def test_timers_that_are_left_run_in_order_whatever_was_cancelled(timers: list[tuple[int, bool]]) -> None:
+    clock = ManualClock(0)
+    came: list[tuple[int, int]] = []
+    for number, (when, wanted) in enumerate(timers):
+        timer = clock.call_at(when, lambda when=when, number=number: came.append((when, number)))  # type: ignore[misc]
+        if not wanted:
+            timer.cancel()
+    clock.advance(1000)
+    assert came == sorted((when, number) for number, (when, wanted) in enumerate(timers) if wanted)
 
 
 class SetBack(SystemClock):
