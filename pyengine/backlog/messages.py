@@ -9,6 +9,7 @@ absent.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +30,14 @@ _TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", 
 _TAKEN_PREFIX = "__truth:"
 
 REJECT_SCHEMA = pa.schema(
-    [("row", pa.int64()), ("column", pa.string()), ("value", pa.string()), ("reason", pa.string())]
+    [
+        ("row", pa.int64()),
+        ("column", pa.string()),
+        ("value", pa.string()),
+        ("reason", pa.string()),
+        ("file", pa.string()),
+        ("file_row", pa.int64()),
+    ]
 )
 
 NO_MOMENT = "leads to no moment that fits a long"
@@ -390,15 +398,21 @@ def _milliseconds(text: str, moment: TimeColumn) -> int:
     return whole if found.tzinfo else int(_zoned(pa.array([whole]), moment)[0].as_py())
 
 
-def rejects_table(rejects: Iterable[Reject]) -> pa.Table:
-    """Rejects as a table of REJECT_SCHEMA, by row."""
+def rejects_table(rejects: Iterable[Reject], files: Sequence[tuple[int, str]]) -> pa.Table:
+    """Rejects as a table of REJECT_SCHEMA, by row. files: as in Rows; what is in none of them has no ``file``."""
     found: Sequence[Reject] = sorted(rejects, key=lambda reject: (reject.row, reject.column))
+    firsts = [first for first, _ in files]
+    places = [bisect_right(firsts, reject.row) - 1 for reject in found]
     return pa.Table.from_pydict(
         {
             "row": [reject.row for reject in found],
             "column": [reject.column for reject in found],
             "value": [reject.value for reject in found],
             "reason": [reject.reason for reject in found],
+            "file": [files[place][1] if place >= 0 else None for place in places],
+            "file_row": [
+                reject.row - firsts[place] if place >= 0 else None for reject, place in zip(found, places, strict=True)
+            ],
         },
         schema=REJECT_SCHEMA,
     )

@@ -20,11 +20,14 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What was read. table: an Arrow table. numbers: int64 array, each row's number, rejected rows counted."""
+    """What was read. table: an Arrow table. numbers: int64 array, each row's number, rejected rows counted. files: the
+    number of each file's first row, and its name, in the order in which they were read.
+    """
 
     table: Any
     numbers: Any
     rejects: tuple[Reject, ...] = field(default=())
+    files: tuple[tuple[int, str], ...] = field(default=())
 
 
 def required_pyarrow() -> Any:

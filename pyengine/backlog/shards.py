@@ -129,10 +129,10 @@ def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch
     return total
 
 
-def write_rejects(folder: Path, number: int, rejects: Sequence[Reject]) -> None:
-    """Rejects of a run as a Parquet file, if there are any."""
+def write_rejects(folder: Path, number: int, rejects: Sequence[Reject], files: Sequence[tuple[int, str]]) -> None:
+    """Rejects of a run as a Parquet file, if there are any. files: as in Rows."""
     if rejects:
-        table = rejects_table(rejects)
+        table = rejects_table(rejects, files)
         replace_file(folder / f"part-{number:06}.parquet", lambda path: pq.write_table(table, path))
 
 
@@ -161,4 +161,4 @@ def pieces_to_text(pieces: Sequence[Piece]) -> list[str]:
 def piece_from_text(text: str) -> Piece:
     """The inverse of pieces_to_text."""
     values = json.loads(text)
-    return Piece(values["path"], tuple(values["row_groups"]), values["first"], values["rows"])
+    return Piece(values["path"], tuple(values["row_groups"]), values["first"], values["rows"], values["file_first"])

@@ -115,12 +115,13 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         column = next(name for name in every if not _fits(name, tables))
         problem = f"the files do not fit together in column {column!r}: {error}"
         raise InvalidSourceError(names, problem, f'declare its type: types = {{ {column} = "string" }}') from error
-    numbers, rejects, start = [], [], 0
+    numbers, rejects, files, start = [], [], [], 0
     for part in parts:
+        files += [(first + start, name) for first, name in part.files]
         numbers.append(arrow.compute.add(part.numbers, start))
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
-    return Rows(table, arrow.concat_arrays(numbers), tuple(rejects))
+    return Rows(table, arrow.concat_arrays(numbers), tuple(rejects), tuple(files))
 
 
 def _fits(name: str, tables: Sequence[Any]) -> bool:
@@ -144,12 +145,15 @@ def _plain(table: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Row groups of one Parquet file that are read in one go. first: the number of their first row in the source."""
+    """Row groups of one Parquet file that are read in one go. first: the number of their first row in the source.
+    file_first: that of the file's first row.
+    """
 
     path: str
     row_groups: tuple[int, ...]
     first: int
     rows: int
+    file_first: int
 
 
 def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
@@ -181,11 +185,12 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
                 return None
             sizes = [file.metadata.row_group(each).num_rows for each in range(file.metadata.num_row_groups)]
         taken: list[int] = []
+        file_first = first
         for number in range(len(sizes)):
             taken.append(number)
             held = sum(sizes[each] for each in taken)
             if held >= rows or number == len(sizes) - 1:
-                pieces.append(Piece(path, tuple(taken), first, held))
+                pieces.append(Piece(path, tuple(taken), first, held, file_first))
                 first += held
                 taken = []
     if shape is None:
@@ -219,7 +224,7 @@ def read_piece(piece: Piece, source: Source) -> Rows:
         columns = None if wanted is None else list(wanted)
         table = file.read_row_groups(list(piece.row_groups), columns=columns, use_threads=False)
     numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
-    return _apply_types(piece.path, table, numbers, [], dict(source.types))
+    return _apply_types(piece.path, table, numbers, [], dict(source.types), piece.file_first)
 
 
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
@@ -328,7 +333,7 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Contai
         if isinstance(file, (str, Path)) and not Path(file).is_file():
             file = io.BytesIO(Path(file).read_bytes())  # a pipe, of which every byte comes once
         if _is_empty(file):
-            return Rows(required_pyarrow().table({}), row_numbers(0))
+            return Rows(required_pyarrow().table({}), row_numbers(0), files=((0, name),))
         if name.lower().endswith(PACKED):
             return _read_packed(name, file, kind, types, wanted)
         table, numbers, rejects = readers[kind](name, file, types, wanted)
@@ -449,7 +454,9 @@ def _printable(value: Any) -> str:
     return str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any]) -> Rows:
+def _apply_types(
+    name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any], file_first: int = 0
+) -> Rows:
     arrow = required_pyarrow()
     bad: dict[int, Reject] = {}
     # Arrow filters and sorts no views.
@@ -470,7 +477,8 @@ def _apply_types(name: str, table: Any, numbers: Any, rejects: list[Reject], typ
     if bad:
         keep = arrow.array([index not in bad for index in range(table.num_rows)])
         table, numbers = table.filter(keep), numbers.filter(keep)
-    return Rows(table, numbers, tuple(sorted([*rejects, *bad.values()], key=lambda each: each.row)))
+    every = tuple(sorted([*rejects, *bad.values()], key=lambda each: each.row))
+    return Rows(table, numbers, every, ((file_first, name),))
 
 
 def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: Any, bad: dict[int, Reject]) -> Any:

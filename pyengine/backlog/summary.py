@@ -64,12 +64,15 @@ class DestinationSummary(TypedDict):
 
 
 class RejectSummary(TypedDict):
-    """Rows that did not become messages, by column and reason. examples: row numbers from 0."""
+    """Rows that did not become messages, by column and reason. examples: row numbers from 0 over the whole source.
+    places: the same as ``file:row``, each file's rows from 0.
+    """
 
     column: str
     reason: str
     count: int
     examples: list[int]
+    places: list[str]
 
 
 class Times(TypedDict):

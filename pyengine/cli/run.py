@@ -145,7 +145,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
     for name, queue in waiting:
         console.print(_held(name, queue, language))
     for reject in summary["rejects"]:
-        rows = ", ".join(map(str, reject["examples"][:3]))
+        rows = ", ".join(reject["places"][:3])
         line = say(
             "rejected {count:,}: {column} {reason} ({count:|row|rows} {rows})",
             count=reject["count"],

@@ -70,9 +70,10 @@ def run(
     """Read the source, dispatch every message and write the answer into the folder ``out``.
 
     out gets messages/ (Parquet: properties with their types, headers, ``__row``), deliveries/ and held/ (Parquet,
-    columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason of rows that are no message) and
-    summary.json. It appears when the run is complete; until then an earlier result stays, and a run that was
-    interrupted goes on where it was when it is started again with the same topology over the same Parquet files.
+    columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason, file and file_row of rows that are no
+    message; both numbers from 0, in the source and in the file) and summary.json. It appears when the run is complete;
+    until then an earlier result stays, and a run that was interrupted goes on where it was when it is started again
+    with the same topology over the same Parquet files.
     Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
     with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is;
     None: the one that runs in this process, and where none does, one is started with ``master`` and stopped afterwards.
@@ -355,12 +356,15 @@ def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
     starts = range(0, max(1, rows.table.num_rows), _RUN_ROWS)
     for number, start in enumerate(starts):
         part = Rows(
-            rows.table.slice(start, _RUN_ROWS), rows.numbers.slice(start, _RUN_ROWS), () if number else rows.rejects
+            rows.table.slice(start, _RUN_ROWS),
+            rows.numbers.slice(start, _RUN_ROWS),
+            () if number else rows.rejects,
+            rows.files,
         )
         run, rejects = write_run(
             part, topology, work / "runs", number, len(starts), shards, only_needed=True, messages=work / "messages"
         )
-        write_rejects(work / "rejects", number, rejects)
+        write_rejects(work / "rejects", number, rejects, rows.files)
         runs.append(run)
     return runs
 
@@ -381,7 +385,7 @@ def _ingest_there(session: SparkSession, plan: _Plan, work: Path) -> list[Run]:
         run, rejects = write_run(
             rows, topology, work / "runs", number, len(pieces), shards, only_needed=True, messages=work / "messages"
         )
-        write_rejects(work / "rejects", number, rejects)
+        write_rejects(work / "rejects", number, rejects, rows.files)
         return run_to_text(run)
 
     return [run_from_text(each) for each in _each(session, len(pieces), ingest, work, "run")]
@@ -465,12 +469,18 @@ def _summary(topology: Topology, work: Path, runs: list[Run], tallies: list[str]
 def _rejects(table: Any) -> list[RejectSummary]:
     from pyengine.backlog.measures import EXAMPLES
 
-    found: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in table.sort_by("row").to_pylist():
-        found.setdefault((line["column"], line["reason"]), []).append(line["row"])
+        found.setdefault((line["column"], line["reason"]), []).append(line)
     return [
-        {"column": column, "reason": reason, "count": len(rows), "examples": rows[:EXAMPLES]}
-        for (column, reason), rows in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+        {
+            "column": column,
+            "reason": reason,
+            "count": len(lines),
+            "examples": [line["row"] for line in lines[:EXAMPLES]],
+            "places": [f"{Path(line['file']).name}:{line['file_row']}" for line in lines[:EXAMPLES]],
+        }
+        for (column, reason), lines in sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
 
 

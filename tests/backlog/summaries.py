@@ -95,7 +95,15 @@ def flights(topology: Topology) -> Summary:
         held=held,
         rejected=2,
         destinations=queues,
-        rejects=[{"column": "flight", "reason": "is not an int", "count": 2, "examples": [17, 99]}],
+        rejects=[
+            {
+                "column": "flight",
+                "reason": "is not an int",
+                "count": 2,
+                "examples": [17, 99],
+                "places": ["f.csv:17", "f.csv:99"],
+            }
+        ],
         times={"ingest": 4.2, "dispatch": 9.1, "total": 15.0},
         versions={"pyengine": "0.1.0", "python": "3.11.7", "spark": "4.3.0"},
         paths={

@@ -157,7 +157,10 @@ def test_rows_that_are_no_message_are_returned_with_the_reason() -> None:
     assert messages.column("__row").to_pylist() == [10]
     found = [(reject.row, reject.column, reject.value) for reject in rejects]
     assert found == [(11, "at", "tomorrow"), (12, "p", "12"), (13, "n", "many")]
-    assert rejects_table(rejects).num_rows == 3
+    table = rejects_table(rejects, [(0, "a"), (11, "b"), (11, "none"), (13, "c")])
+    assert table.column("file").to_pylist() == ["none", "none", "c"]
+    assert table.column("file_row").to_pylist() == [0, 1, 0]
+    assert rejects_table(rejects, []).column("file").null_count == 3
 
 
 @given(st.lists(st.none() | st.floats(allow_nan=True, width=32), max_size=20))

@@ -101,7 +101,7 @@ def test_everything_from_outside_is_escaped() -> None:
     summary = summaries.flights(Topology.load(FLIGHTS))
     summary["title"] = summary["description"] = summary["source"] = summary["topology"] = evil
     summary["destinations"] = {evil: queue}
-    summary["rejects"] = [{"column": evil, "reason": evil, "count": 1, "examples": [1]}]
+    summary["rejects"] = [{"column": evil, "reason": evil, "count": 1, "examples": [1], "places": [evil]}]
     summary["versions"] = {evil: evil}
     summary["paths"]["out"] = summary["master"] = evil
     page = report.render(summary)
@@ -156,7 +156,9 @@ def test_every_hold_reason_of_the_core_has_words() -> None:
 
 def test_a_chinese_page_and_table_have_no_english_sentence() -> None:
     summary = summaries.flights(Topology.load(FLIGHTS))
-    summary["rejects"] = [{"column": "n", "reason": "is not a byte", "count": 3, "examples": [1, 2]}]
+    summary["rejects"] = [
+        {"column": "n", "reason": "is not a byte", "count": 3, "examples": [1, 2], "places": ["a.csv:1", "b.csv:0"]}
+    ]
     shown = io.StringIO()
     running.show(summary, Console(file=shown, width=200), "zh")
     page = re.sub(r"<style.*?</style>|<[^>]*>", " ", report.render(summary, "zh"), flags=re.DOTALL)

@@ -215,6 +215,12 @@ def test_what_is_packed_is_unpacked_whole(tmp_path: Path) -> None:
     rows = read_source(source)
     assert rows.table.column("a").to_pylist() == [1, 2, 3, 4, 5]
     assert [each.row for each in rows.rejects] == [1]
+    assert [(first, name.removeprefix(f"{tmp_path}/")) for first, name in rows.files] == [
+        (0, "1.jsonl"),
+        (3, "2.parquet"),
+        (4, "3.csv.zip/d/1.csv"),
+        (5, "3.csv.zip/d/2.csv"),
+    ]
     with zipfile.ZipFile(tmp_path / "4.csv.zip", "w"):
         pass
     with pytest.raises(InvalidSourceError, match=r"4\.csv\.zip: the archive holds no"):

@@ -421,7 +421,7 @@ def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> N
     assert "united carrier = 'UA' 46,087 38.1% 1,152" in words
     assert "why 104,591 of 104,662 wait on flights.LGA" in words
     assert "'delta' is exclusive and its selector refuses them: it takes only carrier = 'DL'" in words
-    assert "rejected 2: flight is not an int (rows 17, 99)" in words
+    assert "rejected 2: flight is not an int (rows f.csv:17, f.csv:99)" in words
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

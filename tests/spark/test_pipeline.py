@@ -90,6 +90,7 @@ def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Pa
         ("price", (6,)),
         ("region", (4,)),
     ]
+    assert [line["places"] for line in summary["rejects"] if line["column"] == "price"] == [["orders.jsonl:6"]]
     eu = summary["destinations"]["orders.eu"]
     assert [(line["name"], line["delivered"], line["groups"]) for line in eu["consumers"]] == [
         ("dear", 1, 1),
@@ -100,7 +101,8 @@ def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Pa
     ]
     assert summary["destinations"]["orders.empty"]["messages"] == 0
     rejected = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
-    assert [line["row"] for line in rejected] == [3, 4, 6]
+    assert [line["row"] for line in rejected] == [line["file_row"] for line in rejected] == [3, 4, 6]
+    assert {line["file"] for line in rejected} == {orders.source.path}
     assert rejected[2]["value"] in ("cheap", '"cheap"')
     assert pq.read_table(tmp_path / "out" / "deliveries").num_rows == 2
     assert pq.read_table(tmp_path / "out" / "held").num_rows == 2

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
 from pyengine.backlog import runs
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.messages import rejects_table, to_messages
 from pyengine.backlog.rows import Rows
 from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
 from pyengine.errors import InvalidSourceError, OutputExistsError
@@ -66,6 +66,14 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def assert_found(rejects: pa.Table) -> None:
+    """Each reject names the row of the file that cannot be a message."""
+    for line in rejects.to_pylist():
+        row = pq.read_table(line["file"]).slice(line["file_row"], 1).to_pylist()[0]
+        assert (line["column"], line["value"], line["reason"]) == ("p", "10", "a priority is 0 to 9"), row
+        assert row["p"] == 10
+
+
 def answer(topology: Topology) -> pa.Table:
     rows = read_source(topology.source)
     messages, _ = to_messages(rows.table, rows.numbers, topology.source)
@@ -87,6 +95,7 @@ def test_runs_merge_into_the_single_answer(source: Path, tmp_path: Path, order: 
         )
         made.append(runs.run_from_text(runs.run_to_text(run)))
         rejected += len(rejects)
+        assert_found(rejects_table(rejects, rows.files))
     assert rejected > 0
     assert (sum(run.rows for run in made), sum(run.messages for run in made)) == (ROWS, ROWS - rejected)
     parts = []
@@ -131,6 +140,7 @@ def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_pa
     assert found.sort_by("row").equals(expected)
     rejects = pq.read_table(tmp_path / "shards" / "rejects")
     assert rejects.num_rows + expected.num_rows == ROWS
+    assert_found(rejects)
     other = replace(topology, consumers=(Consumer("new", ">", selector="n > 7"),))
     again = dispatch_shards(spark, other, tmp_path / "shards").toArrow().cast(ASSIGNMENT_SCHEMA)
     assert again.sort_by("row").equals(answer(other))
