@@ -18,14 +18,10 @@ from pyengine._engine.consume_concurrently import (
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Delayed, Periodic
-from pyengine.rocketmq.consume_pool import ConsumePool
-from pyengine.rocketmq.listener import (
-    ConsumeConcurrentlyContext,
-    ConsumeConcurrentlyStatus,
-    MessageListenerConcurrently,
-)
-from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
+from pyengine.rocketmq.client import Periodic
+from pyengine.rocketmq.consume_service import ConsumeService
+from pyengine.rocketmq.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pyengine.rocketmq.listener_call import listed
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -34,37 +30,15 @@ if TYPE_CHECKING:
 log = logging.getLogger("pyengine.rocketmq")
 
 
-class ConsumeMessageConcurrentlyService:
+class ConsumeMessageConcurrentlyService(ConsumeService):
     """Gives batches to the listener on ``ConsumeMessageThread_<group>_<n>`` threads, in no order."""
 
+    statuses = ConsumeConcurrentlyStatus
+
     def __init__(self, member: GroupMember) -> None:
-        self._member = member
-        consumer = member.consumer
-        assert isinstance(consumer.message_listener, MessageListenerConcurrently)
-        tag = member.group[:100] + "_"
-        self._listener = ListenerCall(
-            member.clock,
-            consumer.message_listener.consume_message,
-            ConsumeConcurrentlyStatus,
-            f"ConsumeMessageLoop_{tag}1",
-        )
-        self._pool = ConsumePool(
-            member.clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
-        )
-        self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
-        self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{tag}1")
+        super().__init__(member)
+        self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{member.group[:100]}_1")
         self._cleaner: Periodic | None = None
-        self._delayed = Delayed(member.clock, self._scheduled)
-        self._stopped = False
-
-    @property
-    def core_pool_size(self) -> int:
-        """How many threads there may be."""
-        return self._pool.core_pool_size
-
-    def update_core_pool_size(self, size: int) -> None:
-        """Change it while running; see ConsumePool."""
-        self._pool.update_core_pool_size(size)
 
     def start(self) -> None:
         """Start looking for expired messages. Raises IllegalStateError for a consume_timeout below 1, as in Java."""
@@ -77,18 +51,10 @@ class ConsumeMessageConcurrentlyService:
 
     def shutdown(self, wait: int) -> None:
         """Submit nothing later, wait up to ``wait`` ms for what runs or waits to run, then stop."""
-        self._stopped = True
-        self._delayed.stop()
-        self._scheduled.close()
-        if not self._pool.close(wait):
-            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+        super().shutdown(wait)
         if self._cleaner is not None:
             self._cleaner.stop()
         self._cleaning.close()
-
-    def close(self) -> None:
-        """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
-        self._listener.close()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
@@ -111,7 +77,7 @@ class ConsumeMessageConcurrentlyService:
             elif not self._submit([request]):
                 log.info("the pool of %s is closed, %s", self._member.group, request.queue)
 
-        self._delayed.add(RESUBMIT_DELAY, submit)
+        self.delayed.add(RESUBMIT_DELAY, submit)
 
     def run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
@@ -125,22 +91,7 @@ class ConsumeMessageConcurrentlyService:
             return None
         member.restore_topic(request.messages)
         context = ConsumeConcurrentlyContext(queue)
-        status: ConsumeConcurrentlyStatus | None = None
-        raised = False
-        interrupt = None
-        try:
-            status = self._listener(tuple(request.messages), context)
-        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
-            raised = True
-            interrupt = users_interrupt(error)
-            log.warning(
-                "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
-                describe(error),
-                member.group,
-                listed(request.messages),
-                queue,
-                exc_info=error,
-            )
+        status, raised, interrupt = self.call(request.messages, context, queue)
         elapsed = member.clock.now() - began
         name = None if status is None else status.name
         kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)

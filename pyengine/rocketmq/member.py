@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyengine._engine.consume_concurrently import restored_topic
 from pyengine._engine.consumer_parameters import attached, suggested
@@ -14,6 +14,7 @@ from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
+from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.consume_status import ConsumeStatistics
 from pyengine.rocketmq.listener import MessageListenerOrderly
 from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
@@ -42,20 +43,6 @@ log = logging.getLogger("pyengine.rocketmq")
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 RESET_WAIT = 10_000
-
-
-class ConsumeService(Protocol):
-    """What a member asks of its consume service, concurrent or ordered."""
-
-    def start(self) -> None: ...
-    def shutdown(self, wait: int) -> None: ...
-    def close(self) -> None: ...
-    def submit(
-        self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool
-    ) -> None: ...
-    def update_core_pool_size(self, size: int) -> None: ...
-    @property
-    def core_pool_size(self) -> int: ...
 
 
 class GroupMember:

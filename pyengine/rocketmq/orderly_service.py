@@ -19,10 +19,10 @@ from pyengine._engine.consume_orderly import (
 )
 from pyengine._engine.process_queue import ProcessQueue
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.client import Delayed, Periodic, write_log
-from pyengine.rocketmq.consume_pool import ConsumePool
-from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly
-from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
+from pyengine.rocketmq.client import Periodic, write_log
+from pyengine.rocketmq.consume_service import ConsumeService
+from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from pyengine.rocketmq.listener_call import listed
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -33,35 +33,16 @@ log = logging.getLogger("pyengine.rocketmq")
 WITHOUT_END = 2**31 - 1
 
 
-class ConsumeMessageOrderlyService:
+class ConsumeMessageOrderlyService(ConsumeService):
     """Gives each queue's messages to the listener in order, on ``ConsumeMessageThread_<group>_<n>`` threads."""
 
+    statuses = ConsumeOrderlyStatus
+
     def __init__(self, member: GroupMember) -> None:
-        self._member = member
-        consumer = member.consumer
-        assert isinstance(consumer.message_listener, MessageListenerOrderly)
-        tag = member.group[:100] + "_"
-        self._listener = ListenerCall(
-            member.clock, consumer.message_listener.consume_message, ConsumeOrderlyStatus, f"ConsumeMessageLoop_{tag}1"
-        )
-        self._pool = ConsumePool(
-            member.clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
-        )
-        self._scheduled = member.clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
+        super().__init__(member)
         self._locker: Periodic | None = None
-        self.delayed = Delayed(member.clock, self._scheduled)
         self._turns = threading.Lock()
         self._running: dict[MessageQueue, list[ProcessQueue]] = {}
-        self._stopped = False
-
-    @property
-    def core_pool_size(self) -> int:
-        """How many threads there may be."""
-        return self._pool.core_pool_size
-
-    def update_core_pool_size(self, size: int) -> None:
-        """Change it while running; see ConsumePool."""
-        self._pool.update_core_pool_size(size)
 
     def start(self) -> None:
         """In clustering, renew all locks every 20 s, first after 1 s."""
@@ -70,19 +51,11 @@ class ConsumeMessageOrderlyService:
 
     def shutdown(self, wait: int) -> None:
         """Come back to no queue, wait up to ``wait`` ms for what runs or waits to run, give the locks back."""
-        self._stopped = True
         if self._locker is not None:
             self._locker.stop()
-        self.delayed.stop()
-        self._scheduled.close()
-        if not self._pool.close(wait):
-            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+        super().shutdown(wait)
         if self._member.clustering:
             self._member.rebalancing.unlock_all()
-
-    def close(self) -> None:
-        """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
-        self._listener.close()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have a queue drained, if ``go``: otherwise a run is under way already."""
@@ -159,25 +132,11 @@ class ConsumeMessageOrderlyService:
         member.restore_topic(run.messages)
         context = ConsumeOrderlyContext(queue)
         began = member.clock.now()
-        status: ConsumeOrderlyStatus | None = None
-        raised = False
-        interrupt = None
         member.rebalancing.listener_begins(run.process_queue)
         try:
             if run.process_queue.dropped:
                 return run.dropped(before_listener=True), None
-            status = self._listener(tuple(run.messages), context)
-        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
-            raised = True
-            interrupt = users_interrupt(error)
-            log.warning(
-                "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
-                describe(error),
-                member.group,
-                listed(run.messages),
-                queue,
-                exc_info=error,
-            )
+            status, raised, interrupt = self.call(run.messages, context, queue)
         finally:
             member.rebalancing.listener_ended(run.process_queue)
         elapsed = member.clock.now() - began

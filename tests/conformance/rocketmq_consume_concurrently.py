@@ -62,11 +62,9 @@ def _service(consumer: rocketmq.DefaultMQPushConsumer) -> ConsumeMessageConcurre
     return service
 
 
-def _later(cluster: Cluster) -> list[int]:
-    """Delays of the timers below the services' own."""
-    return sorted(
-        timer.when - NOW for _, _, timer in cluster.clock._timers if timer.pending and timer.when - NOW == 5000
-    )
+def _later(service: ConsumeMessageConcurrentlyService) -> list[int]:
+    """Delays of what comes to be consumed later."""
+    return sorted(moment - NOW for moment in service.delayed.moments)
 
 
 def _batch(case: dict[str, Any]) -> Verdict:
@@ -86,7 +84,6 @@ def _batch(case: dict[str, Any]) -> Verdict:
         log_lines() as lines,
         started(cluster, _Listener(case, queue), offset_store=store, message_model=model) as consumer,
     ):
-        before = _later(cluster)
         backs: list[list[Any]] = []
 
         def send_message_back(item: rocketmq.MessageExt, level: int, source: rocketmq.MessageQueue) -> None:
@@ -97,11 +94,12 @@ def _batch(case: dict[str, Any]) -> Verdict:
                 raise MQClientError("x")
 
         consumer.default_mq_push_consumer_impl.send_message_back = send_message_back  # type: ignore[method-assign,assignment]
+        service = _service(consumer)
         try:
-            _service(consumer).run(request)
+            service.run(request)
         except IndexError as problem:
             error = str(problem)
-        later = _later(cluster)[len(before) :]
+        later = _later(service)
     return compare(
         str({name: value for name, value in case.items() if name != "log"})[:600],
         (
@@ -148,9 +146,8 @@ def _cut(case: dict[str, Any]) -> Verdict:
         service = _service(consumer)
         pool, service._pool = service._pool, Pool()  # type: ignore[assignment]
         service.run = run  # type: ignore[method-assign]
-        before = _later(cluster)
         service.submit([message(offset) for offset in range(case["msgs"])], rocketmq.ProcessQueue(), QUEUE, True)
-        later = _later(cluster)[len(before) :]
+        later = _later(service)
         service._pool = pool
     return compare(str(case)[:200], (case["batches"], case["laterDelaysMs"]), (batches, later))
 

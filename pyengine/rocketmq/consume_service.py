@@ -1,0 +1,90 @@
+"""What consuming concurrently and in order share: the listener, its pool of threads, and what comes later."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pyengine._engine.process_queue import ProcessQueue
+from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.client import Delayed
+from pyengine.rocketmq.consume_pool import ConsumePool
+from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
+from pyengine.rocketmq.message import MessageExt
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.member import GroupMember
+
+log = logging.getLogger("pyengine.rocketmq")
+
+
+class ConsumeService(ABC):
+    """Gives a member's messages to its listener on ``ConsumeMessageThread_<group>_<n>`` threads.
+
+    statuses: what the listener may answer. delayed: what comes later, on a worker of its own.
+    """
+
+    statuses: ClassVar[type[Enum]]
+
+    def __init__(self, member: GroupMember) -> None:
+        consumer, clock = member.consumer, member.clock
+        assert consumer.message_listener is not None
+        tag = member.group[:100] + "_"
+        self._member = member
+        self._listener = ListenerCall(
+            clock, consumer.message_listener.consume_message, self.statuses, f"ConsumeMessageLoop_{tag}1"
+        )
+        self._pool = ConsumePool(
+            clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
+        )
+        self._scheduled = clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
+        self.delayed = Delayed(clock, self._scheduled)
+        self._stopped = False
+
+    @property
+    def core_pool_size(self) -> int:
+        """How many threads there may be."""
+        return self._pool.core_pool_size
+
+    def update_core_pool_size(self, size: int) -> None:
+        """Change it while running; see ConsumePool."""
+        self._pool.update_core_pool_size(size)
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start what runs now and then."""
+
+    @abstractmethod
+    def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
+        """Have messages consumed that were put into a process queue; ``go``: no run drains it yet."""
+
+    def shutdown(self, wait: int) -> None:
+        """Come back to no message, wait up to ``wait`` ms for what runs or waits to run, then stop."""
+        self._stopped = True
+        self.delayed.stop()
+        self._scheduled.close()
+        if not self._pool.close(wait):
+            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+
+    def close(self) -> None:
+        """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
+        self._listener.close()
+
+    def call(
+        self, messages: list[MessageExt], context: Any, queue: MessageQueue
+    ) -> tuple[Any, bool, KeyboardInterrupt | None]:
+        """The listener's status or None, whether it raised, and the user's own interrupt, if that ended it."""
+        try:
+            return self._listener(tuple(messages), context), False, None
+        except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
+            log.warning(
+                "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
+                describe(error),
+                self._member.group,
+                listed(messages),
+                queue,
+                exc_info=error,
+            )
+            return None, True, users_interrupt(error)
