@@ -10,11 +10,13 @@ from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.reasons import HoldReason, Verdict
 from pyengine._runtime.outbox import Outbox
-from pyengine.activemq.queues import NO_POLICY, QueueDestination
+from pyengine.activemq.core_settings import NO_POLICY
+from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.session import destination_of
 from pyengine.activemq.subscription import Subscription
-from pyengine.activemq.topics import TopicDestination, Topics
+from pyengine.activemq.topic_destination import TopicDestination
+from pyengine.activemq.topics import Topics
 from pyengine.activemq.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean
@@ -58,7 +60,7 @@ class Administration:
         """What JMX shows of the consumers (of one destination, or all), in the order in which they were added."""
         with self.outbox:
             wanted = None if destination is None else self._existing(destination).destination
-            away = (durable for durable in self.topics.durables.values() if durable.subscription.topic is None)
+            away = (durable for durable in self.topics.durables if not durable.active)
             return tuple(
                 self._subscription_view(subscription, number)
                 for subscription, number in (

@@ -28,9 +28,10 @@ from pyengine.activemq.inactive import InactiveDestinations
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.slow_consumers import SlowConsumers
-from pyengine.activemq.store import SqliteStore, StoredSubscription, SyncStrategy
+from pyengine.activemq.store import SqliteStore, SyncStrategy
 from pyengine.activemq.subscription import Connection, Subscription
-from pyengine.activemq.topics import TopicDestination, Topics
+from pyengine.activemq.topic_destination import TopicDestination
+from pyengine.activemq.topics import Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction, in_order
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
@@ -130,7 +131,6 @@ class Broker(RegionBroker, Administration):
             self._produced: Counter[Destination | None] = Counter()
             self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
-            self._no_task = DispatchTask(self.clock, "", ConnectionSink(lambda command: None), self.acknowledge)
             InactiveDestinations(self, schedule_period_for_destination_purge)
             self._closed = False
             _RUNNING[name] = self
@@ -138,7 +138,7 @@ class Broker(RegionBroker, Administration):
                 if self.store is not None:
                     for known in self.store.destinations():
                         self.router.find(parse_destination(known)[0])
-                    self.topics.recover(self.store)
+                    self.topics.durables.recover(self.store)
             with _LOCK:
                 _STARTED.notify_all()
         except BaseException:  # Ctrl-C too
@@ -313,7 +313,7 @@ class Broker(RegionBroker, Administration):
             elif "," not in info.destination.name:
                 self.router.make_wildcard(patterns[0])
             if info.subscription_name:
-                self.topics.subscribe(subscription)
+                self.topics.durables.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
             self._advisories.join(subscription)
@@ -335,7 +335,7 @@ class Broker(RegionBroker, Administration):
     def attach_waiting(self, destination: AnyDestination) -> None:
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
         if isinstance(destination, TopicDestination):
-            self.topics.attach_durables(destination)
+            self.topics.durables.attach(destination)
         for subscription in list(self._spread.values()):
             if subscription.covers(destination.destination) and self.router.lets_in(
                 subscription.info.destination, destination.destination
@@ -380,29 +380,7 @@ class Broker(RegionBroker, Administration):
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
         with self.outbox:
-            self.topics.unsubscribe(client_id, name)
-
-    def absent_subscriber(self, kept: StoredSubscription) -> Subscription:
-        """A durable subscription from the store, whose consumer has not come yet."""
-        destination = parse_destination(kept.destination)[0]
-        patterns = composite_parts(destination)
-        info = ConsumerInfo(
-            consumer_id="",
-            session_id="",
-            connection_id="",
-            destination=destination,
-            prefetch_size=100,
-            selector=kept.selector,
-            subscription_name=kept.name,
-            no_local=kept.no_local,
-        )
-        for pattern in patterns:
-            if not pattern.is_pattern:
-                self.router.find(pattern)
-        nobody = Connection("", kept.client_id, ConnectionSink(lambda command: None), self._no_task)
-        policy = next(filter(None, map(self.policies.policy_of, patterns)), None)
-        selector = None if kept.selector is None else Selector(kept.selector)
-        return Subscription(info, nobody, patterns, selector, policy, 100)
+            self.topics.durables.unsubscribe(client_id, name)
 
     # Messages
 
@@ -592,7 +570,7 @@ class Broker(RegionBroker, Administration):
                 users = {each.info.consumer_id: each for each in (*self._consumers_of(part), *self._spread.values())}
                 # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
                 if part.kind == "topic":
-                    users |= {":".join(key): durable.subscription for key, durable in self.topics.durables.items()}
+                    users |= {f"{each.client_id}:{each.name}": each.subscription for each in self.topics.durables}
                 user = next((name for name, each in users.items() if each.covers(part)), None)
                 if user is not None:
                     raise JMSError(f"destination {part} still has an active subscription: {user}")

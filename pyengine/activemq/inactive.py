@@ -51,7 +51,7 @@ class InactiveDestinations:
             return False
         if isinstance(destination, QueueDestination):
             return not destination.behind and not destination.core.statistics["size"]
-        return not self._broker.topics.awaited(destination)
+        return not self._broker.topics.durables.covers(destination)
 
     def _seen(self, destination: AnyDestination) -> tuple[int, int]:
         if isinstance(destination, QueueDestination):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyengine._engine.message import Message
 from pyengine._engine.queue import AckKind
 from pyengine._engine.region_queue import RegionQueue
 from pyengine.activemq.commands import MessageAck, MessagePull
+from pyengine.activemq.core_settings import NO_POLICY, queue_settings
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
 from pyengine.activemq.events import MessageConsumed, MessageDelivered, NoConsumer, SelectorFailed, SlowConsumer
 from pyengine.activemq.store import ALL, EACH, LEVELS
@@ -23,32 +24,7 @@ if TYPE_CHECKING:
     from pyengine._engine.channel import MessageDispatch
     from pyengine.activemq.broker import Broker
 
-NO_POLICY = Policy("")
 NOWHERE = (-1, -1)
-
-
-def queue_settings(policy: Policy | None, cursor: str = "store") -> dict[str, Any]:
-    """What a policy says to the core's queue; without one browsers see everything.
-
-    cursor: what its broker's queues have where the policy asks for no other (StoreQueueCursor): "store", or "memory" if
-    the broker keeps nothing; "single" in a temporary queue.
-    """
-    settings = policy or NO_POLICY
-    return {
-        "cursor": cursor if settings.pending_queue_policy == "store" else "single",
-        "max_page_size": settings.max_page_size,
-        "max_browse_page_size": None if policy is None else policy.max_browse_page_size,
-        "use_consumer_priority": settings.use_consumer_priority,
-        "strict_order_dispatch": settings.strict_order_dispatch,
-        "prioritized_messages": settings.prioritized_messages,
-        "lazy_dispatch": settings.lazy_dispatch,
-        "use_prefetch_extension": settings.use_prefetch_extension,
-        "all_consumers_exclusive_by_default": settings.all_consumers_exclusive_by_default,
-        "message_group_map_factory_type": settings.message_group_map_factory_type,
-        "consumers_before_dispatch_starts": settings.consumers_before_dispatch_starts,
-        "time_before_dispatch_starts": settings.time_before_dispatch_starts,
-        "selector_errors": settings.selector_errors,
-    }
 
 
 class QueueDestination:

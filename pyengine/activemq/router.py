@@ -9,7 +9,7 @@ from pyengine import Selector
 from pyengine._engine.message import Message
 from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, lets_in, maps
 from pyengine.activemq.queues import QueueDestination
-from pyengine.activemq.topics import TopicDestination
+from pyengine.activemq.topic_destination import TopicDestination
 from pyengine.activemq.transaction import Sent, Transaction
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError

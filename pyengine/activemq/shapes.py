@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyengine._engine.queue import Queue
 from pyengine.activemq.assignments import compiled
-from pyengine.activemq.queues import queue_settings
+from pyengine.activemq.core_settings import queue_settings
 from pyengine.topology import Policy, Topology
 from pyengine.topology.model import TOPIC, prefetch_under
 

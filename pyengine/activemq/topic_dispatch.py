@@ -31,7 +31,7 @@ from pyengine.activemq.assignments import (
     persistent,
     whole_numbers,
 )
-from pyengine.activemq.topics import eviction_of, limit_of
+from pyengine.activemq.core_settings import eviction_of, limit_of
 from pyengine.errors import SelectorEvaluationError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyengine._engine.eviction import maximum_pending_messages
-from pyengine.activemq.topics import limit_of
+from pyengine.activemq.core_settings import limit_of
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.destinations import entry_pattern
 from pyengine.topology import Policy
