@@ -86,8 +86,9 @@ class SqliteStore:
                     self.path, isolation_level=None, check_same_thread=False, cached_statements=256
                 )
                 try:
-                    self._prepare(journal_disk_sync_strategy)
+                    self._prepare()
                     self._recover(folder / JOURNAL)
+                    self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[journal_disk_sync_strategy]}")
                     self._count()
                     synced = journal_disk_sync_strategy == "always"
                     self._journal = Journal(folder / JOURNAL, self.mark(MARK, 0), synced=synced)
@@ -113,9 +114,8 @@ class SqliteStore:
         self._sealed = 0
         self._written = 0
 
-    def _prepare(self, sync: SyncStrategy) -> None:
+    def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[sync]}")
         check_format(self._db, self.path, 0)  # a file that is new
         self._db.executescript(SCHEMA)
 
@@ -126,6 +126,7 @@ class SqliteStore:
         if left:
             whole = joined([Unit.from_text(text) for text in left])
             whole.marks[MARK] = newest + len(left)
+            self._db.execute("PRAGMA synchronous = FULL")  # the disk may have the journal, which is emptied then
             try:
                 whole.write(self._db)
             except sqlite3.Error as error:

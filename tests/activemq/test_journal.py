@@ -12,8 +12,9 @@ import pytest
 
 from pyengine import Message
 from pyengine.activemq.journal import HEAD, JOURNAL, MARK, MOST, Journal, read, records
-from pyengine.activemq.store import SqliteStore
+from pyengine.activemq.store import SqliteStore, SyncStrategy
 from pyengine.activemq.store_reader import StoreReader
+from pyengine.activemq.store_unit import Unit
 from pyengine.errors import StoreError
 
 TEXTS = [b"{}", b"", b'{"removed":[[1,5]]}']
@@ -98,6 +99,27 @@ def test_a_unit_of_the_database_alone_is_not_missed_by_later_ones(
     store = SqliteStore(left)
     assert [stored.message.body for stored in store.load(number, (0, -1), 99)] == ["1"]
     store.close()
+
+
+@pytest.mark.parametrize("strategy", ["always", "periodic", "never"])
+def test_what_a_killed_broker_kept_is_on_the_disk_before_its_journal_is_emptied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: SyncStrategy
+) -> None:
+    """Whatever the next one asks for: the last one may have been sure of it."""
+    with closing(SqliteStore(tmp_path / "now", "always")) as store:
+        store.add(store.destination("queue://q"), Message(None, body="1"))
+        store.wait(store.seal())
+        left = shutil.copytree(tmp_path / "now", tmp_path / "left")
+    write, synchronous = Unit.write, []
+
+    def watch(unit: Unit, database: sqlite3.Connection) -> None:
+        synchronous.append(database.execute("PRAGMA synchronous").fetchone()[0])
+        write(unit, database)
+
+    monkeypatch.setattr(Unit, "write", watch)
+    with closing(SqliteStore(left, strategy)) as store:
+        assert synchronous == [2]  # FULL
+        assert store.size("queue://q") == 1
 
 
 def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
