@@ -1,7 +1,7 @@
 # cython: freethreading_compatible=True
 """See leaves.pxd."""
 
-from cpython.object cimport PyObject, PyObject_Hash
+from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, uint8_t, uint32_t
 from libc.stdlib cimport realloc
 from libc.string cimport memset
@@ -326,7 +326,7 @@ cdef class Leaves:
         if access.slot >= 0:
             name = self.program.names[access.slot]
             access.name = <PyObject*>name
-            access.hash = PyObject_Hash(name)
+            access.hash = hash(name)
             access.header = self.program.headers[access.slot]
         return 0
 

@@ -2,7 +2,7 @@
 """See row.pxd."""
 
 from cpython.dict cimport PyDict_CheckExact
-from cpython.object cimport PyObject, PyObject_Hash
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int8_t, int32_t, int64_t
 from libc.stdlib cimport calloc, free
@@ -168,7 +168,7 @@ cdef int read_slot(Program program, object message, int slot, Value* into, PyObj
     cdef Value value
     if PyDict_CheckExact(message):
         name = <PyObject*>program.names[slot]
-        found = pyengine_look_up(<PyObject*>message, name, PyObject_Hash(program.names[slot]))
+        found = pyengine_look_up(<PyObject*>message, name, hash(program.names[slot]))
         found_value(program, found, slot, into, scratch)
         if found is not NULL and into.type >= STRING:
             Py_XINCREF(found)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import Cython
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +105,17 @@ def assert_imports_only(path: Path, allowed: set[str]) -> None:
         name for name in room_imports(path) if not any(name == may or name.startswith(may + ".") for may in allowed)
     ]
     assert not wrong, f"{path.name} imports {wrong}"
+
+
+@pytest.mark.parametrize("path", [*ENGINE, *RUNTIME], ids=lambda path: path.name)
+def test_no_function_of_cpython_is_declared_with_a_long_that_it_has_not(path: Path) -> None:
+    # A long has 32 bits on Windows; cpython.object says that PyObject_Hash returns one, and it returns a Py_hash_t.
+    cimported = re.findall(r"^from (cpython\.\w+) cimport (\([^)]*\)|.*)", path.read_text("utf-8"), re.MULTILINE)
+    for module, names in cimported:
+        said = (Path(Cython.__file__).parent / "Includes" / f"{module.replace('.', '/')}.pxd").read_text("utf-8")
+        for name in set(re.findall(r"\w+", names)) - {"PyThread_get_thread_ident"}:
+            declared = re.findall(rf"^\s*(?:unsigned )?long {name}\(.*", said, re.MULTILINE)
+            assert not declared, f"{path.name}: {declared}"
 
 
 @pytest.mark.parametrize("path", FACADE, ids=lambda path: str(path.relative_to(ROOT)))
