@@ -6,11 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define PYENGINE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define PYENGINE_CLONES
-#endif
+#include "clones.h"
+
 /* A line of 512 bits. */
 #ifdef __GNUC__
 typedef uint64_t pyengine_line __attribute__((vector_size(64), aligned(8), may_alias));

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "clones.h"
+
 #if defined(__GNUC__)
 #ifdef __x86_64__ /* two AVX-512 vectors: a step waits for the one before, two texts' steps do not */
 #define PYENGINE_MD5_LANES 32
@@ -27,12 +29,6 @@ static const uint32_t pyengine_md5_sine[64] = {
     0x289b7ec6, 0xeaa127fa, 0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665,
     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
-
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__ELF__) && !defined(__clang__)
-#define PYENGINE_MD5_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define PYENGINE_MD5_CLONES
-#endif
 
 /* The sixteen words of every lane's next 64 bytes, little endian: words[i * LANES + lane]. */
 #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -72,7 +68,7 @@ static inline void pyengine_md5_words(uint32_t *words, const unsigned char *text
 #endif
 
 /* Take the next 64 bytes of every lane into its state. text: LANES padded texts, `stride` bytes apart. */
-PYENGINE_MD5_CLONES
+PYENGINE_CLONES
 static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const unsigned char *text, int64_t stride)
 {
     pyengine_md5_vector w[16], a, b, c, d, a0, b0, c0, d0;
