@@ -23,7 +23,7 @@ PATIENCE = 60  # seconds
 def tool_for(pid: int) -> str:
     """jstack for a Java process, py-spy for any other; told by the process's own name where the system shows it."""
     name = Path(f"/proc/{pid}/comm")
-    return "jstack" if name.exists() and name.read_text().strip() == "java" else "py-spy"
+    return "jstack" if name.exists() and name.read_bytes().strip() == b"java" else "py-spy"
 
 
 def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list[Finding]]:

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from pyengine.backlog.findings import Language, translated
 from pyengine.cli.run import show
+from pyengine.cli.watch import tool_for
 from pyengine.topology import Topology
 from tests.backlog import summaries
 
@@ -409,6 +410,18 @@ def test_watch_names_the_line_at_which_a_listener_stands() -> None:
     assert done.returncode == 1, done.stderr
     assert "thread ConsumeMessageThread_g_1" in done.stdout
     assert "call_without_timeout" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="the system does not show the names of processes")
+def test_watch_takes_a_process_whatever_its_name() -> None:
+    named = "open('/proc/self/comm', 'wb').write(b'\\xff\\xfe'); print('ready', flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", named], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert tool_for(process.pid) == "py-spy"
+    finally:
+        process.communicate("\n", timeout=30)
 
 
 def test_the_table_says_who_got_what_and_why_the_rest_waits(tmp_path: Path) -> None:
