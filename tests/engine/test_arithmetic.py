@@ -83,3 +83,22 @@ def test_every_copy_of_the_loops_computes_alike(rank: int) -> None:
                 assert selector.truth(batch)[::5].tolist() == selector.truth(rows).tolist(), (text, kind)
     finally:
         kernels.use_kernels(0)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_every_step_of_an_expression_rounds_as_java_does(rank: int) -> None:
+    # Fused with the sum, the product would keep its last bit, 2 ** -60.
+    factor, rounded = 1 + 2.0**-30, 1 + 2.0**-29
+    row = {"a": factor, "b": factor, "c": rounded, "d": -rounded}
+    batch = {name: numpy.full(ROWS, value) for name, value in row.items()}
+    if kernels.use_kernels(rank) is None:
+        pytest.skip(f"this processor has no copy of rank {rank}")
+    try:
+        for text in ("a * b + d = 0", "d + a * b = 0", "a * b - c = 0", "c - a * b = 0", f"a * {factor!r} + d = 0"):
+            selector = pyengine.Selector(text)
+            assert selector.matches(row), text
+            assert selector.mask([row] * 3).all(), text
+            assert selector.mask(batch).all(), text
+            assert selector.mask(pa.table(batch)).all(), text
+    finally:
+        kernels.use_kernels(0)
