@@ -21,6 +21,7 @@ def bytecodes(step: Callable[[], object]) -> int:
     gc.collect()
     gc.disable()  # finalizers of what others left
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # or the first trace of a process sees no bytecode in Python 3.12
     sys.settrace(count)
     try:
         step()
