@@ -164,6 +164,32 @@ def test_what_is_no_strategy_no_queue_and_no_client_is_named(
         assert words in str(refused.value)
 
 
+class _Own(rocketmq.AllocateMessageQueueAveragely):
+    """A user's strategy, which looks at nothing before it works with it."""
+
+    def allocate(
+        self, group: str | None, client_id: str | None, queues: Any, client_ids: Any
+    ) -> list[rocketmq.MessageQueue]:
+        return [queue for queue in queues if queue.queue_id % len(client_ids) == client_ids.index(client_id)]
+
+
+def test_what_a_users_strategy_could_not_work_with_is_named_or_its_own_error_raised() -> None:
+    queue = rocketmq.MessageQueue("T", "b", 0)
+    assert rocketmq.allocate(_Own(), "G", "c1", [queue], ["c1"]) == [queue]
+    for queues, words in ((5, "queues = 5 is no list"), ([queue, 7], "queues has 7, which is no message queue")):
+        with pytest.raises(rocketmq.AllocationError, match=words):
+            rocketmq.allocate(_Own(), "G", "c1", queues, ["c1"])  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="queue_id"):
+        rocketmq.allocate(_Own(), "G", "c1", [("T", "b", 0)], ["c1"])  # type: ignore[list-item]
+
+
+def test_the_configured_queues_are_the_first_clients_in_a_plan() -> None:
+    first, second = (rocketmq.MessageQueue("T", "b", number) for number in range(2))
+    strategy = rocketmq.AllocateMessageQueueByConfig((second,))
+    assert rocketmq.allocate_all(strategy, [first, second], ["c1", "c2"]).tolist() == [-1, 0]
+    assert rocketmq.allocate_all("CONFIG", [first, second], ["c1", "c2"]).tolist() == [-1, -1]
+
+
 @pytest.mark.parametrize("count", [-1, 1.5, None, "10", True, 2**31])
 def test_virtual_nodes_are_counted(count: Any) -> None:
     with pytest.raises(rocketmq.AllocationError, match=f"^illegal virtualNodeCnt :{count}$"):

@@ -597,9 +597,13 @@ def test_what_cannot_be_is_refused() -> None:
             rocketmq.Broker(**{option: value})  # type: ignore[arg-type]
     with pytest.raises(InvalidMessageError, match="no mapping"):
         rocketmq.Message("T", b"x", properties="abc")  # type: ignore[arg-type]
-    for field, value in (("topic", 5), ("tags", b"A"), ("keys", ["k"]), ("flag", "1"), ("flag", 2**31), ("flag", None)):
+    for field, value in (
+        ("topic", 5), ("tags", b"A"), ("keys", ["k"]), ("flag", "1"), ("flag", None), ("flag", 2**31), ("flag", ~2**31),
+    ):  # fmt: skip
         with pytest.raises(InvalidMessageError, match=f"^{field} = "):
             rocketmq.Message(**{"topic": "T", "body": b"x", field: value})  # type: ignore[arg-type]
+    for lowest_and_highest in (-(2**31), 2**31 - 1):
+        assert rocketmq.Message("T", b"x", flag=lowest_and_highest).flag == lowest_and_highest
     with pytest.raises(ConfigurationError, match="names"):
         rocketmq.Broker(names=["a", "a"])
     with pytest.raises(ConfigurationError, match=r"names='abc': .*give a list of texts"):

@@ -465,7 +465,12 @@ def test_a_send_that_is_interrupted_anywhere_leaves_the_folder_loadable(tmp_path
             producer.send("T", confirmed[-1], delay_time_level=level)
         if step % 7 == 0:
             broker.delete_below(Q0, 1)
+        if step % 5 == 0:
+            clock.advance(1)
+            broker.delete_expired(hours=0)
         step += 1
+    confirmed.append(b"last")
+    producer.send("T", confirmed[-1], delay_time_level=level)
     broker.close()
     assert step > 100
     with rocketmq.Broker(tmp_path, clock=clock) as again:

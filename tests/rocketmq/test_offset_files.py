@@ -243,6 +243,15 @@ class TestLocalStore:
         assert store.read_offset(self.Q, self.STORE) == 5
         assert store.offsets() == {self.Q: 5, self.R: 7}
 
+    def test_memory_counts_first_and_the_file_where_it_is_asked(self, tmp_path: Path) -> None:
+        store, other = self.store(tmp_path), self.store(tmp_path)
+        store.update_offset(self.Q, 5)
+        other.update_offset(self.Q, 9)
+        other.persist(self.Q)
+        assert store.read_offset(self.Q, ReadOffsetType.MEMORY_FIRST_THEN_STORE) == 5
+        assert store.read_offset(self.Q, self.STORE) == 9
+        assert store.read_offset(self.Q, self.MEMORY) == 9
+
     def test_frozen_and_removed_offsets(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
         store.update_offset(self.Q, 5)

@@ -28,6 +28,7 @@ from pyengine.rocketmq import (
     MQClientError,
 )
 from pyengine.rocketmq.consume_pool import ConsumePool
+from pyengine.rocketmq.consume_status import ConsumeStatistics
 from tests.ctrl_c import LIBRARY, CtrlC
 
 DONE = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -816,7 +817,24 @@ def test_rates_and_running_info(site: Site) -> None:
     assert not {"clientIp", "useTls", "namespace", "unitName", "localOffsetStoreDir"} & info.properties.keys()
     assert [data.topic for data in info.subscription_set] == ["%RETRY%G", "T"]
     assert info.analyze_process_queue() == []
-    assert "MainThread" in info.jstack
+    here = threading.current_thread()
+    name = f"{here.name:<40}"
+    first, *frames = info.jstack.partition(name)[2].partition("\n\n")[0].splitlines()
+    assert first == f"TID: {here.ident} STATE: ALIVE"
+    assert frames
+    assert all(frame.startswith(name) for frame in frames)
+    assert frames[-1].endswith(")")
+
+
+def test_the_listeners_time_is_the_hours_where_the_minute_has_none() -> None:
+    statistics = ConsumeStatistics()
+    statistics.consumed("T", "G", 40, "SUCCESS")
+    for now in range(10_000, 100_000, 10_000):
+        statistics.sample(now)
+    assert statistics.status("T", "G").consume_rt == 40
+    statistics.consumed("T", "G", 10, "SUCCESS")
+    statistics.sample(100_000)
+    assert statistics.status("T", "G").consume_rt == 10
 
 
 def test_delay_and_the_two_meanings_of_1970() -> None:
