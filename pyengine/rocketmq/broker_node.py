@@ -167,7 +167,6 @@ class BrokerNode:
         self._pulled: dict[tuple[str, str, int], int] = {}
         self._random = Random(options.seed)
         self._closed = False  # nothing is taken any more
-        self._released = False  # the files are let go of
         self._files = files
         self._kept: KeptOffsets | None = None
         if files is not None:
@@ -199,8 +198,8 @@ class BrokerNode:
                 f"the broker[{self.name}] lives in the process that opened {self._files.folder}: send there"
             )
 
-    def create_topic(self, topic: str, queues: int) -> bool:
-        """Make a topic, or give it more queues; fewer are refused. Returns True if something changed."""
+    def create_topic(self, topic: str, queues: int) -> None:
+        """Make a topic, or give it more queues; fewer are refused."""
         with self.lock:
             self._check_open()
             before = self.topics.get(topic, 0)
@@ -209,12 +208,11 @@ class BrokerNode:
                     "queues", queues, f"topic {topic!r} of broker {self.name!r} has {before}", "a topic never shrinks"
                 )
             if queues == before:
-                return False
+                return
             # The file first: what an interrupt leaves undone is done by the next call then.
             if self._files is not None:
                 self._files.write_topics({**self.topics, topic: queues})
             self.topics[topic] = queues
-            return True
 
     def _check_queue(self, topic: str, queue_id: int) -> None:
         """Raise MQBrokerError for a queue that the topic does not have."""
@@ -562,8 +560,6 @@ class BrokerNode:
     def close(self) -> None:
         """Answer what waits with an error and stop."""
         with self.lock:
-            if self._released:
-                return
             self._closed = True
             if self._files is not None and not self._files.are_ours:
                 return  # the threads, the files and their lock are the other process's
@@ -581,8 +577,6 @@ class BrokerNode:
         if self._kept is not None:
             self._kept.close()
         with self.lock:
-            if not self._released:
-                self.store.log.close()
-                if self._files is not None:
-                    self._files.close()
-                self._released = True
+            self.store.log.close()
+            if self._files is not None:
+                self._files.close()
