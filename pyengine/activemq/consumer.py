@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import threading
@@ -27,6 +28,7 @@ MessageListener: TypeAlias = Callable[[Message], object]
 
 
 MOST = 2**31 - 1
+_NEVER_RUN = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 class Closing(Enum):
@@ -63,6 +65,12 @@ def batch_size(size: int) -> int:
 def _check_listener(listener: object) -> None:
     if listener is not None and not callable(listener):
         raise TypeError(f"a listener is a function of a message, or None; not {listener!r}")
+    for called in (listener, getattr(listener, "__call__", None)):  # noqa: B004
+        if any(kind(called) for kind in _NEVER_RUN):
+            raise TypeError(
+                f"a listener is a plain function: calling {listener!r} would run nothing of it and acknowledge the "
+                "message; with coroutines use pyengine.activemq.aio and 'async for'"
+            )
 
 
 class MessageConsumer:

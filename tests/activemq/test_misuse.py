@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyengine import InvalidMessageError, InvalidSelectorError, activemq
+from pyengine import InvalidMessageError, InvalidSelectorError, Message, activemq
 from pyengine.activemq.events import Event
 from pyengine.activemq.session import Session
 from pyengine.clock import ManualClock
@@ -85,6 +86,20 @@ def test_an_argument_that_a_broker_does_not_have_is_a_type_error_and_no_more() -
         activemq.Broker(nope=1)  # type: ignore[call-arg]
 
 
+async def of_a_coroutine(message: Message) -> None:
+    raise AssertionError(message)
+
+
+def of_a_generator(message: Message) -> Iterator[None]:
+    yield
+    raise AssertionError(message)
+
+
+class Waiting:
+    async def __call__(self, message: Message) -> None:
+        raise AssertionError(message)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
@@ -106,6 +121,14 @@ def test_an_argument_that_a_broker_does_not_have_is_a_type_error_and_no_more() -
         (lambda session: session.create_consumer("q", 5), TypeError, "a selector and its dialect are str, not int"),
         (lambda session: session.create_browser("q", 5), TypeError, "a selector and its dialect are str, not int"),
         (lambda session: session.create_consumer("q", listener=5), TypeError, "a listener is a function"),
+        *(
+            (
+                lambda session, wrong=wrong: session.create_consumer("q", listener=wrong),
+                TypeError,
+                "acknowledge the mess",
+            )
+            for wrong in (of_a_coroutine, partial(of_a_coroutine), Waiting(), of_a_generator)
+        ),
         (
             lambda session: setattr(session.create_consumer("q"), "message_listener", 5),
             TypeError,
