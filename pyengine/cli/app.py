@@ -171,6 +171,7 @@ def diagnose(
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import policies as policing
 
+        pages.check_target(report)
         answer = diagnosing.ask(files, encoding, policing.properties_of(define or []))
         evidence, found, refused = answer
         if report is not None:
@@ -231,6 +232,7 @@ def watch(
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import watch as watching
 
+        pages.check_target(report)
         evidence, found = watching.ask(pid, samples, every, tool.value if tool else "")
         if report is not None:
             pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
@@ -262,6 +264,7 @@ def lint(
         from pyengine.cli import lint as linting
         from pyengine.cli import policies as policing
 
+        pages.check_target(report)
         found = linting.ask(files, encoding, policing.properties_of(define or []))
         if report is not None:
             worst_first = sorted(found, key=lambda each: -each[1].severity)
@@ -291,6 +294,7 @@ def simulate(
         from pyengine.backlog import pages, simulation_page
         from pyengine.cli import simulate as simulating
 
+        pages.check_target(report)
         asked, played = simulating.ask(scenario, encoding)
         if report is not None:
             pages.write(simulation_page.render(asked.title, played, lang.value), report)

@@ -24,6 +24,7 @@ from tests.backlog import summaries
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights" / "flights.toml"
+DATA = ROOT / "tests" / "backlog" / "data"
 
 
 def pyengine(
@@ -341,6 +342,28 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     assert document["not_read"] == [{"file": str(tmp_path / "notes.txt"), "why": "holds nothing that is known here"}]
     lines = pyengine("diagnose", "-", stdin=table.replace("empty", "em\x1b[1mpty\udce9"))
     assert (lines.returncode, lines.stdout) == (0, "nothing found in 1 state that was read\n")
+
+
+@pytest.mark.parametrize("command", ["diagnose", "lint", "simulate"])
+def test_a_page_takes_the_place_of_no_other_file(command: str, tmp_path: Path) -> None:
+    """``--report *.json`` names a snapshot as the page: the shell makes it so, and the evidence would be gone."""
+    first, second = tmp_path / "1", tmp_path / "2"
+    for each in (first, second):
+        each.write_text("nothing that is known")
+    done = pyengine(command, "--report", first, second)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{first}: cannot be written: a file that is no page is there; --report is followed by" in done.stderr
+    assert first.read_text() == "nothing that is known"
+    done = pyengine(command, "--report", tmp_path / "no" / "page.html", second)
+    assert f"cannot be written: there is no folder {tmp_path / 'no'}" in done.stderr
+
+
+def test_a_page_is_written_anew(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("")
+    for _ in range(2):
+        pyengine("diagnose", DATA / "jolokia-1.json", "--report", page)
+        assert page.read_text().startswith("<!doctype html>")
 
 
 def test_lint_proves_the_example_s_trap() -> None:

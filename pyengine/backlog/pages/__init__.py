@@ -11,7 +11,7 @@ from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
 from pyengine.backlog.output import written
 from pyengine.backlog.visible import visible
-from pyengine.errors import MissingExtraError
+from pyengine.errors import MissingExtraError, OutputError
 
 if TYPE_CHECKING:
     import jinja2
@@ -59,6 +59,24 @@ def environment(language: Language = "en") -> jinja2.Environment:
     made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
     made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
+
+
+def check_target(path: Path | None) -> None:
+    """Raise before the work what would stop its page: MissingExtraError, or OutputError where there is no such folder,
+    or a file that is no page, as with ``--report *.json``, where the shell gives a snapshot as the page's name."""
+    if path is None:
+        return
+    check_installed()
+    with written(path):
+        if path.is_file() and (head := _head(path)) and not head.startswith("<!doctype html"):
+            raise OutputError(str(path), "a file that is no page is there; --report is followed by the page's name")
+        if not path.parent.is_dir():
+            raise OutputError(str(path), f"there is no folder {path.parent}")
+
+
+def _head(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(64).decode("latin-1").strip().lower()
 
 
 def write(text: str, path: Path) -> None:
