@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
-from types import TracebackType
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pyengine._engine.channel import MessageDispatch
@@ -28,7 +28,6 @@ MessageListener: TypeAlias = Callable[[Message], object]
 
 
 MOST = 2**31 - 1
-_NEVER_RUN = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 class Closing(Enum):
@@ -65,12 +64,19 @@ def batch_size(size: int) -> int:
 def _check_listener(listener: object) -> None:
     if listener is not None and not callable(listener):
         raise TypeError(f"a listener is a function of a message, or None; not {listener!r}")
-    for called in (listener, getattr(listener, "__call__", None)):  # noqa: B004
-        if any(kind(called) for kind in _NEVER_RUN):
-            raise TypeError(
-                f"a listener is a plain function: calling {listener!r} would run nothing of it and acknowledge the "
-                "message; with coroutines use pyengine.activemq.aio and 'async for'"
-            )
+    if listener is not None and _runs_later(listener):
+        raise TypeError(
+            f"a listener is a plain function: calling {listener!r} would run nothing of it and acknowledge the "
+            "message; with coroutines use pyengine.activemq.aio and 'async for'"
+        )
+
+
+def _runs_later(listener: object) -> bool:
+    """Whether a call makes a coroutine or a generator only. A Mock is asked by its own type, not the one it plays."""
+    while type(listener) is partial:
+        listener = listener.func
+    called = listener if type(listener) in (FunctionType, MethodType) else type(listener).__call__
+    return iscoroutinefunction(called) or isasyncgenfunction(called) or isgeneratorfunction(called)
 
 
 class MessageConsumer:

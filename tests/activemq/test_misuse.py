@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -182,6 +183,13 @@ def test_a_session_refuses(
     assert not session.closed
     assert not session.connection.closed
     assert not [each for each in session.consumers if each.message_listener is not None]
+
+
+@pytest.mark.parametrize("double", [Mock(), MagicMock(), Mock(spec=of_a_generator), MagicMock(spec=lambda m: m)])
+def test_a_test_s_double_listens(session: Session, double: Mock) -> None:
+    session.create_consumer("q", listener=double)
+    session.create_producer("q").send("x")
+    assert double.call_args.args[0].body == "x"
 
 
 def test_every_mode_makes_a_session(activemq_connection: activemq.Connection) -> None:
