@@ -361,11 +361,11 @@ cdef class Event:
         return slot
 
     cdef int take(self, int slot, PyObject* found) except -1:
+        cdef PyObject* before = self.held[slot]
+        Py_XINCREF(found)              # to read it may run code that takes it out of the dict
+        self.held[slot] = found
+        Py_XDECREF(before)
         found_value(self.reader, found, slot, &self.values[slot], &self.scratch)
-        if self.values[slot].type >= STRING:
-            Py_XINCREF(found)
-            Py_XDECREF(self.held[slot])
-            self.held[slot] = found
         if self.interpret(slot) < 0:
             raise MemoryError()
         return 0

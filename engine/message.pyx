@@ -87,7 +87,7 @@ cdef object interned(object name):
 
 def rebuild(type kind, dict attributes, dict properties):
     """A message from what ``__reduce__`` gives."""
-    cdef Message message = kind(None, **attributes)
+    cdef Message message = <Message?>kind(None, **attributes)
     for name, value in properties.items():
         message.put(name, value, True)
     return message
@@ -186,12 +186,12 @@ cdef class Message(Envelope):
             value = self.scheduled(name, value)
         if not quick_value(<PyObject*>value, &read):
             read_value(value, &read, name, objects)
-        index = place_of(self, key)
-        if read.type == NULL_VALUE:
-            return self.remove_at(index) if index >= 0 else 0
         if read.type == OBJECT:
             value = frozen_copy(value, name, 0)
             read.payload.object = <void*>value
+        index = place_of(self, key)    # no code of the value's runs from here on
+        if read.type == NULL_VALUE:
+            return self.remove_at(index) if index >= 0 else 0
         if index < 0:
             if self.count == self.capacity:
                 self.reserve(2 * self.capacity + 4)
@@ -417,7 +417,7 @@ cdef class Message(Envelope):
     def copy(self):
         """A message equal to this one and independent of it."""
         cdef type kind = type(self)
-        cdef Message message = kind.__new__(kind)
+        cdef Message message = <Message?>kind.__new__(kind)
         self.copy_into(message)
         return message
 
@@ -425,6 +425,7 @@ cdef class Message(Envelope):
         """Make a fresh message equal to this one."""
         cdef int index
         self.copy_headers(message)
+        message.clear()                # a derived class may have set some
         message.reserve(self.count)
         for index in range(self.count):
             if self.values[index].type == OBJECT:

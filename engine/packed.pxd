@@ -5,6 +5,7 @@ Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie
 which says some of it again.
 """
 
+from pyengine._engine.message cimport Message
 from pyengine._engine.value cimport Value
 
 
@@ -30,4 +31,7 @@ cdef class PackedMessages:
     cdef bint knows(self, str name, bint every_text)
     cdef int take_rows(self, list sources, bint objects) except -1
     cdef int fill(self, list sources, bint objects) except -1
+    cdef int fill_mapping(self, Value* row, object source, list codes, bint objects, list held) except -1
+    cdef int fill_message(self, Value* row, Message message, list codes) except -1
+    cdef int keep_object(self, Value* value, str name) except -1
     cdef int own_texts(self) except -1

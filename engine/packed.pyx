@@ -150,35 +150,52 @@ cdef class PackedMessages:
         return not every_text and name in self.fresh
 
     cdef int fill(self, list sources, bint objects) except -1:
-        cdef Value* row = self.values
-        cdef Message message
         cdef list held = []
         cdef list codes = [header_code(name) for name in self.names]
+        cdef Py_ssize_t index
+        # The messages last: what is read of them borrows, and a mapping may run code that changes them.
+        for index in range(len(sources)):
+            if not isinstance(sources[index], Message):
+                self.fill_mapping(self.values + index * self.width, sources[index], codes, objects, held)
+        for index in range(len(sources)):
+            if isinstance(sources[index], Message):
+                self.fill_message(self.values + index * self.width, sources[index], codes)
+        return self.own_texts()
+
+    cdef int fill_mapping(self, Value* row, object source, list codes, bint objects, list held) except -1:
+        cdef int slot, code
+        for slot in range(self.width):
+            name = self.names[slot]
+            code = codes[slot]
+            found = source.get(name)
+            if found is None and code:
+                fresh_header(code, &row[slot])
+                row[slot].reserved = 1
+                continue
+            held.append(found)
+            read_value(found, &row[slot], name, objects)
+            row[slot].reserved = 0
+            self.keep_object(&row[slot], name)
+        return 0
+
+    cdef int fill_message(self, Value* row, Message message, list codes) except -1:
         cdef int slot, code
         cdef bint header_only
-        for source in sources:
-            for slot in range(self.width):
-                name = self.names[slot]
-                code = codes[slot]
-                if isinstance(source, Message):
-                    message = source
-                    header_only = code != 0 and not slot_value(message, <PyObject*>name, 0, &row[slot])
-                    slot_value(message, <PyObject*>name, code, &row[slot])
-                    row[slot].reserved = header_only
-                else:
-                    found = source.get(name)
-                    if found is None and code:
-                        fresh_header(code, &row[slot])
-                        row[slot].reserved = 1
-                        continue
-                    held.append(found)
-                    read_value(found, &row[slot], name, objects)
-                    row[slot].reserved = 0
-                if row[slot].type == OBJECT:
-                    self.objects.append(frozen_copy(<object>row[slot].payload.object, name, 0))
-                    row[slot].payload.object = <void*>self.objects[len(self.objects) - 1]
-            row += self.width
-        return self.own_texts()
+        for slot in range(self.width):
+            name = self.names[slot]
+            code = codes[slot]
+            header_only = code != 0 and not slot_value(message, <PyObject*>name, 0, &row[slot])
+            slot_value(message, <PyObject*>name, code, &row[slot])
+            row[slot].reserved = header_only
+            self.keep_object(&row[slot], name)
+        return 0
+
+    cdef int keep_object(self, Value* value, str name) except -1:
+        """A list or map becomes a copy that is held here."""
+        if value.type == OBJECT:
+            self.objects.append(frozen_copy(<object>value.payload.object, name, 0))
+            value.payload.object = <void*>self.objects[len(self.objects) - 1]
+        return 0
 
     cdef int own_texts(self) except -1:
         """Copy every text into memory of this object, equal ones once."""

@@ -169,10 +169,9 @@ cdef int read_slot(Program program, object message, int slot, Value* into, PyObj
     if PyDict_CheckExact(message):
         name = <PyObject*>program.names[slot]
         found = pyengine_look_up(<PyObject*>message, name, hash(program.names[slot]))
+        Py_XINCREF(found)              # to read it may run code that takes it out of the dict
+        held[0] = found
         found_value(program, found, slot, into, scratch)
-        if found is not NULL and into.type >= STRING:
-            Py_XINCREF(found)
-            held[0] = found
         return 0
     if isinstance(message, Message):
         name = <PyObject*>program.names[slot]
@@ -425,8 +424,8 @@ cdef int general_leaf(Program program, const Leaf* leaf, object message, Slots* 
     cdef PyObject* held = NULL
     if leaf.kind >= GENERAL:
         return general_row(program, leaf, message, slots, scratch)
-    read_slot(program, message, leaf.access.slot, &value, &held, scratch)
     try:
+        read_slot(program, message, leaf.access.slot, &value, &held, scratch)
         return leaf_truth(leaf, &value, scratch)
     finally:
         Py_XDECREF(held)

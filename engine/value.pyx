@@ -101,10 +101,11 @@ cdef int read_value(object source, Value* into, object field, bint objects) exce
     if quick_value(<PyObject*>source, into):
         return 1
     if isinstance(source, str):
-        if len(source) > 0x7FFFFFFF:
+        # Asked of the object itself and of its type: what a class derived from str says of them may be anything.
+        if text_length(<PyObject*>source) > 0x7FFFFFFF:
             raise InvalidMessageError(field, "...", "text is longer than a Java string can be")
         read_text_object(source, into)
-        if isinstance(source, Char):
+        if issubclass(type(source), Char):
             into.type = CHAR
         return 1
     if isinstance(source, int):

@@ -500,3 +500,43 @@ def test_a_destination_is_taken_away_again(name: str) -> None:
 def test_a_message_is_made_of_a_mapping() -> None:
     with pytest.raises(TypeError, match="a message is made of a mapping of names to values, not 'int'"):
         Message.from_mapping(5)  # type: ignore[arg-type]
+
+
+def test_a_list_may_change_the_message_that_it_is_set_in() -> None:
+    message = Message()
+
+    class Changing(list[Any]):
+        def __iter__(self) -> Any:
+            message.clear_properties()
+            return iter(["y"])
+
+    for _ in range(50):
+        message.set_property("other", "z" * 50)
+        message.set_object_property("list", ["x" * 50])
+        message.set_object_property("list", Changing())
+        message._check()
+        assert message.properties() == {"list": ["y"]}
+
+
+def test_a_derived_class_may_set_properties_in_new() -> None:
+    class Marked(Message):
+        def __new__(cls, *_: Any, **__: Any) -> Marked:
+            made = super().__new__(cls)
+            made.set_property("mark", "m")
+            return made
+
+    for count in range(12):
+        message = Marked({f"p{number}": number for number in range(count)})
+        copied = message.copy()
+        copied._check()
+        assert copied.properties() == message.properties()
+        assert type(copied) is Marked
+
+
+def test_a_derived_class_whose_new_makes_no_message_is_refused() -> None:
+    class Nothing(Message):
+        def __new__(cls, *_: Any) -> Any:
+            return super().__new__(cls) if _ else None
+
+    with pytest.raises(TypeError):
+        Nothing({"a": 1}).copy()

@@ -197,3 +197,20 @@ def test_the_row_that_raises_is_named() -> None:
     assert selector.truth(packed).tolist() == [0, -2, 1]
     assert selector.mask_words(packed, on_error="reject").tolist() == [4]
     assert pyengine.Selector("a = 1").mask(PackedMessages([])).tolist() == []
+
+
+def test_a_mapping_may_change_a_message_while_both_are_packed() -> None:
+    message = Message({"a": "x" * 200, "b": 1}, correlation_id="c" * 200)
+
+    class Changing(dict[str, Any]):
+        def get(self, name: str, default: Any = None) -> Any:
+            message.clear_properties()
+            message.correlation_id = None
+            return super().get(name, default)
+
+    for order in ([message, Changing(a="q")], [Changing(a="q"), message]):
+        message.set_property("a", "x" * 200)
+        packed = PackedMessages(order, ["a", "JMSCorrelationID"])
+        packed._check()
+        assert [packed.row(index)["a"] for index in range(2) if order[index] is not message] == ["q"]
+        assert packed.row(order.index(message))["a"] is None

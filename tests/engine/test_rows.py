@@ -187,3 +187,56 @@ def test_what_a_key_raises_is_raised() -> None:
             pyengine.Selector(text).matches({Odd(): 1})
         with pytest.raises(ZeroDivisionError):
             pyengine.Selector(text).mask([{Odd(): 1}])
+
+
+class Leaving(str):
+    """A text that is taken from its message when it is asked for its length or its class."""
+
+    message: dict[str, Any]
+
+    def __len__(self) -> int:
+        self.message.clear()
+        return 3
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        self.message.clear()
+        return str
+
+
+class Unstored(numpy.float32):
+    """A number that is taken from its message when it is read."""
+
+    message: dict[str, Any]
+
+    def __float__(self) -> float:
+        self.message.clear()
+        return 3.0
+
+
+def asked_of(message: dict[str, Any], dialect: str) -> list[Any]:
+    selector = pyengine.Selector("name = 'fooo' OR size = '3'", dialect=dialect)
+    subscriptions = pyengine.Subscriptions({1: selector, 2: "size = 4"}, dialect=dialect)
+    asked: list[Callable[[], Any]] = [
+        lambda: selector.matches(message),
+        lambda: selector.evaluate(message),
+        lambda: selector.mask([message]),
+        lambda: selector.truth([message]),
+        lambda: subscriptions.match(message),
+        lambda: subscriptions.match_batch([message]),
+        lambda: PackedMessages([message]),
+    ]
+    return asked
+
+
+@pytest.mark.parametrize("dialect", ["activemq", "rocketmq"])
+@pytest.mark.parametrize("place", range(7))
+def test_what_a_value_takes_from_its_message_while_it_is_read_is_held(dialect: str, place: int) -> None:
+    message: dict[str, Any] = {}
+    ask = asked_of(message, dialect)[place]
+    for kind in (Leaving, Unstored):
+        for _ in range(20):
+            message["name"] = kind("3" * 100) if kind is Leaving else kind(3)
+            message["name"].message = message
+            message["size"] = "3"
+            ask()
