@@ -209,7 +209,7 @@ cdef class Columns:
         self.types = []
         self.keep = []
         if isinstance(batch, dict):
-            import_arrays(self, batch)
+            import_arrays(self, dict(batch))
             return
         streams = hasattr(batch, "__arrow_c_stream__")
         if hasattr(batch, "__arrow_c_array__"):
@@ -301,7 +301,13 @@ cdef class Columns:
                         assert <const uint8_t*> value.payload.text + value.length <= view.data + view.data_end
 
 
+cdef object released(str what):
+    return ValueError(f"the Arrow {what} was read before: each is given away once")
+
+
 cdef int take_schema(Columns self, ArrowSchema* given) except -1:
+    if given.release == NULL:
+        raise released("schema")
     self.schema = given[0]
     given.release = NULL
     return 0
@@ -309,7 +315,10 @@ cdef int take_schema(Columns self, ArrowSchema* given) except -1:
 
 cdef int take_array(Columns self, ArrowArray* given) except -1:
     """One more batch; the caller's struct is marked as moved."""
-    cdef ArrowArray* longer = <ArrowArray*> realloc(self.arrays, (self.batch_count + 1) * sizeof(ArrowArray))
+    cdef ArrowArray* longer
+    if given.release == NULL:
+        raise released("array")
+    longer = <ArrowArray*> realloc(self.arrays, (self.batch_count + 1) * sizeof(ArrowArray))
     if longer == NULL:
         given.release(given)
         raise MemoryError()
@@ -331,6 +340,8 @@ cdef int import_stream(Columns self, object capsule) except -1:
     cdef ArrowSchema schema
     cdef ArrowArray array
     cdef int failed
+    if stream.release == NULL:
+        raise released("stream")
     schema.release = NULL
     with nogil:
         failed = stream.get_schema(stream, &schema)
@@ -517,11 +528,16 @@ cdef int set_validity(Columns self, Column* column, object present) except -1:
 
 cdef int view_numpy(Columns self, object array, Column* column) except -1:
     cdef object present = None
-    cdef str kind = array.dtype.kind
-    cdef int size = array.dtype.itemsize
+    cdef str kind
+    cdef int size
     if isinstance(array, numpy.ma.MaskedArray):
         present = ~numpy.ma.getmaskarray(array)
         array = array.data
+    array = numpy.asarray(array)   # of a derived class, what it is and not what it says
+    if len(array) != self.row_count or present is not None and len(present) != self.row_count:
+        raise ValueError(f"an array or its mask has not the {counted(self.row_count, 'row')} that it tells of")
+    kind = array.dtype.kind
+    size = array.dtype.itemsize
     if kind in "OUT":
         return view_texts(self, array, present, column)
     array = numpy.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))

@@ -281,3 +281,53 @@ def test_dictionary_answers_follow_the_dictionary() -> None:
             for _ in range(2):
                 batch = pa.RecordBatch.from_arrays([coded], names=["color"])
                 assert selector.mask(batch).tolist() == wanted
+
+
+class GivenTwice:
+    """Gives the same capsules every time."""
+
+    def __init__(self, name: str, capsules: Any) -> None:
+        setattr(self, name, lambda *_: capsules)
+
+
+def test_what_was_given_away_is_not_read_again() -> None:
+    batch = pa.record_batch({"a": [1, 2]})
+    array = GivenTwice("__arrow_c_array__", batch.__arrow_c_array__())
+    assert len(Columns(array)) == 2
+    stream = GivenTwice("__arrow_c_stream__", pa.table({"a": [1, 2]}).__arrow_c_stream__())
+    assert pa.table(stream).num_rows == 2
+    schema = GivenTwice("__arrow_c_array__", (array.__arrow_c_array__()[0], batch.__arrow_c_array__()[1]))
+    for given_twice in (array, stream, schema):
+        with pytest.raises(ValueError, match="was read before"):
+            Columns(given_twice)
+
+
+def test_arrays_that_tell_of_more_rows_than_they_have_are_refused() -> None:
+    class Long(np.ndarray[Any, Any]):
+        def __len__(self) -> int:
+            return 1000
+
+    class Masked(np.ma.MaskedArray[Any, Any]):
+        def __len__(self) -> int:
+            return 1000
+
+    for kind in ("f8", "?", "M8[s]", "U5"):
+        array = np.zeros(3, kind)
+        for hostile in (array.view(Long), array.view(Masked)):
+            with pytest.raises(ValueError, match="has not the 1,000 rows"):
+                Columns({"a": hostile})
+
+
+def test_a_dict_of_arrays_may_change_while_it_is_imported() -> None:
+    arrays: dict[str, Any] = {}
+
+    class Changing(np.ndarray[Any, Any]):
+        def __array_finalize__(self, _: Any) -> None:
+            for name in list(arrays):
+                arrays[name + "'"] = arrays.pop(name)
+
+    for name in ("a", "b", "c"):
+        arrays[name] = np.zeros(3).view(Changing)
+    columns = Columns(arrays)
+    columns._check()
+    assert len(columns) == 3
