@@ -34,6 +34,8 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
     cdef int64_t row, first, now = 0
     cdef int32_t message, spare = -1
     cdef bint idle
+    if queue.busy:
+        queue.refuse_change()
     queue.out_size = 0
     if steady and (queue.told or queue.consumers.size == 0):
         return start
@@ -425,7 +427,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
     cdef set prompt
     if codes != NULL and (group_names is None or np.max(groups) >= len(group_names) or np.min(groups) < -1):
         raise InvalidMessageError("groups", int(np.max(groups)), "is no index of group_names")
-    if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bounds) < 0):
+    if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bound) < 0):
         raise InvalidMessageError("bounds", bounds, "must ascend from 0, with one prompt a queue")
     if queue_of is not None and count and (np.max(queue_of) >= len(queues) or np.min(queue_of) < 0):
         raise InvalidMessageError("queue_of", int(np.max(queue_of)), "is no index of queues")
@@ -433,7 +435,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         given.rows.groups = lines.groups
     for run in range(<int32_t> count):
         at = run if queue_of is None else which[run]
-        queue, prompt = queues[at], prompts[at]
+        queue, prompt = <Rounds?> queues[at], prompts[at]
         given.suits(queue)
         start, stop = bound[run], bound[run + 1]
         offset = start - queue.next_sequence
@@ -471,7 +473,7 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
     cdef int32_t run
     cdef Rounds queue
     for run in range(<int32_t> len(queues)):
-        queue = queues[run]
+        queue = <Rounds?> queues[run]
         queue.out_size = 0
         lines.begin(queue, run, INT64_MAX)
         lines.offset = 0
@@ -497,7 +499,7 @@ def carried(list queues not None):
     cdef int32_t run, message
     cdef Rounds queue
     for run in range(<int32_t> len(queues)):
-        queue = queues[run]
+        queue = <Rounds?> queues[run]
         for message in range(queue.pending.slots):
             total += queue.pending.at[message].whereabouts != NOWHERE
     runs, sequences = np.empty(total, np.int32), np.empty(total, np.int64)
@@ -506,7 +508,7 @@ def carried(list queues not None):
     cdef int64_t[::1] to_sequence = sequences
     cdef unsigned char[::1] to_flying = flying.view(np.uint8)
     for run in range(<int32_t> len(queues)):
-        queue = queues[run]
+        queue = <Rounds?> queues[run]
         for message in range(queue.pending.slots):
             if queue.pending.at[message].whereabouts != NOWHERE:
                 to_run[index] = run

@@ -63,20 +63,22 @@ cdef class Queue(Inspection):
         numbers of the messages here that selector and no_local let pass, for messages that are here without their
         objects (``offer_batch``); the selector is not asked then.
         """
-        cdef int32_t slot, number = -1
+        cdef int32_t slot, number = -1, target = -1
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
         if connection is not None:
             number = self.connection_number(connection)
         elif no_local:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
+        if name is not None:
+            target = self.free_name(name)
         slot = self.join(selector, number, no_local, None if matching is None else set(matching))
         self.consumers.at[slot].priority = priority
         self.consumers.at[slot].prefetch = prefetch
         self.consumers.at[slot].exclusive = exclusive
         self.consumers.at[slot].browser = browser
         if name is not None:
-            self.name_consumer(slot, name)
+            self.name_consumer(slot, target)
         if self.consumers.size == 0:
             self.first_consumer = True
             self.latch = self.consumers_before_dispatch_starts - 1
@@ -100,14 +102,16 @@ cdef class Queue(Inspection):
         go up if it is still unacknowledged. lost: the connection broke and reports nothing, every counter goes up.
         Returns the deliveries made at once (ActiveMQ's removeSubscription); a wakeup is asked for too.
         """
+        cdef int64_t reported = -1 if last_delivered is None else last_delivered
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
         cdef list unacknowledged = [], kept = []
-        cdef Message* at = self.pending.at
+        if self.busy:
+            self.refuse_change()
         if last_delivered is not None:
             # A message that is acknowledged by now counts for nothing, and its handle may be stale.
-            message = self.find(last_delivered)
-            if message >= 0 and at[message].consumer == slot:
+            message = self.find(reported)
+            if message >= 0 and self.pending.at[message].consumer == slot:
                 mark = message
                 counting = True
         self.pending.settle()
@@ -124,16 +128,16 @@ cdef class Queue(Inspection):
         message = self.consumers.at[slot].held.first
         while message >= 0:
             unacknowledged.append(message)
-            message = at[message].next
+            message = self.pending.at[message].next
         for number in unacknowledged:
             message = number
             self.pending.unlink(&self.consumers.at[slot].held, message)
-            if at[message].whereabouts == REMOVED:
+            if self.pending.at[message].whereabouts == REMOVED:
                 self.pending.discard(message)
                 continue
             self.in_flight -= 1
             if lost or counting:
-                at[message].redeliveries += 1
+                self.pending.at[message].redeliveries += 1
             if message == mark:
                 counting = False
             kept.append(message)
@@ -141,7 +145,7 @@ cdef class Queue(Inspection):
         if self.strict_order_dispatch and self.consumers.size == 0 and kept and self.pending.redelivered \
                 and not self.prioritized_messages:
             first = self.pending.window[0].first
-            ahead = at[first].sequence > at[<int32_t> kept[len(kept) - 1]].sequence
+            ahead = self.pending.at[first].sequence > self.pending.at[<int32_t> kept[len(kept) - 1]].sequence
         for number in reversed(kept) if ahead else kept:
             self.pending.wait(number, True, ahead)
         if self.consumers.at[slot].browser:
@@ -211,38 +215,50 @@ cdef class Queue(Inspection):
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1:
         # Put a message on the queue, asking every selector about it once, and ask for a wakeup.
-        cdef int32_t number = self.pending.allot(), match, index
-        cdef uint64_t word = 1
-        cdef Message* it = &self.pending.at[number]
-        it.group = -1 if group is None else self.groups.intern(group)
+        # A name may be of a class that runs code of its own: all of them are looked up before there is a message.
+        cdef int32_t handle = -1 if group is None else self.groups.intern(group)
+        cdef int32_t producer = -1 if connection is None else self.connection_number(connection)
+        cdef int32_t receiver = -1 if target is None else self.consumers.target_number(target)
+        cdef int32_t number
+        cdef Message* it
+        if self.busy:
+            self.refuse_change()
+        number = self.pending.allot()
+        it = &self.pending.at[number]
+        it.group = handle
         it.group_sequence = group_sequence
         it.priority = priority
         it.expiration = expiration
         it.transient = not persistent
         it.redeliveries = redeliveries
-        it.connection = -1
-        if connection is not None:
-            it.connection = self.connection_number(connection)
+        it.connection = producer
         if message is not None:
             Py_INCREF(message)
             it.body = <PyObject*> message
-        it.whereabouts = STORED
-        if target is None and self.consumers.predicate_count <= 64:
+        try:
+            it.match = self.match_of(number, receiver)
+        except BaseException:
+            self.pending.discard(number)
+            raise
+        self.accept(number)
+        return number
+
+    cdef int32_t match_of(self, int32_t number, int32_t target) except -1:
+        # The class of a message that every selector is asked about once.
+        cdef int32_t index
+        cdef uint64_t word = 1
+        if target < 0 and self.consumers.predicate_count <= 64:
             for index in range(1, self.consumers.predicate_count):
                 question = self.consumers.questions[index]
                 if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
                     word |= <uint64_t> 1 << index
-            match = self.consumers.class_for_words(&word, 1)
-        else:
-            bits = 1
-            for index in range(1, self.consumers.predicate_count):
-                question = self.consumers.questions[index]
-                if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
-                    bits |= 1 << <object> index
-            match = self.consumers.class_for(bits, -1 if target is None else self.consumers.target_number(target))
-        self.pending.at[number].match = match
-        self.accept(number)
-        return number
+            return self.consumers.class_for_words(&word, 1)
+        bits = 1
+        for index in range(1, self.consumers.predicate_count):
+            question = self.consumers.questions[index]
+            if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
+                bits |= 1 << <object> index
+        return self.consumers.class_for(bits, target)
 
     cdef int32_t connection_number(self, object connection) except -1:
         return self.connections.setdefault(connection, len(self.connections))
@@ -305,8 +321,10 @@ cdef class Queue(Inspection):
         # match for what the client said, so that the window stays as it is and no round is asked for.
         cdef int32_t message, following
         cdef int64_t total = 0
-        cdef list bodies = []
+        cdef list bodies = [], parts = []
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
+        if self.busy:
+            self.refuse_change()
         # A client may acknowledge in a transaction what it then finds expired, or gives up.
         if self.pending.at[end].consumer != slot or (self.pending.at[end].acknowledged and not unconsumed):
             raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
@@ -351,11 +369,12 @@ cdef class Queue(Inspection):
                 self.complete(slot, message)
             elif not self.pending.at[message].acknowledged:
                 self.pending.at[message].acknowledged = 1
-                self.transactions.setdefault(transaction, []).append(
-                    (self.handle_of(message), self.consumers.at[slot].id))
+                parts.append((self.handle_of(message), self.consumers.at[slot].id))
             if message == end:
                 break
             message = following
+        if parts:
+            self.transactions.setdefault(transaction, []).extend(parts)
         if astray:
             self.refresh(slot)
             return bodies
@@ -370,6 +389,8 @@ cdef class Queue(Inspection):
     def commit(self, transaction):
         """Acknowledge for good what was acknowledged in a transaction; two wakeups a message."""
         cdef int32_t message, slot
+        if self.busy:
+            self.refuse_change()
         for handle, consumer in self.transactions.pop(transaction, ()):
             message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
@@ -388,6 +409,8 @@ cdef class Queue(Inspection):
     def rollback(self, transaction):
         """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are."""
         cdef int32_t message, slot
+        if self.busy:
+            self.refuse_change()
         for handle, consumer in self.transactions.pop(transaction, ()):
             message = self.find(handle)
             if message >= 0:
@@ -410,6 +433,8 @@ cdef class Queue(Inspection):
         the call.
         """
         cdef int32_t slot = self.slot_of(consumer)
+        if self.busy:
+            self.refuse_change()
         self.out_size = 0
         if self.consumers.at[slot].prefetch == 0:
             self.consumers.at[slot].extension = quantity
@@ -423,6 +448,8 @@ cdef class Queue(Inspection):
     def pull_timeout(self, consumer, *, int64_t now=0):
         """The last pull has timed out: the null dispatch and no credit, unless something was handed out since."""
         cdef int32_t slot = self.slot_of(consumer)
+        if self.busy:
+            self.refuse_change()
         self.out_size = 0
         if self.consumers.at[slot].prefetch == 0 and (
                 self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark):
@@ -433,6 +460,8 @@ cdef class Queue(Inspection):
         """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
         ones, and its prefetch extension. The caller says so before a round, whenever another queue changed it."""
         cdef int32_t slot = self.slot_of(consumer)
+        if self.busy:
+            self.refuse_change()
         self.consumers.at[slot].elsewhere = elsewhere
         self.consumers.at[slot].extension = extension
         self.refresh(slot)
@@ -443,11 +472,15 @@ cdef class Queue(Inspection):
 
     def pause(self):
         """Stop handing out; messages are still paged in."""
+        if self.busy:
+            self.refuse_change()
         self.consumers.paused = True
         self.reopen()
 
     def resume(self):
         """Hand out again; asks for a wakeup."""
+        if self.busy:
+            self.refuse_change()
         self.consumers.paused = False
         self.reopen()
         self.rounds_due += 1
@@ -473,6 +506,8 @@ cdef class Queue(Inspection):
         that stay. Raises InvalidTopologyError for a limit below 1.
         """
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
+        if self.busy:
+            self.refuse_change()
         self.out_size = 0
         self.look_for_expired(now, limit)
         return self.take_out(now)
@@ -480,6 +515,8 @@ cdef class Queue(Inspection):
     def expire_stored(self, int64_t now):
         """Take off what expired before ``now`` and is not paged in."""
         cdef int32_t message
+        if self.busy:
+            self.refuse_change()
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
                 self.pending.unstore(message)
@@ -488,12 +525,17 @@ cdef class Queue(Inspection):
     def remove_group(self, group):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""
         cdef int32_t handle = self.groups.intern(group)
-        cdef int32_t owner = self.groups.drop(handle)
+        cdef int32_t owner
+        if self.busy:
+            self.refuse_change()
+        owner = self.groups.drop(handle)
         self.pending.regroup(self.groups.key[handle])
         return None if owner < 0 else self.consumers.at[owner].id
 
     def remove_all_groups(self):
         """Forget every owner (JMX removeAllMessageGroups)."""
+        if self.busy:
+            self.refuse_change()
         self.groups.drop_all()
         self.consumers.sorted = False
         self.pending.replace_all()

@@ -48,18 +48,22 @@ cdef class QueueState:
     cdef Totals totals
     cdef dict connections            # name -> number
     cdef dict transactions           # name -> [(handle, consumer id)]
+    cdef bint busy                   # a selector is asked, which may be any code
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
 
     # Consumers
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1
-    cdef int name_consumer(self, int32_t slot, object name) except -1
+    cdef int32_t free_name(self, object name) except -1          # its number; no consumer has it
+    cdef int name_consumer(self, int32_t slot, int32_t number) except -1
     cdef int32_t slot_of(self, object consumer) except -1
     cdef int reopen(self) except -1                              # credit, election or pause changed for all
     cdef int refresh(self, int32_t slot) except -1               # credit changed for one
     cdef int reclass(self, int32_t message, int32_t match) except -1
     # Selectors
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
+    cdef int put_question(self, object selector, object body) except -1
+    cdef int refuse_change(self) except -1                       # what is called while ``busy``
     cdef int note_failure(self, int32_t message, object selector) except -1
     cdef bint raises(self, int32_t message) except -1
     cdef list doubtful(self)                                     # flagged messages of the window, in order

@@ -70,22 +70,23 @@ cdef class QueueState:
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1:
         # A question nobody asked before is put to every message here, once; ``matching``: or its answer is known.
         cdef int32_t predicate, message
-        cdef Message* at = self.pending.at
         cdef dict moved = {}
         cdef object asked = (selector, connection if no_local else -1)
         cdef bint known = any(
             [self.consumers.questions[index] == asked and self.consumers.predicates[<int32_t> index].users > 0
              for index in range(self.consumers.predicate_count)])
         cdef list found = []
+        if self.busy:
+            self.refuse_change()
         if not known:
             check_question(selector)
             for message in range(self.pending.slots):
-                if at[message].whereabouts != NOWHERE:
+                if self.pending.at[message].whereabouts != NOWHERE:
                     if matching is not None:
-                        if at[message].sequence in matching:
+                        if self.pending.at[message].sequence in matching:
                             found.append(message)
                         continue
-                    if selector is not None and at[message].body == NULL:
+                    if selector is not None and self.pending.at[message].body == NULL:
                         raise IllegalStateError(
                             "a new selector cannot be asked of messages that wait without their objects; "
                             "add every consumer before offer_batch, or say with matching= which it takes")
@@ -95,11 +96,11 @@ cdef class QueueState:
         predicate = self.consumers.at[slot].predicate
         for number in found:
             message = number
-            if at[message].match not in moved:
-                moved[at[message].match] = self.consumers.class_for(
-                    self.consumers.bits_of(at[message].match) | (1 << predicate),
-                    self.consumers.classes[at[message].match].target)
-            self.reclass(message, moved[at[message].match])
+            if self.pending.at[message].match not in moved:
+                moved[self.pending.at[message].match] = self.consumers.class_for(
+                    self.consumers.bits_of(self.pending.at[message].match) | (1 << predicate),
+                    self.consumers.classes[self.pending.at[message].match].target)
+            self.reclass(message, moved[self.pending.at[message].match])
         return slot
 
     cdef int reclass(self, int32_t message, int32_t match) except -1:
@@ -112,12 +113,15 @@ cdef class QueueState:
             at[message].match = match
         return 0
 
-    cdef int name_consumer(self, int32_t slot, object name) except -1:
-        cdef int32_t number = self.consumers.target_number(name), match
-        for match in range(self.consumers.slots):
-            if self.consumers.at[match].live and self.consumers.at[match].target == number:
-                self.consumers.at[slot].live = 0
+    cdef int32_t free_name(self, object name) except -1:
+        cdef int32_t number = self.consumers.target_number(name), slot
+        for slot in range(self.consumers.slots):
+            if self.consumers.at[slot].live and self.consumers.at[slot].target == number:
                 raise InvalidTopologyError("another consumer of this queue has that name", key="name", value=name)
+        return number
+
+    cdef int name_consumer(self, int32_t slot, int32_t number) except -1:
+        cdef int32_t match
         self.consumers.at[slot].target = number
         for match in range(self.consumers.class_count):
             if self.consumers.classes[match].target == number:
@@ -152,10 +156,20 @@ cdef class QueueState:
             return False
         if selector is None:
             return True
-        outcome = answer(selector, <object> it.body if it.body != NULL else None)
+        outcome = self.put_question(selector, <object> it.body if it.body != NULL else None)
         if outcome == RAISED:
             self.note_failure(message, selector)
         return outcome == TRUE
+
+    cdef int put_question(self, object selector, object body) except -1:
+        self.busy = True
+        try:
+            return answer(selector, body)
+        finally:
+            self.busy = False
+
+    cdef int refuse_change(self) except -1:
+        raise IllegalStateError("a selector cannot call the queue that is asking it")
 
     cdef int note_failure(self, int32_t message, object selector) except -1:
         self.totals.selector_errors += 1
@@ -185,7 +199,7 @@ cdef class QueueState:
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
             if selector is None or (connection >= 0 and connection == it.connection):
                 continue
-            if answer(selector, <object> it.body) == RAISED:
+            if self.put_question(selector, <object> it.body) == RAISED:
                 return True
         return False
 
@@ -247,6 +261,8 @@ cdef class QueueState:
 
     cdef int take_off(self, int32_t message) except -1:
         cdef int where = self.pending.at[message].whereabouts
+        if self.busy:
+            self.refuse_change()
         if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:

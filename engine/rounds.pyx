@@ -30,6 +30,8 @@ cdef class Rounds(QueueState):
         free(self.fresh)
 
     cdef int start_over(self) except -1:
+        if self.busy:
+            self.refuse_change()
         if self.consumers.vacant or self.browsers or self.consumers.targets:
             raise IllegalStateError(
                 "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
@@ -58,6 +60,8 @@ cdef class Rounds(QueueState):
 
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         # A round that changed nothing leaves nothing to change for the other rounds asked for.
+        if self.busy:
+            self.refuse_change()
         while (self.rounds_due > 0 or self.echo) and limit != 0:
             limit -= limit > 0
             if not self.round(now):

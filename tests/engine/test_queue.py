@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pyengine
-from pyengine._engine.batches import offer_runs
+from pyengine._engine.batches import carried, enqueued, offer_runs
 from pyengine.activemq import AckKind, HoldReason, Queue, Verdict
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 
@@ -389,3 +389,130 @@ def test_a_name_that_cannot_be_hashed_is_refused_before_there_is_a_message() -> 
             queue.send("x", **wrong)
     assert queue.handles() == []
     assert queue.send("x") == Queue().send("x")
+
+
+def test_a_message_that_a_selector_cannot_read_leaves_nothing_behind() -> None:
+    queue = Queue()
+    queue.add_consumer(selector=pyengine.Selector("price > 1"))
+    before = queue.statistics
+    for _ in range(100):
+        with pytest.raises(InvalidMessageError):
+            queue.send({"price": object()}, group="g")
+        queue._check()
+    assert queue.statistics == before
+    queue.add_consumer(selector=pyengine.Selector("price > 2"))
+    assert queue.purge() == 0
+    queue._check()
+
+
+def test_a_name_that_is_taken_leaves_no_consumer_behind() -> None:
+    queue = Queue()
+    queue.add_consumer(name="one")
+    with pytest.raises(InvalidTopologyError):
+        queue.add_consumer(name="one", selector=pyengine.Selector("a = 1"))
+    queue._check()
+    queue.add_consumer(name="two")
+    queue._check()
+
+
+CALLS = {
+    "add_consumer": lambda queue: queue.add_consumer(selector=pyengine.Selector("b = 2")),
+    "close": lambda queue: queue.close(0),
+    "renew": lambda queue: queue.renew(),
+    "send": lambda queue: [queue.send({"a": 1}) for _ in range(100)],
+    "run": lambda queue: queue.run(),
+    "acknowledge": lambda queue: queue.acknowledge(0, queue.unacknowledged(0)[0]),
+    "commit": lambda queue: queue.commit("t"),
+    "rollback": lambda queue: queue.rollback("t"),
+    "pull": lambda queue: queue.pull(0),
+    "pull_timeout": lambda queue: queue.pull_timeout(0),
+    "share_credit": lambda queue: queue.share_credit(0, 1, 1),
+    "pause": lambda queue: queue.pause(),
+    "resume": lambda queue: queue.resume(),
+    "remove_message": lambda queue: queue.remove_message(0),
+    "purge": lambda queue: queue.purge(),
+    "expire": lambda queue: queue.expire(1),
+    "expire_stored": lambda queue: queue.expire_stored(1),
+    "remove_group": lambda queue: queue.remove_group("g"),
+    "remove_all_groups": lambda queue: queue.remove_all_groups(),
+    "offer_batch": lambda queue: queue.offer_batch(3, matches=np.ones(3, np.uint64)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_selector_cannot_call_the_queue_that_is_asking_it(name: str) -> None:
+    queue = Queue(selector_errors="exact")
+    queue.add_consumer(prefetch=2)
+    queue.send({"a": 0}, group="g")
+    queue.run()
+    queue.send({"a": 1}, group="g")
+    refused = []
+
+    def call(message: Any) -> bool:
+        with pytest.raises(IllegalStateError, match="a selector cannot call the queue"):
+            CALLS[name](queue)
+        refused.append(message)
+        return True
+
+    queue.add_consumer(selector=call, prefetch=0)
+    assert len(refused) == 2
+    queue.send({"a": 2})
+    assert len(refused) == 3
+    queue._check()
+    CALLS["send"](queue)
+    queue.run()
+    queue._check()
+
+
+class Sending:
+    """A name that sends messages while it is looked up."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+
+    def __hash__(self) -> int:
+        for _ in range(200):
+            self.queue.send({"a": 1})
+        return 7
+
+
+def test_a_name_may_call_the_queue_that_looks_it_up() -> None:
+    queue = Queue()
+    queue.add_consumer(prefetch=5)
+    name = Sending(queue)
+    queue.send({"a": 1}, connection=name, target=name)
+    queue.add_consumer(name=name, connection=name)
+    for delivery in queue.run():
+        queue.acknowledge(delivery.consumer, delivery.message, transaction=name)
+    queue.commit(name)
+    queue._check()
+
+
+def test_a_body_may_call_the_queue_that_drops_it() -> None:
+    queue = Queue()
+    consumer = queue.add_consumer()
+
+    class Body(dict[str, int]):
+        def __del__(self) -> None:
+            for _ in range(200):
+                queue.send({"a": 1})
+
+    for number in range(3):
+        queue.send(Body(a=number))
+    queue.run()
+    queue.purge()
+    queue.close(consumer)
+    queue._check()
+
+
+def test_runs_that_are_no_runs_are_refused() -> None:
+    queue = Queue()
+    queue.add_consumer()
+    bounds = np.array([0, 1 << 20, 3], np.uint64)
+    with pytest.raises(InvalidMessageError, match="ascend"):
+        offer_runs([queue, queue], bounds, np.zeros(2, np.uint8), [None, None])
+    with pytest.raises(TypeError):
+        offer_runs([None], np.array([0, 3]), np.zeros(1, np.uint8), [None])
+    for what in (carried, enqueued):
+        with pytest.raises(TypeError):
+            what([None])
