@@ -68,6 +68,7 @@ else:
             quiet=True,
             compiler_directives={
                 "language_level": 3,
+                "auto_pickle": False,  # what is made for it looks at its state without bounds, and saves pointers
                 "boundscheck": debug,
                 "wraparound": debug,
                 "embedsignature": True,

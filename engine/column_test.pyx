@@ -26,7 +26,7 @@ from pyengine._engine.value cimport (
 
 cdef class ColumnTests:
 
-    def __cinit__(self, Plan plan):
+    def __cinit__(self, Plan plan not None):
         cdef int node, i, slot
         cdef Node* each
         self.plan = plan

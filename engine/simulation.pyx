@@ -30,7 +30,7 @@ cdef void* grown(void* memory, int64_t size) except NULL:
 cdef class RowMask:
     """A selector whose answers are known: row -> bool. Two of one array are one question."""
 
-    def __init__(self, rows):
+    def __cinit__(self, rows):
         cdef const uint8_t[::1] view
         array = np.ascontiguousarray(rows)
         if array.ndim != 1 or array.dtype != np.bool_:
@@ -62,9 +62,9 @@ cdef class QueueRun:
     column that does not fit.
     """
 
-    def __init__(self, Queue queue not None, arrivals, services, *, groups=None, group_sequences=None,
-                 priorities=None, lifetimes=None, object expire_messages_period=0,
-                 int64_t max_expire_page_size=400):
+    def __cinit__(self, Queue queue not None, arrivals, services, *, groups=None, group_sequences=None,
+                  priorities=None, lifetimes=None, object expire_messages_period=0,
+                  int64_t max_expire_page_size=400):
         cdef int64_t[::1] wide
         cdef int32_t[::1] narrow
         cdef int64_t row
