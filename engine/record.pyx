@@ -163,6 +163,8 @@ cdef int64_t frame_size(const unsigned char* data, int64_t left) noexcept:
 
 def stored_size(const unsigned char[::1] frame not None):
     """Bytes of the stored message in the frame of a message."""
+    if frame.shape[0] <= HEADER:
+        raise ValueError("these bytes are not the frame of a message")
     return frame.shape[0] - HEADER - (12 if frame[8] == RecordKind.DELIVERED else 0)
 
 
@@ -185,7 +187,10 @@ def whole_size(const unsigned char[::1] data not None):
 
 def frame_follows(const unsigned char[::1] data not None, int64_t at):
     """True if behind the damaged frame at ``at`` another whole frame begins: the damage is not a torn end."""
-    cdef int64_t following = at + whole_size(data[at:]), total = data.shape[0]
+    cdef int64_t following, total = data.shape[0]
+    if not 0 <= at < total:
+        return False
+    following = at + whole_size(data[at:])
     if following <= at or following >= total:
         return False
     return frame_size(&data[following], total - following) > 0

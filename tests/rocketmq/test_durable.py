@@ -702,3 +702,13 @@ def test_a_log_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         opened(tmp_path)
     (tmp_path / "broker-a" / "log" / f"{0:020}").rmdir()
     opened(tmp_path).close()
+
+
+@pytest.mark.parametrize("length", range(10))
+def test_bytes_that_are_no_frame_have_no_stored_message(length: int) -> None:
+    for read in (record.stored_size, record.payload, record.decode_message):
+        with pytest.raises(ValueError, match="not the frame of a message"):
+            read(bytes(length))
+    assert not record.is_whole(bytes(length))
+    for at in (-(2**62), -1, 0, length, 2**62):
+        assert not record.frame_follows(bytes(length), at)
