@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,7 @@ class CtrlC:
             call()
             return False
         before = sys.getprofile()
+        gc.disable()  # a callback of the collector keeps to itself what is raised in it
         sys.setprofile(self._count)
         try:
             call()
@@ -42,6 +44,7 @@ class CtrlC:
             return True
         finally:
             sys.setprofile(before)
+            gc.enable()
         return False
 
     def _count(self, frame: FrameType, event: str, argument: object) -> None:
