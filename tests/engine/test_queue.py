@@ -53,6 +53,25 @@ def test_what_opens_is_looked_at_again_and_nothing_else() -> None:
     assert queue.statistics["tries"] - before == 1
 
 
+def test_the_eldest_group_is_the_one_that_was_looked_up_first_in_the_last_round() -> None:
+    queue = Queue(prioritized_messages=True, message_group_map_factory_type="cached?cacheSize=2")
+    queue.add_consumer(prefetch=2)
+    for group in ("h", "g"):
+        queue.send({}, group=group)
+    queue.run()
+    queue.add_consumer(selector=pyengine.Selector("new IS NULL"), prefetch=1)
+    queue.add_consumer(selector=pyengine.Selector("new"), prefetch=1)
+    for group, priority in (("h", 9), ("g", 2), ("g", 8)):
+        queue.send({}, group=group, priority=priority)
+        queue.run()
+    # The second consumer is asked about h, then about g, then has no credit left for the other message of g.
+    queue.send({}, priority=5)
+    assert [delivery.consumer for delivery in queue.run()] == [1]
+    queue.send({"new": True}, group="k")
+    assert [delivery.consumer for delivery in queue.run()] == [2]
+    assert queue.group_owners == {"g": 0, "k": 2}
+
+
 def test_a_window_starves_and_no_window_does_not() -> None:
     for page, expected in ((5, []), (None, [9])):
         queue = Queue(max_page_size=page)

@@ -288,7 +288,7 @@ def test_a_cluster_that_raises_whatever_it_likes_is_asked_again(error: Exception
         consumer.shutdown()
 
 
-def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing() -> None:
+def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Listener:
         def message_queue_changed(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue]) -> None:
             told.append(topic)
@@ -314,6 +314,8 @@ def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing() -> No
         rocketmq.Producer(broker).send("T", b"x", queue=MessageQueue("T", "broker-a", 1))
         clock.advance(60_000)
         assert (len(seen), told) == (2, ["T", "%RETRY%G", "T"])
+        raised = [each for each in caplog.records if each.getMessage() == "rebalance Exception"]
+        assert [str(each.exc_info and each.exc_info[1]) for each in raised] == ["'T'", "'T'"], "not the retry topic's"
         consumer.shutdown()
         assert consumer.default_mq_push_consumer_impl.service_state == "SHUTDOWN_ALREADY"
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from pyengine.rocketmq import (
     MQBrokerError,
     MQClientError,
 )
+from pyengine.rocketmq.client import Delayed, Periodic
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.consume_status import ConsumeStatistics
 from tests.ctrl_c import LIBRARY, CtrlC
@@ -835,6 +837,48 @@ def test_the_listeners_time_is_the_hours_where_the_minute_has_none() -> None:
     statistics.consumed("T", "G", 10, "SUCCESS")
     statistics.sample(100_000)
     assert statistics.status("T", "G").consume_rt == 10
+
+
+def test_only_a_message_that_says_so_is_of_a_transaction() -> None:
+    site = Site()
+    seen: list[str | None] = []
+
+    def listen(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        seen.append(messages[0].transaction_id)
+        return DONE
+
+    site.consumer(listen)
+    site.send(b"plain", TRAN_MSG="false")
+    again = {"TRAN_MSG": "True", "DELAY": "1", "RECONSUME_TIME": "1", "UNIQ_KEY": "transaction"}
+    site.broker.send_message("inner", Message("%RETRY%G", b"again", properties=again))
+    site.clock.advance(10_000)
+    assert seen == [None, "transaction"]
+    site.close()
+
+
+def test_a_task_runs_first_after_its_delay_and_then_at_its_rate() -> None:
+    clock = ManualClock(now=1000)
+    times: list[int] = []
+    task = Periodic(clock, clock.worker("task"), 10_000, 5_000, lambda: times.append(clock.now() - 1000))
+    clock.advance(9_999)
+    assert times == []
+    clock.advance(11_000)
+    task.stop()
+    clock.advance(60_000)
+    assert times == [10_000, 15_000, 20_000]
+
+
+def test_what_came_after_its_delay_is_let_go_of() -> None:
+    clock = ManualClock(now=0)
+    ran: list[int] = []
+    delayed = Delayed(clock, clock.worker("delayed"))
+    for delay in (5, 9):
+        delayed.add(delay, partial(ran.append, delay))
+    clock.advance(5)
+    assert (ran, delayed.moments) == ([5], [9])
+    delayed.stop()
+    clock.advance(60)
+    assert (ran, delayed.moments) == ([5], [])
 
 
 def test_delay_and_the_two_meanings_of_1970() -> None:
