@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -63,8 +64,12 @@ def test_limits() -> None:
     assert maximum_pending_messages(PrefetchRatePendingLimit(float("nan")), 5) == 0
     assert maximum_pending_messages(PrefetchRatePendingLimit(0.5), -3) == -1
     assert maximum_pending_messages(lambda prefetch: prefetch + 1, 5) == 6
-    with pytest.raises(ConfigurationError, match="limit=many"):
-        ConstantPendingLimit("many")  # type: ignore[arg-type]
+    for limit in ("many", -(2**31) - 1, 2**31):
+        with pytest.raises(ConfigurationError, match=f"limit={limit}"):
+            ConstantPendingLimit(limit)  # type: ignore[arg-type]
+    for watermark in (-(2**31) - 1, 2**31):
+        with pytest.raises(ConfigurationError, match=f"evictExpiredMessagesHighWatermark={watermark}"):
+            OldestEviction(high_watermark=watermark)
 
 
 def test_strategies_are_values() -> None:
@@ -182,6 +187,47 @@ def test_user_code_cannot_call_back() -> None:
     region._check()
 
 
+def test_no_call_comes_back_from_a_selector() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("t")
+    durable, _ = region.subscribe("client", "name", [topic])
+    offline, _ = region.subscribe("client", "offline", [topic], active=False)
+    calls: list[Callable[[], object]] = [
+        lambda: region.add_topic("u"),
+        lambda: region.remove_topic(topic),
+        lambda: region.add_subscription(),
+        lambda: region.attach(asking, topic),
+        lambda: region.close(asking),
+        lambda: region.subscribe("client", "other", [topic]),
+        lambda: region.activate(offline),
+        lambda: region.leave_behind(offline, topic, 0),
+        lambda: region.deactivate(durable),
+        lambda: region.unsubscribe("client", "offline"),
+        lambda: region.remove_offline(0, now=1),
+        lambda: region.expire(topic, 1),
+        lambda: region.send(topic, "again"),
+        lambda: region.send_each(topic, ["again"]),
+        lambda: region.acknowledge(durable),
+        lambda: region.acknowledge_each([]),
+        lambda: region.mark_slow(durable),
+        lambda: region.commit("transaction"),
+        lambda: region.rollback("transaction"),
+        lambda: region.pull(durable),
+        lambda: region.pull_timeout(durable, 0),
+        lambda: region.tick(1),
+    ]
+
+    def selector(message: object) -> bool:
+        for call in calls:
+            with pytest.raises(IllegalStateError, match="cannot call the region"):
+                call()
+        return True
+
+    asking = subscribed(region, topic, selector=selector)
+    assert given(region.send(topic, "a")) == [(durable, "a"), (asking, "a")]
+    region._check()
+
+
 @pytest.mark.parametrize(("before", "kind"), [(False, "EXPIRED"), (True, "DISCARDED")])
 def test_expired_while_waiting_counts_as_expired_or_as_older_brokers_did(before: bool, kind: str) -> None:
     region = TopicRegion(expired_as_discarded=before)
@@ -202,7 +248,7 @@ def test_expired_on_arrival() -> None:
     topic = region.add_topic("t")
     subscribed(region, topic)
     assert events(region.send(topic, 1, expiration=5, now=6)) == [("EXPIRED", None, 1)]
-    assert region.statistics(topic)["enqueues"] == 0
+    assert (region.statistics(topic)["enqueues"], region.statistics(topic)["expired"]) == (0, 1)
     assert given(region.send(topic, 2, expiration=6, now=6)) == [(0, 2)]
 
 
@@ -242,6 +288,21 @@ def test_an_audit_remembers_so_many_numbers_of_so_many_producers() -> None:
     audit.rollback("p", 128)
     assert not audit.is_duplicate("p", 128)
     audit._check()
+
+
+def test_a_durable_subscribers_message_lands_at_the_commit_and_is_dequeued_before() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("t")
+    it, _ = region.subscribe("client", "name", [topic])
+    ((_, body),) = given(region.send(topic, 1))
+    (handle,) = region.unacknowledged(it)
+    told = []
+    region.acknowledge(it, handle, kind=AckKind.STANDARD, transaction="t")
+    told.append(region.statistics(topic))
+    region.commit("t")
+    told.append(region.statistics(topic))
+    assert body == 1
+    assert [(each["dequeues"], each["in_flight"]) for each in told] == [(1, 1), (1, 0)]
 
 
 def test_acknowledgements_widen_and_narrow_the_window() -> None:

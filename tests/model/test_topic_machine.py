@@ -57,6 +57,7 @@ RECOVERIES: dict[str, Callable[[int], Recovery]] = {
     "size": lambda size: FixedSizedRecovery(size),
     "time": lambda size: TimedRecovery(size),
 }
+COUNTS = ("enqueues", "dispatched", "dequeues", "in_flight", "expired", "discarded")
 KINDS = {
     "standard": AckKind.STANDARD,
     "individual": AckKind.INDIVIDUAL,
@@ -476,8 +477,12 @@ class TopicMachine(RuleBasedStateMachine):
         for topic in self.model.topics:
             assert self.region.consumers(topic.number) == [it.id for it in topic.consumers]
             assert self.region.recoverable(topic.number) == [message.n for message, _ in topic.kept]
+            counts = self.region.statistics(topic.number)
+            listed = {"consumers": len(topic.consumers) + len(topic.offline)}
+            expected = {name: topic.counts[name] for name in COUNTS} | listed
+            assert {name: counts[name] for name in expected} == expected
             if self.page is None:
-                assert self.region.statistics(topic.number)["stored"] == len(topic.stored)
+                assert counts["stored"] == len(topic.stored)
         for it in self.model.subscriptions.values():
             waiting = [held.message.n for held in it.pending]
             if self.page is None or it.key is None:

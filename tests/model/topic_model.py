@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +75,7 @@ class ModelSubscription:
     dequeued: int = 0
     discarded: int = 0
     offline_since: int | None = None
+    first_topic: int | None = None  # of which a message was handed out
 
     @property
     def full(self) -> bool:
@@ -105,6 +106,7 @@ class ModelTopic:
     kept: list[tuple[ModelMessage, int]] = field(default_factory=list)
     last_tick: int = 0
     stored: list[ModelMessage] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 class ModelRegion:
@@ -125,6 +127,13 @@ class ModelRegion:
         result, self.out = self.out, []
         return result
 
+    def count(self, held: Held, *names: str) -> None:
+        for name in names:
+            self.topics[held.message.topic].counts[name] += 1
+
+    def land(self, held: Held) -> None:
+        self.topics[held.message.topic].counts["in_flight"] -= 1
+
     # Matching
 
     def matches(self, it: ModelSubscription, message: ModelMessage, asked: set[int]) -> int:
@@ -144,8 +153,10 @@ class ModelRegion:
     def send(self, message: ModelMessage, now: int) -> None:
         topic = self.topics[message.topic]
         if 0 < message.expiration < now:
+            topic.counts["expired"] += 1
             self.out.append(("EXPIRED", None, message.n))
             return
+        topic.counts["enqueues"] += 1
         self.keep_for_later(topic, message)
         asked: set[int] = set()
         order = list(topic.consumers)
@@ -248,6 +259,7 @@ class ModelRegion:
                     it.matched.remove(held)
                     if not held.message.reported:
                         held.message.reported = True
+                        self.count(held, "expired")
                         self.out.append(("EXPIRED", it.id, held.message.n))
                     break
         while len(it.matched) > it.limit:
@@ -258,8 +270,19 @@ class ModelRegion:
                 return
             for held in victims:
                 it.matched.remove(held)
-                it.discarded += 1
-                self.out.append(("DISCARDED", it.id, held.message.n))
+                self.discard(it, held, False)
+
+    def discard(self, it: ModelSubscription, held: Held, expired: bool) -> None:
+        # It leaves the topic of which the subscription was given its first message.
+        if it.first_topic is not None:
+            self.topics[it.first_topic].counts["dequeues"] += 1
+        if expired and not self.discard_expired:
+            self.count(held, "expired")
+            self.out.append(("EXPIRED", it.id, held.message.n))
+        else:
+            it.discarded += 1
+            self.count(held, "discarded")
+            self.out.append(("DISCARDED", it.id, held.message.n))
 
     def victims(self, strategy: str, candidates: list[Held]) -> list[Held]:
         if strategy == "oldest":
@@ -282,6 +305,9 @@ class ModelRegion:
     def hand_out(self, it: ModelSubscription, held: Held) -> None:
         it.handed_out += 1
         it.in_flight += 1
+        self.count(held, "dispatched", "in_flight")
+        if it.first_topic is None:
+            it.first_topic = held.message.topic
         if it.prefetch == 0:
             it.extension = max(0, it.extension - 1)
         it.dispatched.append(held)
@@ -293,13 +319,10 @@ class ModelRegion:
             return
         while it.matched and not it.full:
             held = it.matched.pop(0)
-            if not 0 < held.message.expiration < now:
-                self.hand_out(it, held)
-            elif self.discard_expired:
-                it.discarded += 1
-                self.out.append(("DISCARDED", it.id, held.message.n))
+            if 0 < held.message.expiration < now:
+                self.discard(it, held, True)
             else:
-                self.out.append(("EXPIRED", it.id, held.message.n))
+                self.hand_out(it, held)
 
     def expand(self, it: ModelSubscription, amount: int) -> None:
         if it.extend and it.prefetch:
@@ -400,6 +423,7 @@ class ModelRegion:
         if held.message.persistent or not held.message.reported:
             if not held.message.persistent:
                 held.message.reported = True
+            self.count(held, "expired")
             self.out.append(("EXPIRED", it.id, held.message.n))
 
     # Acknowledgements
@@ -441,6 +465,8 @@ class ModelRegion:
                 it.dispatched.remove(held)
                 it.in_flight -= 1
                 it.dequeued += 1
+                self.land(held)
+                self.count(held, "dequeues", *["expired"] * (kind == "expired"))
                 if transaction is None:
                     self.contract(it, 1)
 
@@ -474,6 +500,7 @@ class ModelRegion:
                 if kind == "poison":
                     self.out.append(("POISONED", it.id, held.message.n))
                 held.redeliveries = 0
+                self.count(held, "dequeues")
                 if transaction is not None:
                     if not held.acknowledged:
                         held.acknowledged = True
@@ -484,6 +511,7 @@ class ModelRegion:
                     self.contract(it, 1)
             it.dispatched.remove(held)
             it.in_flight -= 1
+            self.land(held)
             self.drop(it, held, True)
         if kind in ("poison", "expired"):
             self.contract(it, 1)
@@ -505,6 +533,7 @@ class ModelRegion:
                 if held in it.dispatched:
                     it.dispatched.remove(held)
                     it.in_flight -= 1
+                    self.land(held)
                     self.drop(it, held, True)
                 else:
                     for _, cursor in it.cursors:
@@ -546,6 +575,8 @@ class ModelRegion:
             (topic.consumers if it in topic.consumers else topic.offline).remove(it)
         for held in [*it.pending, *it.dispatched]:
             self.drop(it, held, False)
+        for held in it.dispatched:
+            self.land(held)
         it.matched, it.dispatched, it.cursors, it.in_flight = [], [], [], 0
         del self.subscriptions[it.id]
         if it.key is not None:
@@ -598,6 +629,7 @@ class ModelRegion:
         for held in reversed(it.dispatched):
             if lost or (last is not None and held.message.n <= last):
                 held.redeliveries += 1
+            self.land(held)
             self.put(it, held, held.message.topic if held.message.persistent else -1, ahead=True)
         it.dispatched, it.in_flight, it.extension = [], 0, 0
         if not it.keep:
