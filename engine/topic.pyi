@@ -49,7 +49,6 @@ class TopicRegion(Region):
         eviction: Eviction | None = None,
         audit: Audit | None = None,
         use_prefetch_extension: bool = True,
-        inflight_statistics: bool = True,
         now: int = 0,
     ) -> int: ...
     def attach(self, subscription: int, topic: int, *, now: int = 0) -> _Outcome: ...

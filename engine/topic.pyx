@@ -96,7 +96,7 @@ cdef class TopicRegion(Region):
     def add_subscription(self, *, selector=None, priority=0, prefetch=32767, bint no_local=False, connection=None,
                          client_id=None, name=None, bint browser=False, bint retroactive=False, network_consumers=(),
                          pending_limit_strategy=None, maximum_pending_message_limit=0, eviction=None, audit=None,
-                         bint use_prefetch_extension=True, bint inflight_statistics=True, int64_t now=0):
+                         bint use_prefetch_extension=True, int64_t now=0):
         """Add a subscription that is attached to no topic yet; return its id (0, 1, ... never used again).
 
         selector: None, a Selector, or any callable from the sent object to bool; equal selectors are asked once per
@@ -105,8 +105,7 @@ cdef class TopicRegion(Region):
         name: what messages sent with ``target`` mean. network_consumers: the consumers at other brokers a bridge's
         subscription stands for. pending_limit_strategy, maximum_pending_message_limit: see ``maximum_pending_messages``
         in eviction. eviction: an Eviction (None: OldestEviction). audit: an Audit of its own, to refuse messages it
-        saw before; None: off, as without a policyEntry. inflight_statistics: useTopicSubscriptionInflightStats; False
-        remembers how many messages are unacknowledged, not which. now: ms.
+        saw before; None: off, as without a policyEntry. now: ms.
         """
         cdef Subscription it
         whole_number("consumer.priority", priority, -128, 127)
@@ -135,7 +134,6 @@ cdef class TopicRegion(Region):
         it.network_consumers = tuple(network_consumers)
         it.prefetch = prefetch
         it.use_prefetch_extension = use_prefetch_extension
-        it.inflight_statistics = inflight_statistics
         it.eviction = OldestEviction() if eviction is None else eviction
         it.audit = audit
         it.last_ack = now

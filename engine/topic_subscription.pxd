@@ -1,9 +1,8 @@
 """topic_subscription: one subscription to topics that keeps nothing while its consumer is away (spec activemq 3.3).
 
 Invariants: ``matched`` holds what waits, ``dispatched`` what was handed out and is not acknowledged, both in order;
-``in_flight`` counts the latter also where the list is not kept (``inflight_statistics`` off). While ``limit`` is above
-0, matched.count <= limit between calls, unless a strategy named nothing to evict. What waits while the subscription is
-not full is nothing.
+``in_flight`` counts the latter. While ``limit`` is above 0, matched.count <= limit between calls, unless a strategy
+named nothing to evict. What waits while the subscription is not full is nothing.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -30,14 +29,12 @@ cdef class Subscription:
     cdef readonly int64_t prefetch
     cdef readonly int64_t extension
     cdef readonly bint use_prefetch_extension
-    cdef readonly bint inflight_statistics
     cdef readonly int64_t limit          # of what waits; -1 none
     cdef readonly bint slow
     cdef Eviction eviction
     cdef Audit audit                     # None: off
     cdef list topics                     # numbers, in the order of attachment
     cdef int32_t first_topic             # the first it was handed a message of; -1
-    cdef bint single_topic               # all messages came through that one
     cdef bint closed
     cdef Line matched
     cdef Line dispatched
@@ -71,5 +68,5 @@ cdef class Subscription:
     cdef int remove_expired(self, int64_t now) except -1
     cdef int discard(self, int32_t reference, bint expired) except -1
     cdef int64_t range_size(self, int64_t first, int64_t last) noexcept
-    cdef int settle(self, int kind, int64_t first, int64_t last, int64_t count, bint transacted) except -1
+    cdef int settle(self, int kind, int64_t first, int64_t last, bint transacted) except -1
     cdef int check_lines(self, list holds) except -1

@@ -15,7 +15,7 @@ cdef class Subscription:
 
     def __cinit__(self):
         self.predicate = self.connection = self.first_topic = -1
-        self.single_topic = self.use_prefetch_extension = self.inflight_statistics = True
+        self.use_prefetch_extension = True
         self.limit = -1
         self.topics = []
         self.network_consumers = ()
@@ -166,15 +166,10 @@ cdef class Subscription:
         self.ledger.counts[topic].in_flight += 1
         if self.first_topic < 0:
             self.first_topic = topic
-        elif self.first_topic != topic:
-            self.single_topic = False
         if self.prefetch == 0 and self.extension > 0:
             self.extension -= 1
         self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
-        if self.inflight_statistics:
-            self.ledger.append(&self.dispatched, reference)
-        else:
-            self.ledger.drop(reference)
+        self.ledger.append(&self.dispatched, reference)
         return 0
 
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
@@ -196,7 +191,7 @@ cdef class Subscription:
         if transaction is not None and kind != AckKind.EXPIRED:
             deferred.append((self, kind, first, last, size))
         else:
-            self.settle(kind, first, last, size, transaction is not None)
+            self.settle(kind, first, last, transaction is not None)
         if kind in (AckKind.POISON, AckKind.EXPIRED):
             self.contract(size)
         elif kind == AckKind.INDIVIDUAL and transaction is not None:
@@ -215,23 +210,11 @@ cdef class Subscription:
             reference = self.ledger.refs[reference].next
         return size
 
-    cdef int settle(self, int kind, int64_t first, int64_t last, int64_t count, bint transacted) except -1:
+    cdef int settle(self, int kind, int64_t first, int64_t last, bint transacted) except -1:
         # Everything from ``first`` (-1: the oldest) to ``last`` goes; to the end if ``last`` is not there.
         cdef int32_t reference = self.dispatched.first, after, topic
         cdef int64_t handle
         cdef bint within = False
-        if not self.inflight_statistics:
-            count = max(count, 0)
-            self.in_flight -= count
-            self.dequeued += count
-            if self.single_topic and self.first_topic >= 0:
-                self.ledger.counts[self.first_topic].dequeues += count
-                self.ledger.counts[self.first_topic].in_flight -= count
-                if kind == AckKind.EXPIRED:
-                    self.ledger.counts[self.first_topic].expired += count
-            if not transacted:
-                self.contract(count)
-            return 0
         while reference >= 0:
             handle = self.ledger.at[self.ledger.refs[reference].message].handle
             after = self.ledger.refs[reference].next
@@ -258,7 +241,7 @@ cdef class Subscription:
     cdef int commit(self, tuple deferred, int64_t now) except -1:
         _, kind, first, last, count = deferred
         self.contract(count)
-        self.settle(kind, first, last, count, True)
+        self.settle(kind, first, last, True)
         return self.dispatch_waiting(now)
 
     cdef int roll_back(self, tuple deferred, int64_t now) except -1:
@@ -302,10 +285,7 @@ cdef class Subscription:
     cdef int check_lines(self, list holds) except -1:
         self.ledger.check_line(&self.matched, holds)
         self.ledger.check_line(&self.dispatched, holds)
-        if self.inflight_statistics:
-            assert self.in_flight == self.dispatched.count
-        else:
-            assert self.dispatched.count == 0
+        assert self.in_flight == self.dispatched.count
         assert self.extension >= 0
         assert self.full() or not self.matched.count
         assert self.limit < 0 or self.matched.count <= self.limit or type(self.eviction) is not OldestEviction

@@ -139,7 +139,7 @@ POLICY_ENTRY: dict[str, tuple[str, bool]] = {
     "networkBridgeFilterFactory": _ONE_BROKER,
     "gcWithNetworkConsumers": _ONE_BROKER,
     "maxDestinations": ("the number of destinations has no limit", True),
-    "useTopicSubscriptionInflightStats": _MONITORING,
+    "useTopicSubscriptionInflightStats": ("a topic always knows which messages its consumers hold", True),
     "advancedNetworkStatisticsEnabled": _MONITORING,
     "advancedMessageStatisticsEnabled": _MONITORING,
     "messageInterceptorStrategy": ("messages are not changed on their way in", True),

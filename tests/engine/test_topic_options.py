@@ -336,18 +336,6 @@ def test_acknowledgements_in_a_transaction_count_at_its_end() -> None:
         region.acknowledge(it, 2, kind=AckKind.POISON, transaction="t")
 
 
-def test_counting_without_remembering_which() -> None:
-    region = TopicRegion()
-    topic = region.add_topic("t")
-    it = subscribed(region, topic, prefetch=2, inflight_statistics=False)
-    for number in range(1, 5):
-        region.send(topic, number)
-    assert region.unacknowledged(it) == []
-    assert given(region.acknowledge(it, 2, kind=AckKind.STANDARD, count=2)) == [(it, 3), (it, 4)]
-    assert region.subscription_statistics(it)["in_flight"] == 2
-    region._check()
-
-
 def test_serving_orders() -> None:
     expected = {
         "simple": [[0, 1, 2], [0, 1, 2]],
