@@ -61,6 +61,7 @@ def test_why_messages_wait(broker):
     assert broker.verdicts("q", held.message_id) == {"a": Verdict.FULL}
     wire.acknowledge("a", "y")
     assert broker.verdicts("q", held.message_id) == {"a": Verdict.REFUSES}
+    assert broker.verdicts("q", "ID:of:none") == {}
 
 
 def test_pause_and_resume(broker):

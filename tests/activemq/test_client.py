@@ -371,8 +371,10 @@ def test_a_listener_set_late_gets_what_waits(connect):
     consumer = session.create_consumer("q")
     session.create_producer("q").send_batch(list("ab"))
     got = []
-    consumer.message_listener = lambda message: got.append(message.body)
+    assert consumer.message_listener is None
+    consumer.message_listener = listener = lambda message: got.append(message.body)
     assert got == ["a", "b"]
+    assert consumer.message_listener is listener
 
 
 @pytest.mark.parametrize("options", ["", "jms.alwaysSessionAsync=false", "jms.dispatchAsync=false"])

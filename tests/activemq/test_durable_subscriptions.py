@@ -60,6 +60,21 @@ def test_what_is_sent_while_the_consumer_is_away_waits_for_it(restart):
     assert broker.store is None or broker.store.waiting() == []
 
 
+def test_a_pattern_covers_the_same_topics_after_a_restart(restart):
+    wire = subscriber(restart(), to="topic://a.*")
+    wire.consume("e", "topic://c.d", subscription_name="other")
+    sender = Wire(wire.broker)
+    for name in ("a.b", "c.d"):
+        sender.send(f"topic://{name}", name)
+    assert wire.taken() == [("d", "a.b"), ("e", "c.d")]
+    wire.acknowledge("d", "a.b")
+    broker = restart()
+    sender = Wire(broker, "again")
+    for name in ("c.d", "a.b", "a.e"):
+        sender.send(f"topic://{name}", name)
+    assert subscriber(broker, to="topic://a.*").taken() == [("d", "a.b"), ("d", "a.e")]
+
+
 def test_a_selector_decides_when_a_message_comes_and_a_changed_one_starts_anew(restart):
     wire = subscriber(restart(), selector="n > 1")
     sender = Wire(wire.broker)

@@ -66,6 +66,16 @@ def test_persistent_messages_survive_and_acknowledged_ones_do_not_come_back(star
     assert wire.dispatched[0].redelivery_counter == 0
 
 
+def test_a_sequence_number_comes_to_no_second_message_though_the_first_left(start, tmp_path):
+    wire = Wire(start())
+    wire.send("q", *range(3))
+    before = StoreReader(tmp_path / "data").newest()
+    wire.consume("a", "q")
+    wire.acknowledge("a", 2, AckKind.STANDARD, message_count=3)
+    Wire(start()).send("q", 3)
+    assert StoreReader(tmp_path / "data").newest() > before
+
+
 def test_everything_of_a_message_survives(start):
     message = pyengine.Message(
         {"i": 1, "s": "ä\ud800", "d": float("inf"), "t": True, "n": None},
