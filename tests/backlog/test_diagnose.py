@@ -89,6 +89,7 @@ def streams(*changes: dict[str, object]) -> Evidence:
 
 SELECTIVE = replace(IDLE, selector="region = 'EU'")
 EXCLUSIVE = replace(SUB, exclusive=True, selector="region = 'EU'")
+STRICT = replace(SELECTIVE, consumer_id="c3", client_id="three", selector="region = 'US'")
 GROUPED = replace(QUEUE, message_groups=(("g1", "c1"), ("g2", "c1")))
 NEXT = replace(OFFSET, queue=1, client="c2")
 ORDERLY = (("PROP_CONSUMEORDERLY", "true"),)
@@ -109,6 +110,21 @@ CASES: dict[str, tuple[Evidence, Evidence]] = {
     "stopped, of the list of groups": (
         Evidence(groups=[GroupState("f", T, "g", 0, 7)]),
         Evidence(groups=[GroupState("f", T, "g", 1, 7)]),
+    ),
+    "stopped, by the newest list of groups": (
+        Evidence(groups=[GroupState("f", T, "g", 1, 7), GroupState("f", LATER, "g", 0, 7)]),
+        Evidence(groups=[GroupState("f", T, "g", 0, 7), GroupState("f", LATER, "g", 1, 7)]),
+    ),
+    "page_starved, not where one of them is exclusive": (
+        queues(QUEUE, later(QUEUE), SELECTIVE, sub_later(SELECTIVE), STRICT, sub_later(STRICT)),
+        queues(QUEUE, later(QUEUE), SELECTIVE, sub_later(SELECTIVE), replace(STRICT, exclusive=True),
+               sub_later(STRICT, exclusive=True)),
+    ),
+    "exclusive_disjoint, while the exclusive one has room": (
+        queues(QUEUE, later(QUEUE), IDLE, sub_later(IDLE), replace(EXCLUSIVE, awaiting=999),
+               sub_later(EXCLUSIVE, awaiting=999)),
+        queues(QUEUE, later(QUEUE), IDLE, sub_later(IDLE), replace(EXCLUSIVE, awaiting=1000),
+               sub_later(EXCLUSIVE, awaiting=1000)),
     ),
     "stopped, a client that does not answer": (
         offsets(replace(OFFSET, client=""), replace(OFFSET, client="", time=LATER)),
@@ -402,6 +418,21 @@ def test_watch_finds_the_thread_that_is_in_an_activemq_listener() -> None:
                 gate.set()
                 until(lambda: session.listening_thread is None)
                 assert watching.sample() == []
+
+
+def test_a_group_is_named_where_it_has_a_name() -> None:
+    for name, where in (("g", "group g, topic Orders"), ("", "group (not named), topic Orders")):
+        behind = replace(OFFSET, group=name, client="")
+        found = diagnose(offsets(behind, replace(behind, time=LATER)))
+        assert [finding.where for finding in found if finding.code == "stopped"] == [where]
+
+
+@pytest.mark.parametrize(("prefetch", "fewer"), [(1000, 10), (199, 1), (99, 1)])
+def test_a_hundredth_of_a_prefetch_that_hoards_is_advised_and_at_least_1(prefetch: int, fewer: int) -> None:
+    held = replace(QUEUE, queue_size=prefetch, in_flight_count=prefetch)
+    hoard = replace(SUB, prefetch=prefetch, awaiting=prefetch)
+    (finding,) = (each for each in diagnose(queues(held, hoard, IDLE)) if each.code == "prefetch_hoarding")
+    assert f"?consumer.prefetchSize={fewer})" in finding.advice
 
 
 def test_the_worst_comes_first() -> None:

@@ -286,6 +286,11 @@ def test_settings_that_mean_nothing_are_refused_where_they_are_made(make: Any, w
         make()
 
 
+def test_more_clients_are_more_of_the_first_beside_the_others() -> None:
+    variant = GroupVariant("v", [SimulatedClient("a"), SimulatedClient("b"), SimulatedClient("c")])
+    assert [client.name for client in variant.with_clients(2).clients] == ["a-1", "a-2", "b", "c"]
+
+
 def test_what_is_no_group_is_named_at_once() -> None:
     some = Workload.from_rate(100, 0.01, 5)
     with pytest.raises(ValueError, match=r"simulate_group.clients\[0\]='a': must be a SimulatedClient"):

@@ -48,6 +48,10 @@ CASES: dict[str, tuple[Topology, Topology]] = {
         topology(consumer("a", "x > 1"), consumer("b", "x < 1")),
         topology(consumer("a", "x > 1"), consumer("b", "x <= 1"), consumer("c", "x IS NULL")),
     ),
+    "not_covered, but by one that takes all": (
+        topology(consumer("a", "x > 1"), consumer("b", "x < 1")),
+        topology(consumer("a", "x > 1"), consumer("b", "x < 1"), consumer("c")),
+    ),
     "exclusive_disjoint": (
         topology(consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 2")),
         topology(consumer("a", "x = 1", "exclusive = true\n"), consumer("b", "x = 1 AND y = 2")),

@@ -106,6 +106,26 @@ def erlang_c(servers: int, load: float) -> float:
     return top / (sum(load**n / math.factorial(n) for n in range(servers)) + top)
 
 
+SECONDS = st.integers(0, 4).map(lambda number: number * 10**9)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(SECONDS, SECONDS), max_size=12), st.integers(1, 3))
+def test_what_waits_and_what_is_worked_on_is_counted_at_each_moment(messages: Any, threads: int) -> None:
+    arrivals = sorted(arrival for arrival, _ in messages)
+    workload = Workload(np.array(arrivals, np.int64), np.array([service for _, service in messages], np.int64))
+    run = simulate(workload, [SimulatedConsumer("c", threads=threads)])
+    seconds = range(60)
+    started, finished = (times.tolist() for times in (run.started, run.finished))
+    assert min(started, default=0) >= 0
+    assert min(finished, default=0) >= 0
+    busy = [sum(at <= now * 10**9 for at in started) - sum(at <= now * 10**9 for at in finished) for now in seconds]
+    left = [sum(at <= now * 10**9 for at in arrivals) - sum(at <= now * 10**9 for at in finished) for now in seconds]
+    assert run.load(seconds).tolist() == busy
+    assert run.load_max == max(busy)
+    assert run.backlog_max == max(left)
+
+
 @pytest.mark.parametrize(
     ("servers", "threads", "services", "rho"),
     [(1, 1, "exponential", 0.5), (1, 1, "exponential", 0.8), (3, 1, "exponential", 0.8), (1, 4, "exponential", 0.7),

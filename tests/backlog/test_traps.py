@@ -217,6 +217,10 @@ def test_pending_messages_without_a_limit_are_not_said_to_lack_a_strategy() -> N
     assert str(found.evidence[0]).startswith("pending messages without a limit, no slowConsumerStrategy")
 
 
+def test_what_only_topics_have_is_no_trap_of_a_queue() -> None:
+    assert not coded(lint_broker(broker(queue('alwaysRetroactive="true"'))), "retroactive_recovers_nothing")
+
+
 def test_filters_that_cover_everything_are_no_trap() -> None:
     assert not coded(lint_broker(broker("", composite(A + B + REST))), "not_forwarded")
 
