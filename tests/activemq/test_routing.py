@@ -77,6 +77,16 @@ def test_who_is_let_to_the_queue_of_a_virtual_topic(broker, consumer, got):
     assert sorted(wire.taken()) == [("a", str(n)) for n in got]
 
 
+def test_any_virtual_topic_stands_before_its_queues(make):
+    broker = make(virtual_destinations=[VirtualTopic("VirtualTopic.>"), VirtualTopic("Other.>", prefix="Feed.*.")])
+    wire = Wire(broker)
+    for queue in ("Consumer.A.VirtualTopic.T", "Feed.A.Other.T", "plain"):
+        broker.add_producer("wire", queue, destination(queue))
+        wire.consume(f"a of {queue}", f"Q,{queue}")
+        wire.send(queue, 1)
+    assert wire.taken() == [("a of plain", "1")]
+
+
 def test_a_wildcard_consumer_is_attached_to_later_destinations(broker):
     wire = Wire(broker)
     wire.consume("a", "q.>")

@@ -72,6 +72,19 @@ def test_the_eldest_group_is_the_one_that_was_looked_up_first_in_the_last_round(
     assert queue.group_owners == {"g": 0, "k": 2}
 
 
+def test_a_consumer_that_joins_has_all_sorted_by_the_groups_they_own_without_rotation_too() -> None:
+    queue = Queue(strict_order_dispatch=True)
+    first, second = queue.add_consumer(prefetch=2), queue.add_consumer(prefetch=1)
+    held = [queue.send({}, group=group) for group in ("a", "b", "c")]
+    assert [delivery.consumer for delivery in queue.run()] == [first, first, second]
+    third = queue.add_consumer(prefetch=1)
+    for consumer, message in zip((first, first, second), held, strict=True):
+        queue.acknowledge(consumer, message)
+    for _ in range(3):
+        queue.send({})
+    assert [delivery.consumer for delivery in queue.run()] == [third, second, first]
+
+
 def test_a_window_starves_and_no_window_does_not() -> None:
     for page, expected in ((5, []), (None, [9])):
         queue = Queue(max_page_size=page)

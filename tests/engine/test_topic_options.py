@@ -305,6 +305,18 @@ def test_a_durable_subscribers_message_lands_at_the_commit_and_is_dequeued_befor
     assert [(each["dequeues"], each["in_flight"]) for each in told] == [(1, 1), (1, 0)]
 
 
+def test_only_an_individual_acknowledgement_may_name_what_a_durable_subscriber_does_not_hold() -> None:
+    region = TopicRegion()
+    topic = region.add_topic("t")
+    it, _ = region.subscribe("client", "name", [topic])
+    region.send(topic, 1)
+    held = region.unacknowledged(it)
+    assert region.acknowledge(it, 99, kind=AckKind.INDIVIDUAL) == []
+    with pytest.raises(JMSError, match="Unmatched acknowledge"):
+        region.acknowledge(it, 99, kind=AckKind.STANDARD)
+    assert region.unacknowledged(it) == held
+
+
 def test_acknowledgements_widen_and_narrow_the_window() -> None:
     region = TopicRegion()
     topic = region.add_topic("t")
