@@ -9,7 +9,8 @@ from difflib import get_close_matches
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that offers the nearest known name, or a list of the known ones if few; empty if neither helps."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    close = [each for each in names if each.casefold() == name.casefold()]
+    close = close or get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     if 0 < len(names) <= 12:

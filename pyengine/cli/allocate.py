@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pyengine.backlog.evidence.opening import open_whole
+from pyengine.backlog.evidence.opening import STDIN, open_whole
 from pyengine.cli.tables import show_table
-from pyengine.errors import ConfigurationError, counted
+from pyengine.errors import AllocationError, ConfigurationError, counted, did_you_mean
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueByMachineRoom,
@@ -25,7 +25,7 @@ from pyengine.rocketmq import (
     allocate_topics,
 )
 from pyengine.rocketmq.allocation import Strategy, named_strategy
-from pyengine.rocketmq.topic_list import read_queues
+from pyengine.rocketmq.topic_list import queues_in, read_queues
 
 SHOWN = 20
 NEARBY = "MACHINE_ROOM_NEARBY"
@@ -73,6 +73,16 @@ class Answer:
     after: AllocationPlan | None
     moves: list[Move]
 
+    @property
+    def plans(self) -> list[tuple[str, AllocationPlan]]:
+        """The plans with the moment of each."""
+        return [("now", self.plan)] if self.after is None else [("now", self.plan), ("then", self.after)]
+
+    @property
+    def leaves_queues(self) -> bool:
+        """A queue belongs to nobody, now or then: what is sent there is not consumed."""
+        return any(plan.skew().orphans for _, plan in self.plans)
+
 
 def items(text: str) -> list[str]:
     """The parts between commas."""
@@ -86,13 +96,19 @@ def items_or_file(text: str) -> list[str]:
     return [line.strip() for line in open_whole(text).text.splitlines() if line.strip()]
 
 
-def ask(topics: Path, clients: Sequence[str], strategies: Sequence[str], options: Options) -> list[Answer]:
-    """The answer of each strategy. Raises InvalidSourceError, ConfigurationError, AllocationError."""
+def ask(topics: str | Path, clients: Sequence[str], strategies: Sequence[str], options: Options) -> list[Answer]:
+    """The answer of each strategy. topics: a file, or ``-`` for standard input.
+
+    Raises InvalidSourceError, ConfigurationError, AllocationError.
+    """
     if not clients:
         raise ConfigurationError("--clients", "", "names no client", "give ids with commas, or a file with one a line")
     if set(clients) | set(options.join) <= set(options.leave):
         raise ConfigurationError("--leave", ",".join(options.leave), "leaves no client", "let one stay")
-    queues = read_queues(topics, options.brokers)
+    if topics == "-":
+        queues = queues_in(open_whole(topics).text, STDIN, options.brokers)
+    else:
+        queues = read_queues(topics, options.brokers)
     answers = []
     for name in strategies:
         plan = allocate_topics(_strategy(name, options), queues, clients)
@@ -130,8 +146,7 @@ def show(answers: Sequence[Answer], console: Console) -> None:
     for heading in ("when", "clients", "fewest", "most", "most/mean", "idle", "moved"):
         table.add_column(heading)
     for answer in answers:
-        plans = [("now", answer.plan)] if answer.after is None else [("now", answer.plan), ("then", answer.after)]
-        for when, plan in plans:
+        for when, plan in answer.plans:
             skew = plan.skew()
             table.add_row(
                 plan.strategy.name, when, str(len(plan.client_ids)), str(skew.fewest),
@@ -139,9 +154,11 @@ def show(answers: Sequence[Answer], console: Console) -> None:
                 str(len(answer.moves)) if plan is answer.after else "",
             )  # fmt: skip
     show_table(table, console)
-    orphans = sum(answer.plan.skew().orphans for answer in answers)
-    if orphans:
-        console.print(f"{counted(orphans, 'queue belongs', 'queues belong')} to nobody", highlight=False)
+    for answer in answers:
+        for when, plan in answer.plans:
+            if orphans := plan.skew().orphans:
+                belong = f"{counted(orphans, 'queue belongs', 'queues belong')} to nobody"
+                console.print(f"{plan.strategy.name}, {when}: {belong}", highlight=False, markup=False)
     if len(answers) == 1:
         _show_plan(answers[0], console)
 
@@ -170,10 +187,16 @@ def _strategy(name: str, options: Options) -> Strategy:
     if name == "CONSISTENT_HASH":
         return AllocateMessageQueueConsistentHash(options.virtual_nodes)
     if name == "MACHINE_ROOM":
+        if not options.rooms:
+            hint = "MACHINE_ROOM shares the queues of brokers named ROOM@NAME: --rooms hz,sh"
+            raise ConfigurationError("--rooms", "", "names no room", hint)
         return AllocateMessageQueueByMachineRoom(frozenset(options.rooms))
     if name == NEARBY or name.startswith(NEARBY + "-"):
         if not options.room_mark:
             raise ConfigurationError("--room-mark", "", "is empty", "give what ends the room in names, as - in hz-a")
         inner = name.removeprefix(NEARBY).removeprefix("-") or "AVG"
         return AllocateMachineRoomNearby(_strategy(inner, options), RoomsByName(options.room_mark))
-    return named_strategy(name)
+    if name in ("AVG", "AVG_BY_CIRCLE"):
+        return named_strategy(name)
+    known = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", NEARBY)  # CONFIG needs a list of queues
+    raise AllocationError("strategy", name, f"there is no allocation strategy {name!r}; {did_you_mean(name, known)}")

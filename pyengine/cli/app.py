@@ -307,7 +307,9 @@ def simulate(
 
 @app.command()
 def allocate(
-    topics: Annotated[Path, typer.Argument(help="A JSON file of topics, or a RocketMQ broker's topics.json.")],
+    topics: Annotated[
+        str, typer.Argument(help="A JSON file of topics, or a RocketMQ broker's topics.json; - is stdin.")
+    ],
     clients: Annotated[str, typer.Option(help="Client ids, separated by commas, or a file with one a line.")],
     strategy: Annotated[
         list[str] | None,
@@ -326,7 +328,10 @@ def allocate(
     virtual_nodes: Annotated[int, typer.Option(min=0, help="Nodes a client of CONSISTENT_HASH.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
-    """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go."""
+    """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go.
+
+    Exit code 1: queues belong to nobody.
+    """
     with plain_errors():
         from pyengine.cli import allocate as allocating
 
@@ -339,3 +344,4 @@ def allocate(
             print(json.dumps(allocating.as_dict(answers), ensure_ascii=False, indent=2))
         else:
             allocating.show(answers, Console())
+    raise typer.Exit(1 if any(answer.leaves_queues for answer in answers) else 0)

@@ -40,6 +40,11 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
         raise InvalidSourceError(source, f"cannot be read: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise InvalidSourceError(source, f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from error
+    return queues_in(text, source, brokers)
+
+
+def queues_in(text: str, source: str, brokers: Sequence[str] = ("broker-a",)) -> list[MessageQueue]:
+    """The same of a text. source: where it is from."""
     document = fastjson.loads(text, source)
     queues: list[MessageQueue] = []
     if isinstance(document, list):

@@ -90,6 +90,12 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
             (topics, "--clients", "c1", "--strategy", "MACHINE_ROOM_NEARBY"),
             "--room-mark=-: ends no room in 'c1'; begin",
         ),
+        ((topics, "--clients", "c1", "--strategy", "avg"), "no allocation strategy 'avg'; did you mean 'AVG'?"),
+        (
+            (topics, "--clients", "c1", "--strategy", "CONFIG"),
+            "known: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, MACHINE_ROOM, MACHINE_ROOM_NEARBY",
+        ),
+        ((topics, "--clients", "c1", "--strategy", "MACHINE_ROOM"), "--rooms=: names no room; MACHINE_ROOM shares"),
         ((topics, "--clients", "c1,c2", "--leave", "c3"), "c3 is not in the plan"),
         ((topics, "--clients", "c1,c2", "--leave", "c1,c2"), "--leave=c1,c2: leaves no client; let one stay"),
         ((many, "--clients", "c1"), "lists 99999999999 queues, more than 1000000"),
@@ -98,6 +104,20 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
         done = pyengine("allocate", *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
+
+
+def test_queues_of_nobody_are_told_of_each_plan_and_found() -> None:
+    rooms = '{"T": {"hz@a": 4, "sh@a": 3}}'
+    strategies = ("--strategy", "MACHINE_ROOM", "--strategy", "AVG", "--rooms", "hz")
+    done = pyengine("allocate", "-", "--clients", "c1,c2", "--join", "c1", *strategies, stdin=rooms)
+    assert done.returncode == 1, done.stderr
+    assert [line for line in done.stdout.splitlines() if line.endswith("to nobody")] == [
+        "MACHINE_ROOM, now: 3 queues belong to nobody",
+        "MACHINE_ROOM, then: 4 queues belong to nobody",
+        "AVG, then: 2 queues belong to nobody",
+    ]
+    done = pyengine("allocate", "-", "--clients", "c1,c2", "--json", stdin=rooms)
+    assert (done.returncode, json.loads(done.stdout)[0]["skew"]["orphans"]) == (0, 0)
 
 
 def test_clients_are_printed_as_they_are_named(tmp_path: Path) -> None:
