@@ -97,7 +97,7 @@ class _One:
         self.found += len(hits)
         if printing:
             for row in part.take(hits).to_pylist():
-                print(json.dumps(_present(row), ensure_ascii=False, default=str))
+                print(_line(_present(row)))
 
     def counts(self) -> list[str]:
         return [str(self.found)]
@@ -133,7 +133,7 @@ class _Many:
             hits = np.flatnonzero(np.diff(offsets))
             for place, row in zip(hits.tolist(), part.take(hits).to_pylist(), strict=True):
                 wanted = {"subscriptions": keys[offsets[place] : offsets[place + 1]].tolist()}
-                print(json.dumps(_present(row) | wanted, ensure_ascii=False, default=str))
+                print(_line(_present(row) | wanted))
 
     def counts(self) -> list[str]:
         return [f"{count}\t{key}" for key, count in self.found.items()]
@@ -160,6 +160,15 @@ def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
 
 def _present(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A row as JSON: bytes, as Kafka's keys and values are, by their text, other types by Python's."""
+
+    def text(value: object) -> str:
+        return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+    return json.dumps(row, ensure_ascii=False, default=text)
 
 
 def _report_rejects(file: str, rows: Rows) -> int:

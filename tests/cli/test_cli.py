@@ -280,6 +280,21 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
+def test_match_prints_bytes_as_their_text(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    records = tmp_path / "records.parquet"
+    table = pa.table({"key": ["客户".encode(), b"c\xff"], "value": [b'{"a": 1}', b""], "price": [1, 2]})
+    pyarrow.parquet.write_table(table, records)
+    selectors = tmp_path / "selectors.toml"
+    selectors.write_text('any = "price > 0"')
+    for asked in ("price > 0", f"@{selectors}"):
+        printed = map(json.loads, pyengine("match", asked, records).stdout.splitlines())
+        told = [(row["key"], row["value"]) for row in printed]
+        assert told == [("客户", '{"a": 1}'), ("c\\xff", "")]
+
+
 def test_match_asks_a_file_of_selectors(tmp_path: Path) -> None:
     many = tmp_path / "many.toml"
     many.write_text('audit = "price > 100"\neu = "region = \'EU\'"\nodd = "region * 2 = 4 AND price < 0"\n')
