@@ -1,5 +1,5 @@
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from pyengine._engine.queue import Queue
 class RowMask:
     rows: NDArray[np.bool_]
     size: int
-    def __init__(self, rows: ArrayLike) -> None: ...
+    def __new__(cls, rows: ArrayLike) -> Self: ...
     def matches(self, row: int) -> bool: ...
 
 @disjoint_base
@@ -26,8 +26,8 @@ class QueueRun:
     started: NDArray[np.int64]
     finished: NDArray[np.int64]
     deliveries: NDArray[np.int32]
-    def __init__(
-        self,
+    def __new__(
+        cls,
         queue: Queue,
         arrivals: ArrayLike,
         services: ArrayLike,
@@ -38,7 +38,7 @@ class QueueRun:
         lifetimes: ArrayLike | None = None,
         expire_messages_period: int = 0,
         max_expire_page_size: int = 400,
-    ) -> None: ...
+    ) -> Self: ...
     def add_consumer(
         self,
         *,
