@@ -1,8 +1,15 @@
 """Back-off of redeliveries as the client computes it (org.apache.activemq.RedeliveryPolicy, spec activemq 2.12)."""
 
+from libc.stdint cimport INT64_MAX
+
 from pyengine._engine.value cimport java_text
 
 from pyengine.errors import InvalidTopologyError
+
+
+cdef int64_t long_of(double delay) noexcept:
+    """As Java converts it: cut, and a larger one is the largest long; C has no answer for that."""
+    return <int64_t> delay if delay < 9223372036854775808.0 else INT64_MAX
 
 
 cdef class RedeliveryPolicy:
@@ -51,11 +58,11 @@ cdef class RedeliveryPolicy:
         cdef double product
         if previous > 0 and self.use_exponential_back_off and self.back_off_multiplier > 1:
             product = previous * self.back_off_multiplier
-            delay = <int64_t> product if product < 9.2e18 else <int64_t> 0x7FFFFFFFFFFFFFFF
+            delay = long_of(product)
             if self.maximum_redelivery_delay != -1 and delay > self.maximum_redelivery_delay:
                 delay = max(self.maximum_redelivery_delay, self.redelivery_delay)
         if self.use_collision_avoidance:
-            delay = <int64_t> (delay + delay * (2 * chance - 1) * self.collision_avoidance_percent / 100.0)
+            delay = long_of(delay + delay * (2 * chance - 1) * self.collision_avoidance_percent / 100.0)
         return delay
 
     def delays(self, int count):

@@ -31,6 +31,9 @@ def test_policies_are_values() -> None:
 def test_a_back_off_beyond_a_long_stays_a_long() -> None:
     policy = RedeliveryPolicy(use_exponential_back_off=True)
     assert policy.delays(40)[-1] == 2**63 - 1
+    avoiding = RedeliveryPolicy(use_exponential_back_off=True, use_collision_avoidance=True)
+    assert [avoiding.next_delay(2**62, chance) for chance in (0.5, 0.99)] == [2**63 - 1] * 2
+    assert avoiding.delays(40)[-1] == 2**63 - 1
 
 
 @pytest.mark.parametrize(
