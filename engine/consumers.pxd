@@ -76,7 +76,7 @@ cdef class ConsumerList:
     cdef bint paused
     cdef bint sorted             # but for one consumer, ``displaced``, whose count went down
     cdef int32_t displaced       # -1 none
-    cdef bint counts_matter      # the queue has a group map: assigned groups are part of the order
+    cdef bint counts_matter      # a group had an owner: assigned groups are part of the order
     cdef Predicate* predicates
     cdef int32_t predicate_count
     cdef list questions          # predicate -> (selector, connection) or None when free

@@ -120,9 +120,6 @@ cdef class Queue(Inspection):
         self.consumers.refresh(slot)
         if self.consumers.elect_on_leave(slot):
             self.reopen()
-        if not self.consumers.counts_matter:
-            self.consumers.counts_matter = True
-            self.consumers.sorted = False
         for key in self.groups.drop_consumer(slot):
             self.pending.regroup(key)
         message = self.consumers.at[slot].held.first
