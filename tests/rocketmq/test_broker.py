@@ -185,8 +185,9 @@ def test_a_message_that_a_waiting_pull_does_not_want_moves_it_on_at_the_next_loo
 
 
 def test_a_group_without_an_offset_starts_a_young_queue_at_zero(cluster: Cluster) -> None:
-    with pytest.raises(OffsetNotFoundError):
+    with pytest.raises(OffsetNotFoundError) as unknown:
         cluster.broker.query_consumer_offset("G", Q0)
+    assert unknown.value.code == 22
     cluster.send(b"1", b"2", b"3")
     assert cluster.broker.query_consumer_offset("G", Q0) == 0
     cluster.broker.delete_below(Q0, 1)

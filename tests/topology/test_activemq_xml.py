@@ -561,6 +561,7 @@ def test_a_second_entry_of_one_name_counts_and_the_first_is_listed(tmp_path: Pat
         (A('maxPageSize="many"'), 4, "queue, maxPageSize", "not a whole number (got 'many')"),
         (A('maxPageSize="0"'), 4, "queue, maxPageSize", "give 1 or more"),
         (A('maxPageSize="1k"'), 4, "queue, maxPageSize", "not a whole number"),
+        (A("", '<maxPageSize><bean class="x"/></maxPageSize>'), 4, "queue, maxPageSize", "must be a text"),
         (A('queuePrefetch="3000000000"'), 4, "queue, queuePrefetch", "too large"),
         (A('lazyDispatch="maybe"'), 4, "queue, lazyDispatch", "neither true nor false"),
         (policy_xml('queue="${q}"'), 4, 'policyEntry queue="${q}", queue', "${q} is not defined"),

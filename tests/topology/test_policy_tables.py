@@ -22,7 +22,10 @@ from pyengine.topology.policy import (
     CompositeTopic,
     DiscardingDeadLetterStrategy,
     FilteredDestination,
+    OldestMessageEvictionStrategy,
+    OldestMessageWithLowestPriorityEvictionStrategy,
     RedeliveryPlugin,
+    UniquePropertyMessageEvictionStrategy,
     VirtualTopic,
 )
 from pyengine.topology.schema import java_name, smallest
@@ -227,6 +230,15 @@ def test_refusals_of_a_broker(tmp_path: Path, text: str, line: int, key: str, wo
         broker(tmp_path, text)
     assert (caught.value.line, caught.value.key) == (line, key)
     assert words in str(caught.value)
+
+
+def test_expired_messages_are_looked_for_behind_a_thousand_that_wait_with_every_eviction() -> None:
+    for strategy in (
+        OldestMessageEvictionStrategy(),
+        OldestMessageWithLowestPriorityEvictionStrategy(),
+        UniquePropertyMessageEvictionStrategy("symbol"),
+    ):
+        assert strategy.evict_expired_messages_high_watermark == 1000
 
 
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
