@@ -37,7 +37,10 @@ cdef class Assigned:
     cdef int64_t safe           # offset that is safe to commit, -1 before anything was completed
     cdef int64_t told           # the one that commits() gave last
     cdef int64_t in_hand
+    cdef int64_t largest        # offset that was ever put, -1 before
     cdef bint revoked
+
+    cdef int64_t spans(self) noexcept
 
 
 cdef class Work:

@@ -55,6 +55,10 @@ cdef class Assigned:
     def __init__(self):
         raise TypeError("an Assigned is made by WorkTable")
 
+    cdef int64_t spans(self) noexcept:
+        """From the smallest offset that is not completed to the largest that was put: what a restart repeats."""
+        return self.largest - self.process_queue.cached.smallest() if self.process_queue.cached.count else 0
+
 
 cdef class Work:
     """One record in hand. queue, key, record: as they were put. queue_offset: its offset. attempts: 1 the first time.
@@ -145,7 +149,8 @@ cdef class WorkTable:
 
     order: WorkOrder. max_messages, max_mebibytes, max_span: budget of one queue, with the meaning of RocketMQ's
     pullThresholdForQueue, pullThresholdSizeForQueue and consumeConcurrentlyMaxSpan (spec rocketmq 2.2): the queue is
-    full when one of them is exceeded.
+    full when one of them is exceeded. But for the span: RocketMQ's ends at the largest offset that is not completed,
+    so that behind one record that hangs a restart repeats without end; here it ends at the largest that was put.
     """
 
     def __cinit__(self, order=WorkOrder.BY_KEY, *, int64_t max_messages=1000, int64_t max_mebibytes=100,
@@ -173,7 +178,7 @@ cdef class WorkTable:
         assigned = Assigned.__new__(Assigned)
         assigned.queue, assigned.epoch, assigned.lanes, assigned.table = queue, self.epochs, {}, self
         assigned.process_queue = ProcessQueue(now=now)
-        assigned.safe = assigned.told = -1
+        assigned.safe = assigned.told = assigned.largest = -1
         self.queues[queue] = assigned
         return self.epochs
 
@@ -224,6 +229,7 @@ cdef class WorkTable:
         if assigned.process_queue.cached.has(offset):
             return False
         work.queue, work.epoch, work.assigned = assigned.queue, assigned.epoch, assigned
+        assigned.largest = max(assigned.largest, offset)
         group = None if self.order == WorkOrder.BY_QUEUE else work.key
         if self.order == WorkOrder.UNORDERED or (self.order == WorkOrder.BY_KEY and group is None):
             assigned.process_queue.put_offset(offset, 0 if work.body is None else len(work.body))
@@ -343,6 +349,8 @@ cdef class WorkTable:
                 pull_threshold_for_queue=self.max_messages, pull_threshold_size_for_queue=self.max_mebibytes,
                 consume_concurrently_max_span=self.max_span,
             )
+            if verdict == FlowControl.PULL and assigned.spans() > self.max_span:
+                verdict = FlowControl.SPAN
             if verdict != FlowControl.PULL:
                 found[queue] = verdict
         return found

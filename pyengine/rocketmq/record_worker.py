@@ -70,7 +70,8 @@ class RecordWorker:
     order: ``"key"`` works on one record of a key at a time, in order (records without a key in any order); ``"queue"``
     on one of a queue at a time; ``"none"`` on all at once. max_messages, max_mebibytes, max_span: budget of one queue
     (RocketMQ's pullThresholdForQueue, pullThresholdSizeForQueue, consumeConcurrentlyMaxSpan): one that exceeds it is in
-    :meth:`full`, and what a restart repeats is at most its span.
+    :meth:`full`. The span is from the smallest offset that is not done to the largest that was put: what a restart
+    repeats is at most that, and what one poll brings on top. RocketMQ's own ends at the largest that is not done.
 
     A record is anything with confluent-kafka's, aiokafka's or RocketMQ's fields. A queue is
     ``TopicPartition(topic, partition)``, that of aiokafka or confluent-kafka too, or a MessageQueue. Thread-safe.

@@ -196,6 +196,24 @@ def test_a_queue_is_full_when_it_exceeds_its_budget() -> None:
     assert other.full() == {P0: FlowControl.SIZE}
 
 
+def test_behind_a_record_that_hangs_a_restart_repeats_no_more_than_the_span() -> None:
+    worker = RecordWorker(max_span=100)
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, 7, b"hangs")])
+    hanging = worker.take()
+    assert hanging is not None
+    offset = 7
+    while not worker.full():
+        offset += 1
+        worker.put([Attributes("orders", 0, offset, b"%d" % (offset % 5))])
+        work = worker.take()
+        assert work is not None
+        worker.complete(work)
+    assert (offset, worker.unfinished(P0), worker.full()) == (108, [7], {P0: FlowControl.SPAN})
+    worker.complete(hanging)
+    assert (worker.commits(), worker.full()) == ({P0: 109}, {})
+
+
 @pytest.mark.parametrize("call", ["assign", "revoke", "put"])
 @pytest.mark.parametrize("given", [5, "T"])
 def test_what_is_no_list_is_named(call: str, given: object) -> None:
@@ -377,6 +395,7 @@ class Machine(RuleBasedStateMachine):
         self.hand: list[Work] = []
         self.epoch: dict[str, int] = {}
         self.highest = dict.fromkeys("pq", -1)
+        self.largest = dict.fromkeys("pq", -1)
         self.dropped = 0
 
     queues = st.sampled_from("pq")
@@ -389,7 +408,7 @@ class Machine(RuleBasedStateMachine):
         else:
             self.epoch[queue] = self.table.assign(queue)
             self.waiting[queue] = []
-            self.highest[queue] = -1
+            self.highest[queue] = self.largest[queue] = -1
 
     @precondition(lambda self: self.epoch)
     @rule(queue=queues)
@@ -403,6 +422,7 @@ class Machine(RuleBasedStateMachine):
         if queue in self.epoch:
             self.following[queue] += gap
             assert self.table.put(queue, self.following[queue], key, None)
+            self.largest[queue] = self.following[queue]
             self.waiting[queue].append((self.following[queue], key))
 
     @rule()
@@ -450,6 +470,10 @@ class Machine(RuleBasedStateMachine):
             hand = [w.queue_offset for w in self.hand if w.queue == queue and w.epoch == self.epoch[queue]]
             open_offsets = sorted([offset for offset, _ in self.waiting[queue]] + hand)
             assert self.table.unfinished(queue) == open_offsets
+            full = {FlowControl.COUNT} if len(open_offsets) > 5 else set()
+            if not full and open_offsets and self.largest[queue] - open_offsets[0] > 20:
+                full = {FlowControl.SPAN}
+            assert {self.table.full()[queue] for _ in range(queue in self.table.full())} == full
             safe = self.table.safe_offset(queue)
             assert all(safe <= offset for offset in open_offsets), "nothing unfinished lies below what is committed"
             if self.highest[queue] >= 0 and not open_offsets:
