@@ -125,7 +125,9 @@ class Contest:
         times: dict[str, list[float]] = {name: [] for name in watches}
         for _ in range(ROUNDS):
             for name, watch in watches.items():
-                times[name].append(watch())
+                spent = watch()
+                assert spent > 0, f"{self.question}: {name} says that it took {spent} s a {self.unit}"
+                times[name].append(spent)
         best = {name: min(values) for name, values in times.items()}
         median = {name: statistics.median(values) for name, values in times.items()}
         for place, name in enumerate([name for name in self.sides if name != self.ours] or [""]):

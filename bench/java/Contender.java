@@ -11,6 +11,8 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import javax.jms.DeliveryMode;
@@ -64,37 +66,48 @@ abstract class Contender {
             MessageProducer producer = sending.createProducer(destination);
             producer.setDeliveryMode(store() == null ? DeliveryMode.NON_PERSISTENT : DeliveryMode.PERSISTENT);
             System.gc();
-            long before = spent();
-            long start = spent();
-            long reading = start - before;
+            Map<String, Long> before = spent();
+            Map<String, Long> start = spent();
+            long reading = between(before, start);
             for (Message message : messages) {
                 producer.send(message);
             }
             if (!left.await(120, TimeUnit.SECONDS)) {
                 throw new IllegalStateException(left.getCount() + " messages were not consumed in two minutes");
             }
-            return spent() - start - reading;
+            return between(start, spent()) - reading;
         }
 
         /**
-         * CPU nanoseconds of all threads so far. The bean counts in hundredths of a second, a microsecond for each of
+         * CPU nanoseconds of each thread so far. The bean counts in hundredths of a second, a microsecond for each of
          * ten thousand messages; Linux says it of each thread to the nanosecond, up to when that last gave up its core.
          */
-        private static long spent() throws IOException, InterruptedException {
+        private static Map<String, Long> spent() throws IOException, InterruptedException {
+            Map<String, Long> spent = new HashMap<>();
             Path threads = Path.of("/proc/self/task");
             if (!Files.isDirectory(threads)) {
-                return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
+                spent.put("all", ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime());
+                return spent;
             }
             Thread.sleep(2);
-            long sum = 0;
             try (DirectoryStream<Path> each = Files.newDirectoryStream(threads)) {
                 for (Path thread : each) {
                     try {
-                        sum += Long.parseLong(Files.readString(thread.resolve("schedstat")).split(" ")[0]);
+                        String said = Files.readString(thread.resolve("schedstat")).split(" ")[0];
+                        spent.put(thread.getFileName().toString(), Long.parseLong(said));
                     } catch (IOException ended) {
                         continue; // the thread is no more
                     }
                 }
+            }
+            return spent;
+        }
+
+        /** What was spent between two looks; a thread that ended takes what it spent since the first one with it. */
+        private static long between(Map<String, Long> first, Map<String, Long> second) {
+            long sum = 0;
+            for (Map.Entry<String, Long> each : second.entrySet()) {
+                sum += each.getValue() - first.getOrDefault(each.getKey(), 0L);
             }
             return sum;
         }
