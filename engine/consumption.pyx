@@ -481,6 +481,7 @@ cdef class Consumption:
         self.waiting.close()
         self.session.listeners -= self.listening
         self.listening = False
+        self.listener = None           # it may hold messages that know how they are acknowledged, and so this consumer
         self.waiting.remove_all()
         return 0
 

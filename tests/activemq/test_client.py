@@ -989,6 +989,30 @@ def test_a_closed_broker_is_collected_with_what_consumers_held(clock, destinatio
     assert gone() is None
 
 
+@pytest.mark.parametrize("mode", [activemq.CLIENT_ACKNOWLEDGE, activemq.INDIVIDUAL_ACKNOWLEDGE])
+def test_a_closed_consumers_listener_is_collected_with_the_messages_that_it_kept(broker, mode):
+    class Listener:
+        def __init__(self):
+            self.kept = []
+
+        def __call__(self, message):
+            self.kept.append(message)
+
+    def work() -> tuple[weakref.ref, weakref.ref]:
+        factory = ConnectionFactory("vm://localhost?jms.alwaysSessionAsync=false", broker=broker)
+        with factory.create_connection() as connection:
+            session = connection.create_session(mode)
+            listener = Listener()
+            session.create_consumer("q").message_listener = listener
+            session.create_producer("q").send("kept")
+            until(lambda: listener.kept)
+            return weakref.ref(listener), weakref.ref(connection)
+
+    gone = work()
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+
+
 def test_threads_have_the_real_clients_names():
     names = []
     called = threading.Event()
