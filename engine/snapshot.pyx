@@ -210,8 +210,10 @@ cdef int get_consumers(Reader reader, Rounds queue) except -1:
             continue
         predicate = consumers.append_predicate()
         if question is not None:
+            if type(question) is not tuple or len(question) != 2:
+                raise reader.refuse("a question is no selector with a connection")
             connection = question[1]
-            if len(question) != 2 or not -1 <= connection < connections:
+            if type(connection) is not int or not -1 <= connection < connections:
                 raise reader.refuse("a question names a connection that is not there")
             consumers.questions[predicate] = question
             consumers.predicates[predicate].connection = connection

@@ -76,6 +76,29 @@ def test_damaged_bytes_are_refused() -> None:
         Queue.restore(seal(MAGIC, VERSION + 1, b""))
 
 
+def test_a_question_that_is_no_pair_is_refused() -> None:
+    queue = Queue()
+    queue.add_consumer(selector=Selector("a = 1"))
+    data = queue.snapshot()
+    start, end = unseal(MAGIC, VERSION, data)
+    content = data[start:end]
+    selector, connection = content.index(b"\x08activemq") - 1, content.index(b"a = 1") + 5
+    kind, asked, nobody = content[selector - 2], content[selector:connection], content[connection : connection + 2]
+    whole = bytes([kind, 2]) + asked + nobody
+    assert whole in content
+    for wrong in (
+        bytes([kind, 0]),
+        bytes([kind, 1]) + asked,
+        bytes([kind, 3]) + asked + nobody + nobody,
+        bytes([kind, 2]) + asked + asked,
+        bytes([kind, 2]) + asked + nobody[:1] + b"\x02",
+        asked,
+        nobody,
+    ):
+        with pytest.raises(SnapshotError, match="question"):
+            Queue.restore(seal(MAGIC, VERSION, content.replace(whole, wrong)))
+
+
 def test_wrong_bytes_with_a_right_checksum_never_crash() -> None:
     """Only what a checksum cannot see: what is read makes a whole queue or is refused."""
     data = busy_queue().snapshot()
