@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -91,16 +92,21 @@ CALLS = (
     "starts-with({}, '1')", "contains({}, '')", "substring({}, 1, 1)", "substring-after({}, 'a')",
     "translate({}, '1', '')", "concat({}, '')", "lang('en')", "id('1')", "true()", "false()", "string()", "name()",
     "number()", "normalize-space()", "string-length()", "local-name()", "count()", "not()", "x:f({})",
-    "$v", "1 div 0", "0 div 0", "-{}", "{} mod 2", "'a'", '"it\'s"', "''", "1", "0", "0.5", ".5", "1.", "-0", "NaN",
+    "$v", "1 div 0", "0 div 0", "-{}", "- {}", "--{}", "- -{}", "-{} != 1", "1 - -{}", "1-{}", "1.5-{}", "{} -1",
+    "{} mod 2", "{} div 2", "2div 1", "'a'[1]", "1/{}", "{}/.-1", "{} or.5", "'a'", '"it\'s"', "''", "1", "0", "0.5",
+    ".5", "1.", "-0", "NaN",
     "substring('12345', 1.5, 2.6)", "round(-0.5)", "string(1 div 3)", "string(1000000000000000000000)",
     "string(0.0000001)",
 )  # fmt: skip
+COUNTED = ("1", "1.5", "0.5", "(1.9)", "last()", "last() div 2", "count(*) + .5", "position() mod 2", "-1")
+# What docs/selectors.md leaves to libxml2 and these would make.
+LEFT = re.compile(r"(?:name|namespace-uri)\(\.?//(?:x:|processing)|//.*\[-?(?:ceiling|floor|number|round|sum)\(")
 BODIES = (
     "", "<a/>", "<a><b>1</b></a>", "<a x='1'/>", "not xml", "<!DOCTYPE a><a/>", "<q/>", "<x:a xmlns:x='u'/>",
-    "<a><!-- c -->t</a>", "<a>\U0001f600</a>", "<?xml version='1.0'?><a/>", " <?xml version='1.0'?><a/>",
+    "<a><!-- c -->t</a>", "<a><!--\U0001f600--></a>", "<?xml version='1.0'?><a/>", " <?xml version='1.0'?><a/>",
     "\ufeff<a/>", "<?xml version='1.0' encoding='UTF-16'?><a/>", "<?xml version='1.0' encoding='nonsense'?><a/>",
     "<?xml version='2.0'?><a/>", "<?p q?><a/><!-- x -->", "<a><b x='1'/><b x='2'>2</b>t<b/></a>",
-    "<a>1<!-- c -->2</a>", "<a><![CDATA[<b>]]></a>", "<a>1<![CDATA[2]]>3</a>", "<a>&amp;&lt;&#49;</a>",
+    "<a>1<!-- c -->2</a>", "<a>a<![CDATA[<b>]]></a>", "<a>1<![CDATA[2]]>3</a>", "<a>&amp;&lt;&#49;</a>",
     "<a>&nbsp;</a>", "<a>&#0;</a>", "<a>\x01</a>", "<a>\ud83d</a>", "<a x='1' x='2'/>", "<a", "<a></b>", "<a/><a/>",
     "<a/>x", "<x:a/>", "<a xmlns=''/>", "<a xmlns='u'><b/></a>",
     "<a xmlns:xml='http://www.w3.org/XML/1998/namespace' xml:lang='en'/>", "<a xml:lang='en-US'><b/></a>",
@@ -354,13 +360,18 @@ class Corners:
 
     def path(self) -> str:
         """An XPath."""
+        while LEFT.search(path := self.any_path()):
+            pass
+        return path
+
+    def any_path(self) -> str:
         if self.chance(0.05):
             return str(self.one(WRONG_PATHS))
         steps = STEPS[:7] if self.chance(0.6) else STEPS
         path = self.one(("", "", "/", "//", ".//"))
         path += self.one(("/", "//")).join(self.one(steps) for _ in range(self.one((1, 1, 2, 3))))
         if self.chance(0.25):
-            path += f"[{self.one(CALLS + STEPS).replace('{}', self.one(STEPS))}]"
+            path += f"[{self.one(self.one((CALLS, STEPS, COUNTED))).replace('{}', self.one(STEPS))}]"
         if self.chance(0.1):
             path = self.one(("/", "//", "/*", "*"))
         if self.chance(0.4):
@@ -370,7 +381,8 @@ class Corners:
                 "{}", self.one(STEPS)
             )
             relation = self.one(("=", "!=", "<", ">", "<=", ">=", "or", "and", "+", "-", "*", "div", "mod"))
-            path = f"{path} {relation} {other}"
+            before, behind = (" ", " ") if relation.isalpha() else (self.one((" ", "")), self.one((" ", "")))
+            path = f"{path}{before}{relation}{behind}{other}"
         return path
 
     def name(self) -> str:
