@@ -127,13 +127,22 @@ cdef class Translator:
 
     cdef str piece(self):
         """An atom with its quantifiers."""
-        cdef str atom = self.atom()
+        cdef str atom
         cdef str quantifier
+        cdef int start = self.place
+        if self.peek() == "{":       # a bound of nothing is nothing to Java, also behind inline flags
+            self.quantifier()
+            return ""
+        atom = self.atom()
         if atom == "":               # inline flags: a quantifier after them dangles
             return ""
         quantifier = self.quantifier()
         if not quantifier:
             return atom
+        if self.text[start : start + 2] == "\\R":           # Java finds no shorter one for the repeated
+            atom = f"(?>{atom})"
+        if self.behind and atom.startswith("(") and quantifier.startswith("{0}") and self.text[start] == "(":
+            raise self.cannot("a group that is repeated no time in a look-behind")       # whose width Java may not see
         # ``a**`` dangles, but Java lets a bound follow, with an effect of its own.
         if self.peek() == "{" and self.quantifier():
             raise self.cannot("a bound after another quantifier")
@@ -181,8 +190,6 @@ cdef class Translator:
             if self.dotall:
                 return "(?s:.)"
             return "[^\\n]" if self.unix_lines else class_text(complement(LINE_END))
-        if character == "{":
-            raise self.refuse("illegal repetition")
         return self.literal(ord(character))
 
     cdef str literal(self, int point):
@@ -533,9 +540,10 @@ cdef class Translator:
         cdef int first, last
         if self.peek() == "\\":
             self.place += 1
-            found = self.class_escape()
-            if found is not None:
-                return found, False
+            if self.text[self.place : self.place + 2] != "v-":       # the character, as once, where a range may begin
+                found = self.class_escape()
+                if found is not None:
+                    return found, False
             first = self.class_single()
         else:
             first = ord(self.take())
@@ -558,6 +566,9 @@ cdef class Translator:
     cdef int class_single(self) except -1:
         if self.peek() and self.peek() in "123456789bBAGZzRXk":
             raise self.refuse("illegal or unsupported escape sequence")
+        if self.peek() == "v":
+            self.place += 1
+            return 11
         return self.single_escape()
 
 

@@ -60,6 +60,7 @@ def test_regular_expressions_answer_as_java_does() -> None:
         ("\\p{InGreek}", "\\p{InGreek}"),
         ("(?<=a*)b", "look-behind"),
         ("(?<=(?:a|bc)d)e", "look-behind"),
+        ("(?<!(?:a|b){0}c)e", "look-behind"),
         ("(a\\1)", "\\1"),
         ("\\1(a)", "\\1"),
         ("a+{2}", "bound"),
