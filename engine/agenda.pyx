@@ -6,6 +6,8 @@ from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
+from pyengine.errors import InvalidMessageError
+
 
 @final
 cdef class Agenda:
@@ -18,7 +20,7 @@ cdef class Agenda:
         raise TypeError("the agenda of a simulation cannot be pickled")
 
     cdef inline int64_t next_time(self) noexcept:
-        return self.heap[0].time if self.size else 2**63 - 1
+        return self.heap[0].time if self.size else NEVER
 
     cdef inline int64_t take_order(self) noexcept:
         self.orders += 1
@@ -30,6 +32,8 @@ cdef class Agenda:
     cdef int push(self, Due entry) except -1:
         cdef int64_t place = self.size, above, larger
         cdef Due* grown
+        if entry.time == NEVER:
+            return 0
         if self.size == self.room:
             larger = 2 * self.room if self.room else 64
             grown = <Due*> realloc(self.heap, larger * sizeof(Due))
@@ -71,7 +75,15 @@ cdef class Agenda:
         assert 0 <= self.size <= self.room
         for index in range(self.size):
             assert self.heap[index].order <= self.orders
+            assert self.heap[index].time < NEVER
             assert index == 0 or not sooner(&self.heap[index], &self.heap[(index - 1) >> 1])
+
+
+cdef double work_factor(double factor, int64_t longest) except? -1:
+    """How many times as long work takes, checked: ``longest`` (ns, at least 1) times it must be a time."""
+    if not 0 <= factor * longest < 9223372036854775808.0:
+        raise InvalidMessageError("factor", factor, f"must not be negative, nor work of {longest} ns take 292 years")
+    return factor
 
 
 cdef inline bint sooner(const Due* one, const Due* other) noexcept nogil:

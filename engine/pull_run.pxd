@@ -81,6 +81,8 @@ cdef class Member:
     cdef int32_t head                   # batches that wait for a thread, in order; -1 none
     cdef int32_t tail
 
+    cdef int64_t timeout(self) noexcept          # ns
+
 
 cdef class Share:
     cdef int32_t number
@@ -114,6 +116,7 @@ cdef class PullRun:
     cdef str topic
     cdef str group
     cdef int64_t rows
+    cdef int64_t longest                # ns of work of a message, at least 1
     cdef int64_t round_trip
     cdef int64_t ends                   # rows that were finished
     cdef int64_t moving                 # DONE and RETRY in the heap

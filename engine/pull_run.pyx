@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport free, realloc
 
-from pyengine._engine.agenda cimport Agenda, Due
+from pyengine._engine.agenda cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
 from pyengine._engine.consume_concurrently cimport (
     EXPIRED_LEVEL,
     EXPIRED_MESSAGES,
@@ -39,6 +39,7 @@ cdef enum:
     PERSIST_PERIOD = 5_000      # persistConsumerOffsetInterval
     HELD = 15_000               # ms a pull waits for a message, brokerSuspendMaxTimeMillis
 
+cdef int64_t MINUTE = 60_000 * <int64_t> MILLISECOND
 cdef int64_t HELD_BACK = CACHE_FLOW_CONTROL * MILLISECOND
 cdef int64_t IDLE_LOOK = 1_000 * <int64_t> MILLISECOND
 cdef int64_t SHORTEST_IDLE = 60_000 * <int64_t> MILLISECOND    # the shortest consumeTimeout
@@ -82,6 +83,9 @@ cdef class Member:
 
     def __reduce__(self):
         raise TypeError("a client of a simulation cannot be pickled")
+
+    cdef int64_t timeout(self) noexcept:
+        return nanoseconds(self.consume_timeout, MINUTE)
 
 
 cdef class Share:
@@ -131,12 +135,16 @@ cdef class PullRun:
         self.moments = []
         self.dead = []
         cdef int64_t row
+        self.longest = 1
         for row in range(self.rows):
             if not 0 <= self.line_of[row] < len(self.lines) - 1:
                 has = f"the topic has {counted(len(self.lines) - 1, 'queue')}"
                 raise InvalidMessageError("lines", self.line_of[row], has)
             if row and self.arrival[row] < self.arrival[row - 1]:
                 raise InvalidMessageError("arrivals", self.arrival[row], "must rise")
+            if self.service[row] < 0:
+                raise InvalidMessageError("services", self.service[row], "must not be negative")
+            self.longest = max(self.longest, self.service[row])
         cdef int64_t[::1] began, ended
         cdef int32_t[::1] times
         self.started = np.full(self.rows, -1, np.int64)
@@ -188,7 +196,7 @@ cdef class PullRun:
         it.number = len(self.members)
         it.head = it.tail = -1
         it.threads = threads
-        it.factor = factor
+        it.factor = work_factor(factor, self.longest)
         it.batch_size = consume_message_batch_max_size
         it.pull_size = min(pull_batch_size, MAX_COUNT)
         it.pull_interval = pull_interval
@@ -200,12 +208,12 @@ cdef class PullRun:
         it.limits.size = pull_threshold_size_for_queue
         it.limits.span = consume_concurrently_max_span
         # A rebalance may come 20 s later, the timeout cleaner after one or two of its periods.
-        self.patience = max(self.patience, (2 * consume_timeout + 1) * 60_000 * MILLISECOND)
+        self.patience = max(self.patience, time_after(time_after(MINUTE, it.timeout()), it.timeout()))
         it.timer = RebalanceTimer(self.now // MILLISECOND)
         it.table, it.shares = {}, {}
         self.members.append(it)
-        self.plan(self.now + <int64_t> FIRST_PERSIST * MILLISECOND, PERSIST, it.number)
-        self.plan(self.now + consume_timeout * 60_000 * MILLISECOND, CLEAN, it.number)
+        self.plan(time_after(self.now, <int64_t> FIRST_PERSIST * MILLISECOND), PERSIST, it.number)
+        self.plan(time_after(self.now, it.timeout()), CLEAN, it.number)
         if not at_once:
             self.tell()
 
@@ -213,7 +221,7 @@ cdef class PullRun:
         """Give the clients that were there before their queues."""
         for it in self.members:
             self.rebalance(it, 0)
-            self.plan((<Member> it).timer.due() * MILLISECOND, REBALANCE, (<Member> it).number)
+            self.plan(nanoseconds((<Member> it).timer.due(), MILLISECOND), REBALANCE, (<Member> it).number)
 
     def leave(self, str name not None, *, bint lost=False):
         """A client shuts down, its offsets written; lost: it is killed, and what it did not write is forgotten."""
@@ -232,7 +240,7 @@ cdef class PullRun:
 
     def set_factor(self, str name not None, double factor):
         """From now on its work takes ``factor`` times as long."""
-        self.member(name).factor = factor
+        self.member(name).factor = work_factor(factor, self.longest)
 
     cdef Member member(self, str name):
         for each in self.members:
@@ -259,7 +267,7 @@ cdef class PullRun:
 
         Returns the time it is then, without ``until`` the time of the last thing that happened.
         """
-        cdef int64_t end = 2**63 - 1 if until is None else until
+        cdef int64_t end = NEVER if until is None else until
         cdef int64_t next_arrival, next_due
         if end < self.now:
             raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
@@ -268,11 +276,11 @@ cdef class PullRun:
                     and self.now - self.progressed > self.patience:
                 break
             next_due = self.agenda.next_time()
-            next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else 2**63 - 1
+            next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
             if min(next_due, next_arrival) > end or (not self.agenda.size and self.arrived == self.rows):
                 break
-            if self.now >= self.idle_look and self.moving == 0 and min(end, next_arrival) < 2**63 - 1:
-                self.idle_look = self.now + IDLE_LOOK
+            if self.now >= self.idle_look and self.moving == 0 and min(end, next_arrival) < NEVER:
+                self.idle_look = time_after(self.now, IDLE_LOOK)
                 self.skip(min(end, next_arrival))
                 next_due = self.agenda.next_time()
             if next_due <= next_arrival:
@@ -317,21 +325,21 @@ cdef class PullRun:
             return 0
         if due.what == PERSIST:
             self.persist(member)
-            return self.plan(self.now + <int64_t> PERSIST_PERIOD * MILLISECOND, PERSIST, member.number)
+            return self.plan(time_after(self.now, <int64_t> PERSIST_PERIOD * MILLISECOND), PERSIST, member.number)
         if due.what == CLEAN:
             self.clean(member)
-            return self.plan(self.now + member.consume_timeout * 60_000 * MILLISECOND, CLEAN, member.number)
-        if member.timer.due() * MILLISECOND > self.now:
+            return self.plan(time_after(self.now, member.timeout()), CLEAN, member.number)
+        if nanoseconds(member.timer.due(), MILLISECOND) > self.now:
             return 0                        # it was woken meanwhile: another look is planned
         if member.timer.run_now(self.now // MILLISECOND):
             self.rebalance(member, DISPATCH_DELAY)
-        return self.plan(member.timer.due() * MILLISECOND, REBALANCE, member.number)
+        return self.plan(nanoseconds(member.timer.due(), MILLISECOND), REBALANCE, member.number)
 
     cdef int tell(self) except -1:
         # The broker tells every client that the group changed.
         for it in self.members:
             if not (<Member> it).gone:
-                self.plan((<Member> it).timer.wake(self.now // MILLISECOND) * MILLISECOND, REBALANCE,
+                self.plan(nanoseconds((<Member> it).timer.wake(self.now // MILLISECOND), MILLISECOND), REBALANCE,
                           (<Member> it).number)
         return 0
 
@@ -342,7 +350,7 @@ cdef class PullRun:
         if due.what == WAITED:
             share = self.shares[due.who]
             if share.held and due.time == share.held_until and goes_on(share.process) and not share.member.gone:
-                return <int64_t> HELD * MILLISECOND + self.round_trip
+                return time_after(<int64_t> HELD * MILLISECOND, self.round_trip)
             return 0
         if due.what != PERSIST and due.what != CLEAN and due.what != REBALANCE:
             return 0
@@ -356,7 +364,7 @@ cdef class PullRun:
         if due.what == PERSIST:
             return <int64_t> PERSIST_PERIOD * MILLISECOND
         if due.what == CLEAN:
-            return member.consume_timeout * 60_000 * MILLISECOND
+            return member.timeout()
         return member.timer.steady_period(due.time // MILLISECOND) * MILLISECOND
 
     cdef int skip(self, int64_t to) except -1:
@@ -421,7 +429,7 @@ cdef class PullRun:
             for each in line.held:
                 share = each
                 share.held = False
-                self.plan(self.now + self.round_trip, ANSWER, share.number)
+                self.plan(time_after(self.now, self.round_trip), ANSWER, share.number)
             line.held.clear()
         return 0
 
@@ -435,10 +443,10 @@ cdef class PullRun:
             member.count_holds += held == COUNT
             member.size_holds += held == SIZE
             member.span_holds += held == SPAN
-            return self.plan(self.now + HELD_BACK, PULL, share.number)
+            return self.plan(time_after(self.now, HELD_BACK), PULL, share.number)
         if commits_with_pull(share.committed):
             share.line.stored = share.committed
-        return self.plan(self.now + self.round_trip, ANSWER, share.number)
+        return self.plan(time_after(self.now, self.round_trip), ANSWER, share.number)
 
     cdef int waited(self, Due due) except -1:
         cdef Share share = self.shares[due.who]
@@ -463,7 +471,7 @@ cdef class PullRun:
         if end <= first:
             line.held.append(share)
             share.held = True
-            share.held_until = self.now + <int64_t> HELD * MILLISECOND
+            share.held_until = time_after(self.now, <int64_t> HELD * MILLISECOND)
             share.held_order = self.agenda.take_order()
             if not share.watched:
                 share.watched = True
@@ -483,15 +491,15 @@ cdef class PullRun:
                 self.batches[member.tail].next = number
             member.tail = number
         self.begin(member)
-        delay = pull_delay(member.pull_interval) * MILLISECOND
+        delay = nanoseconds(pull_delay(member.pull_interval), MILLISECOND)
         if delay == 0 and self.agenda.next_time() > self.now:
             return self.pull(share)         # nothing comes before it
-        return self.plan(self.now + delay, PULL, share.number)
+        return self.plan(time_after(self.now, delay), PULL, share.number)
 
     cdef int begin(self, Member member) except -1:
         cdef Share share
         cdef Batch* batch
-        cdef int64_t row, offset
+        cdef int64_t row, offset, end
         cdef int64_t now = self.now // MILLISECOND
         cdef int32_t number
         while member.busy < member.threads and member.head >= 0 and not member.dead and not member.gone:
@@ -505,13 +513,14 @@ cdef class PullRun:
             for offset in range(batch.first, batch.end):
                 row = share.line.rows[offset]
                 share.line.begun[offset] = now
-                batch.work += <int64_t> (self.service[row] * member.factor)
+                batch.work = time_after(batch.work, <int64_t> (self.service[row] * member.factor))
                 self.times[row] += 1
                 if self.ended[row] < 0:
                     self.began[row] = self.now
             member.busy += 1
-            self.moving += 1
-            self.plan(self.now + batch.work, DONE, number)
+            end = time_after(self.now, batch.work)
+            self.moving += end < NEVER
+            self.plan(end, DONE, number)
         return 0
 
     cdef int done(self, int32_t number) except -1:
@@ -526,7 +535,7 @@ cdef class PullRun:
         if member.gone or member.dead:
             return 0
         member.busy -= 1
-        member.work += batch.work
+        member.work = time_after(member.work, batch.work)
         if not goes_on(process):
             return self.begin(member)       # the new owner consumes them again
         if self.failures != NULL:
@@ -554,13 +563,14 @@ cdef class PullRun:
 
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1:
         # The broker takes a message back: it comes again after its delay, or is a dead letter.
-        cdef int64_t now = self.now // MILLISECOND
+        cdef int64_t now = self.now // MILLISECOND, due
         wanted = send_back(level, max(0, self.times[row] - 1), maximum)
         if wanted < 0:
             self.dead.append(row)
             return 0
-        self.moving += 1
-        return self.agenda.plan(self.levels.deliver_time(wanted, now) * MILLISECOND, RETRY, -1, row)
+        due = nanoseconds(self.levels.deliver_time(wanted, now), MILLISECOND)
+        self.moving += due < NEVER
+        return self.agenda.plan(due, RETRY, -1, row)
 
     cdef int clean(self, Member member) except -1:
         cdef Share share
@@ -614,7 +624,7 @@ cdef class PullRun:
                 member.table[queue] = share.process
                 member.shares[queue] = share
                 changed = True
-                self.plan(self.now + delay * MILLISECOND, PULL, share.number)
+                self.plan(time_after(self.now, delay * MILLISECOND), PULL, share.number)
             balanced = balanced and is_balanced(topic, mine, member.table)
         if changed:
             self.share_thresholds(member)

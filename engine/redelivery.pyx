@@ -56,6 +56,8 @@ cdef class RedeliveryPolicy:
         adds nothing, below and above it the delay shrinks and grows by up to ``collision_avoidance_percent``."""
         cdef int64_t delay = self.redelivery_delay
         cdef double product
+        if not 0 <= chance < 1:
+            raise InvalidTopologyError("must be a number from 0 to below 1", key="chance", value=chance)
         if previous > 0 and self.use_exponential_back_off and self.back_off_multiplier > 1:
             product = previous * self.back_off_multiplier
             delay = long_of(product)

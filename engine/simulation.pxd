@@ -54,6 +54,7 @@ cdef class QueueRun:
     cdef readonly object deliveries
     cdef list kept
     cdef int64_t rows
+    cdef int64_t longest                # ns of work of a message, at least 1
     cdef int64_t first                  # sequence of row 0
     cdef const int64_t* arrival
     cdef const int64_t* service

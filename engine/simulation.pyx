@@ -4,10 +4,10 @@ import numpy as np
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 
-from pyengine._engine.agenda cimport Agenda, Due
+from pyengine._engine.agenda cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
 from pyengine._engine.message_slots cimport Message
 from pyengine._engine.rounds cimport Handout
 
@@ -16,8 +16,6 @@ from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef enum:
     MILLISECOND = 1_000_000
-
-cdef int64_t NEVER = INT64_MAX
 
 
 cdef void* grown(void* memory, int64_t size) except NULL:
@@ -84,6 +82,7 @@ cdef class QueueRun:
             raise InvalidMessageError("services", int(self.services.min()), "must not be negative")
         self.arrival = self.wide("arrivals", self.arrivals)
         self.service = self.wide("services", self.services)
+        self.longest = max(1, self.services.max()) if self.rows else 1
         self.group = self.narrow("groups", groups)
         if self.group != NULL and (np.max(groups) >= queue.groups.size or np.min(groups) < -1):
             raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
@@ -91,9 +90,9 @@ cdef class QueueRun:
         self.priority = self.narrow("priorities", priorities)
         self.lifetime = self.wide("lifetimes", lifetimes)
         self.now = self.arrivals[0] if self.rows else 0
-        self.look_period = min(max(0, expire_messages_period), NEVER // MILLISECOND) * MILLISECOND
+        self.look_period = nanoseconds(min(max(0, expire_messages_period), NEVER), MILLISECOND)
         self.look_limit = max_expire_page_size
-        self.look_at = self.now + min(self.look_period, NEVER - max(0, self.now)) if self.look_period else NEVER
+        self.look_at = time_after(self.now, self.look_period) if self.look_period else NEVER
         results = [np.full(self.rows, -1, np.int64) for _ in range(4)]
         self.consumers, self.dispatched, self.started, self.finished = results
         self.deliveries = np.zeros(self.rows, np.int32)
@@ -148,8 +147,9 @@ cdef class QueueRun:
         """
         cdef int32_t slot, number
         cdef Client* it
-        if threads < 1 or factor < 0:
-            raise ValueError(f"threads = {threads}, factor = {factor}: one thread at least, no negative factor")
+        if threads < 1:
+            raise InvalidMessageError("threads", threads, "must be 1 or more")
+        work_factor(factor, self.longest)
         consumer = self.queue.add_consumer(selector=mask, **options)
         slot = self.queue.slot_of(consumer)
         if mask is not None:
@@ -193,9 +193,8 @@ cdef class QueueRun:
 
     def set_factor(self, consumer, double factor):
         """From now on its work takes ``factor`` times as long; what is begun ends as it would have."""
-        if factor < 0:
-            raise ValueError(f"factor = {factor}: not negative")
-        self.clients[self.client_by(consumer)].factor = factor
+        cdef int32_t number = self.client_by(consumer)
+        self.clients[number].factor = work_factor(factor, self.longest)
 
     def kill(self, consumer):
         """It stays connected and stops: it finishes nothing any more and keeps what it holds."""
@@ -373,9 +372,9 @@ cdef class QueueRun:
                 it.tail = -1
             work = <int64_t> (self.service[row] * it.factor)
             it.busy += 1
-            it.busy_time += work
+            it.busy_time = time_after(it.busy_time, work)
             self.began[row] = self.now
-            self.agenda.plan(self.now + work, 0, number, row, it.epoch)
+            self.agenda.plan(time_after(self.now, work), 0, number, row, it.epoch)
         return 0
 
     cdef int work_done(self) except -1:

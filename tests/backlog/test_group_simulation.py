@@ -185,6 +185,30 @@ def test_invariants_hold_at_every_moment() -> None:
         PullRun("g", [*topic, retry], allocate, [1], [1], [3])
 
 
+@pytest.mark.parametrize("until", [None, 9_223_372_036])
+def test_a_run_ends_at_the_end_of_time(until: float | None) -> None:
+    workload = Workload.from_log([0, 9_223_372_036_000], 0.5)
+    found = simulate_group(workload, (SimulatedClient("c", consume_timeout=2**31 - 1),), queues=1, until=until)
+    assert found.finished[0] == 501_000_000
+    assert found.finished[1] == (-1 if until else 9_223_372_036_501_000_000)
+    late = Workload.from_log([0, 9_223_372_036_000], 0.9)
+    found = simulate_group(late, (SimulatedClient("c"),), queues=1, until=until)
+    assert found.finished.tolist() == [901_000_000, -1]
+
+
+def test_work_that_no_64_bits_count_is_refused() -> None:
+    queues = [MessageQueue("t", "b", 0), MessageQueue("%RETRY%g", "b", 0)]
+    run = PullRun("g", queues, lambda name, names, retry: queues[retry:][:1], [0, 1], [5, 7], [0, 0])
+    for factor in (-0.5, 2.0**61, float("nan"), float("inf")):
+        with pytest.raises(InvalidMessageError, match=re.escape(f"factor = {factor!r} (float): must not be negative")):
+            run.join("a", factor=factor)
+    run.join("a", factor=1.0, at_once=True)
+    with pytest.raises(InvalidMessageError, match="nor work of 7 ns take 292 years"):
+        run.set_factor("a", 1e300)
+    with pytest.raises(InvalidMessageError, match=r"services = -1 \(int\): must not be negative"):
+        PullRun("g", queues, lambda name, names, retry: queues, [0], [-1], [0])
+
+
 SCENARIO = """
 [workload]
 rate = 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -257,8 +258,14 @@ def test_misuse_is_refused() -> None:
     run = QueueRun(queue, [1], [1])
     with pytest.raises(InvalidMessageError, match="one answer a message"):
         run.add_consumer(mask=RowMask(np.array([True, False])))
-    with pytest.raises(ValueError, match="one thread at least"):
+    with pytest.raises(InvalidMessageError, match=r"threads = 0 \(int\): must be 1 or more"):
         run.add_consumer(threads=0)
+    for factor in (-1.0, 1e300, 2.0**63, float("nan"), float("inf")):
+        with pytest.raises(InvalidMessageError, match=re.escape(f"factor = {factor!r} (float): must not be negative")):
+            run.add_consumer(factor=factor)
+    assert run.utilisation() == {}
+    with pytest.raises(InvalidMessageError, match=r"factor = 1e\+300"):
+        run.set_factor(run.add_consumer(factor=2.0**62), 1e300)
     with pytest.raises(IllegalStateError, match="is not here"):
         run.kill(77)
     run.run(5)
@@ -268,6 +275,16 @@ def test_misuse_is_refused() -> None:
         Workload.from_log([2, 1], 0.1)
     with pytest.raises(ValueError, match="exponential, constant or lognormal"):
         draw(np.random.default_rng(), "normal", 1, 1)  # type: ignore[arg-type]
+
+
+def test_what_would_end_behind_the_end_of_time_never_ends() -> None:
+    longest = 2**62
+    run = QueueRun(Queue(), [longest, longest, longest], [longest, longest - 1024, longest - 1024])
+    consumer = run.add_consumer(threads=3)
+    assert run.run() == 2**63 - 1024
+    run._check()
+    assert run.finished.tolist() == [-1, 2**63 - 1024, 2**63 - 1024]
+    assert run.utilisation() == {consumer: (2**63 - 1, 2)}
 
 
 @pytest.mark.parametrize(

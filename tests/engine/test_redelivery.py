@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import pytest
@@ -34,6 +35,9 @@ def test_a_back_off_beyond_a_long_stays_a_long() -> None:
     avoiding = RedeliveryPolicy(use_exponential_back_off=True, use_collision_avoidance=True)
     assert [avoiding.next_delay(2**62, chance) for chance in (0.5, 0.99)] == [2**63 - 1] * 2
     assert avoiding.delays(40)[-1] == 2**63 - 1
+    for chance in (-0.1, 1.0, 1e300, float("nan")):
+        with pytest.raises(InvalidTopologyError, match=re.escape(f"from 0 to below 1 (got {chance!r})")):
+            avoiding.next_delay(2**62, chance)
 
 
 @pytest.mark.parametrize(
