@@ -34,9 +34,7 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
     cdef int64_t row, first, now = 0
     cdef int32_t message, spare = -1
     cdef bint idle
-    if queue.busy:
-        queue.refuse_change()
-    queue.out_size = 0
+    queue.begin_handing_out()
     if steady and (queue.told or queue.consumers.size == 0):
         return start
     idle = queue.idle()

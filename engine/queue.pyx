@@ -106,8 +106,7 @@ cdef class Queue(Inspection):
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
         cdef list unacknowledged = [], kept = []
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         if last_delivered is not None:
             # A message that is acknowledged by now counts for nothing, and its handle may be stale.
             message = self.find(reported)
@@ -151,7 +150,7 @@ cdef class Queue(Inspection):
                 self.browsers.remove(slot)
         self.consumers.leave(slot)
         self.rounds_due += 1
-        self.out_size = 0
+        self.begin_handing_out()
         if self.pending.redelivered:
             self.dispatch(now, 0)
         return self.take_out(now)
@@ -218,8 +217,7 @@ cdef class Queue(Inspection):
         cdef int32_t receiver = -1 if target is None else self.consumers.target_number(target)
         cdef int32_t number
         cdef Message* it
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         number = self.pending.allot()
         it = &self.pending.at[number]
         it.group = handle
@@ -266,7 +264,7 @@ cdef class Queue(Inspection):
         now: ms, for expiry and the start delay. limit: make at most so many rounds. While a start delay runs nothing
         happens; ``starts_at`` says until when.
         """
-        self.out_size = 0
+        self.begin_handing_out()
         self.run_wakeups(now, limit)
         return self.take_out(now)
 
@@ -320,8 +318,7 @@ cdef class Queue(Inspection):
         cdef int64_t total = 0
         cdef list bodies = [], parts = []
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         # A client may acknowledge in a transaction what it then finds expired, or gives up.
         if self.pending.at[end].consumer != slot or (self.pending.at[end].acknowledged and not unconsumed):
             raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
@@ -386,8 +383,7 @@ cdef class Queue(Inspection):
     def commit(self, transaction):
         """Acknowledge for good what was acknowledged in a transaction; two wakeups a message."""
         cdef int32_t message, slot
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         for handle, consumer in self.transactions.pop(transaction, ()):
             message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
@@ -406,8 +402,7 @@ cdef class Queue(Inspection):
     def rollback(self, transaction):
         """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are."""
         cdef int32_t message, slot
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         for handle, consumer in self.transactions.pop(transaction, ()):
             message = self.find(handle)
             if message >= 0:
@@ -430,9 +425,7 @@ cdef class Queue(Inspection):
         the call.
         """
         cdef int32_t slot = self.slot_of(consumer)
-        if self.busy:
-            self.refuse_change()
-        self.out_size = 0
+        self.begin_handing_out()
         if self.consumers.at[slot].prefetch == 0:
             self.consumers.at[slot].extension = quantity
             self.refresh(slot)
@@ -445,9 +438,7 @@ cdef class Queue(Inspection):
     def pull_timeout(self, consumer, *, int64_t now=0):
         """The last pull has timed out: the null dispatch and no credit, unless something was handed out since."""
         cdef int32_t slot = self.slot_of(consumer)
-        if self.busy:
-            self.refuse_change()
-        self.out_size = 0
+        self.begin_handing_out()
         if self.consumers.at[slot].prefetch == 0 and (
                 self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark):
             self.end_pull(slot)
@@ -457,8 +448,7 @@ cdef class Queue(Inspection):
         """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
         ones, and its prefetch extension. The caller says so before a round, whenever another queue changed it."""
         cdef int32_t slot = self.slot_of(consumer)
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         self.consumers.at[slot].elsewhere = elsewhere
         self.consumers.at[slot].extension = extension
         self.refresh(slot)
@@ -469,15 +459,13 @@ cdef class Queue(Inspection):
 
     def pause(self):
         """Stop handing out; messages are still paged in."""
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         self.consumers.paused = True
         self.reopen()
 
     def resume(self):
         """Hand out again; asks for a wakeup."""
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         self.consumers.paused = False
         self.reopen()
         self.rounds_due += 1
@@ -503,17 +491,14 @@ cdef class Queue(Inspection):
         that stay. Raises InvalidTopologyError for a limit below 1.
         """
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
-        if self.busy:
-            self.refuse_change()
-        self.out_size = 0
+        self.begin_handing_out()
         self.look_for_expired(now, limit)
         return self.take_out(now)
 
     def expire_stored(self, int64_t now):
         """Take off what expired before ``now`` and is not paged in."""
         cdef int32_t message
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
                 self.pending.unstore(message)
@@ -523,16 +508,14 @@ cdef class Queue(Inspection):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""
         cdef int32_t handle = self.groups.intern(group)
         cdef int32_t owner
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         owner = self.groups.drop(handle)
         self.pending.regroup(self.groups.key[handle])
         return None if owner < 0 else self.consumers.at[owner].id
 
     def remove_all_groups(self):
         """Forget every owner (JMX removeAllMessageGroups)."""
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         self.groups.drop_all()
         self.consumers.sorted = False
         self.pending.replace_all()

@@ -68,7 +68,7 @@ cdef class QueueRegion:
         if queue is None or not queue.direct or ack.last_message_id not in subscription.held:
             return NotImplemented
         queue.answered(subscription, subscription.number, ack, now, None)
-        queue.out_size = 0
+        queue.begin_handing_out()
         queue.run_wakeups(now, -1)
         return self.over(queue, queue.take_out(now) if queue.out_size else None)
 

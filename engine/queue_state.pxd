@@ -63,7 +63,12 @@ cdef class QueueState:
     # Selectors
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
     cdef int put_question(self, object selector, object body) except -1
-    cdef int refuse_change(self) except -1                       # what is called while ``busy``
+    cdef inline int refuse_while_asked(self) except -1:          # first in all that changes a queue
+        if self.busy:
+            self.refuse_call()
+        return 0
+
+    cdef int refuse_call(self) except -1
     cdef int note_failure(self, int32_t message, object selector) except -1
     cdef bint raises(self, int32_t message) except -1
     cdef list doubtful(self)                                     # flagged messages of the window, in order

@@ -76,8 +76,7 @@ cdef class QueueState:
             [self.consumers.questions[index] == asked and self.consumers.predicates[<int32_t> index].users > 0
              for index in range(self.consumers.predicate_count)])
         cdef list found = []
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         if not known:
             check_question(selector)
             for message in range(self.pending.slots):
@@ -168,7 +167,7 @@ cdef class QueueState:
         finally:
             self.busy = False
 
-    cdef int refuse_change(self) except -1:
+    cdef int refuse_call(self) except -1:
         raise IllegalStateError("a selector cannot call the queue that is asking it")
 
     cdef int note_failure(self, int32_t message, object selector) except -1:
@@ -184,6 +183,7 @@ cdef class QueueState:
         # asked, noLocal comes before the selector, and the exclusive and group checks after it.
         cdef Message* it = &self.pending.at[message]
         cdef int32_t index, slot, owner = -1
+        cdef int outcome
         if not it.errors or self.consumers.paused or it.body == NULL:
             return False
         if it.group >= 0 and it.group_sequence != 1:
@@ -199,7 +199,10 @@ cdef class QueueState:
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
             if selector is None or (connection >= 0 and connection == it.connection):
                 continue
-            if self.put_question(selector, <object> it.body) == RAISED:
+            self.rounds_due += 1          # should it be interrupted, the round is still to be made
+            outcome = self.put_question(selector, <object> it.body)
+            self.rounds_due -= 1
+            if outcome == RAISED:
                 return True
         return False
 
@@ -261,8 +264,7 @@ cdef class QueueState:
 
     cdef int take_off(self, int32_t message) except -1:
         cdef int where = self.pending.at[message].whereabouts
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:

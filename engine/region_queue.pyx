@@ -139,7 +139,7 @@ cdef class RegionQueue(Queue):
     cdef list offer(self, Message message, int64_t now):
         # ``put`` and ``run`` in one.
         self.take_in(message)
-        self.out_size = 0
+        self.begin_handing_out()
         self.run_wakeups(now, -1)
         return self.take_out(now)
 
@@ -152,7 +152,7 @@ cdef class RegionQueue(Queue):
         for message in messages:
             if message._expiration:
                 return None
-        self.out_size = 0
+        self.begin_handing_out()
         for message in messages:
             message._connection_id = connection_id
             message.received(destination, sequence, now)

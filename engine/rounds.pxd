@@ -4,7 +4,8 @@ An event changes the state and asks for wakeups (``rounds_due``); ``round`` page
 handed out, once (spec activemq 2.2). What it handed out stands in ``out`` until the caller takes it.
 
 Invariants: a round leaves nothing behind that somebody could take, except what became takeable behind its back and what
-it paged in while others waited: the next round finds both.
+it paged in while others waited: the next round finds both. A round that is interrupted, by a selector that is no
+Selector or by who reads messages in, keeps what it paged in waiting, and what it handed out for the next call.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -36,9 +37,18 @@ cdef class Rounds(QueueState):
     cdef int64_t out_room
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
+    cdef int64_t fresh_size
+    cdef int64_t placed              # so many of ``fresh`` have been given away, or wait
     cdef public int64_t behind       # persistent messages that come after those here, and that ``read_on`` brings
     cdef bint told                   # nothing can move any more, and what is held was told (batches)
 
+    cdef inline int begin_handing_out(self) except -1:
+        self.refuse_while_asked()
+        if self.out_size:
+            self.keep_handouts()
+        return 0
+
+    cdef int keep_handouts(self) except -1                       # of an interrupted call, as far as they still hold
     cdef int start_over(self) except -1                          # as made, with its consumers; nobody has ever left
     cdef bint at_rest(self) noexcept                             # as long as nobody joins, leaves or acknowledges
     cdef int ask_again(self) except -1
@@ -53,6 +63,8 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
+    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in so many; those and what waits goes out
+    cdef int keep_page(self) except -1                           # what an interrupted round has paged in waits
     cdef int look_for_expired(self, int64_t now, int64_t limit) except -1
     cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
     cdef list paged_in(self)

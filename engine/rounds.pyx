@@ -30,8 +30,7 @@ cdef class Rounds(QueueState):
         free(self.fresh)
 
     cdef int start_over(self) except -1:
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         if self.consumers.vacant or self.browsers or self.consumers.targets:
             raise IllegalStateError(
                 "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
@@ -50,6 +49,25 @@ cdef class Rounds(QueueState):
         self.failed.clear()
         return 0
 
+    cdef int keep_handouts(self) except -1:
+        cdef int64_t index, kept = 0
+        cdef int32_t message
+        cdef Handout* it
+        for index in range(self.out_size):
+            it = &self.out[index]
+            if not self.consumers.at[it.slot].live or self.consumers.at[it.slot].id != it.consumer:
+                continue
+            if it.handle >= 0:
+                message = self.find(it.handle)
+                if message < 0 or not self.consumers.at[it.slot].browser and (
+                        self.pending.at[message].whereabouts != IN_FLIGHT
+                        or self.pending.at[message].consumer != it.slot):
+                    continue
+            self.out[kept] = it[0]
+            kept += 1
+        self.out_size = kept
+        return 0
+
     cdef bint at_rest(self) noexcept:
         if self.consumers.size == 0:
             return True
@@ -60,8 +78,7 @@ cdef class Rounds(QueueState):
 
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         # A round that changed nothing leaves nothing to change for the other rounds asked for.
-        if self.busy:
-            self.refuse_change()
+        self.refuse_while_asked()
         while (self.rounds_due > 0 or self.echo) and limit != 0:
             limit -= limit > 0
             if not self.round(now):
@@ -118,7 +135,7 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1:
         # One wakeup; 0 if a start delay holds it back.
-        cdef int64_t wanted, taken = 0
+        cdef int64_t wanted
         cdef int32_t active
         cdef bint forced
         if self.delayed(now):
@@ -132,14 +149,33 @@ cdef class Rounds(QueueState):
             wanted = min(wanted, self.page_size)
             if self.lazy_dispatch and not forced:
                 wanted = min(wanted, self.consumers.free_slots())
-        if wanted > 0 and (forced or self.consumers.size > active and (
+        if not (forced or self.consumers.size > active and (
                 self.page_size < 0 or self.pending.waiting < self.page_size)):
-            taken = self.page_in(wanted, now)
-        self.stirred |= taken > 0
-        self.dispatch(now, taken)
+            wanted = 0
+        self.stirred |= self.serve(wanted, now) > 0
         if active:
             self.browse_round()
         return 1
+
+    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1:
+        cdef int64_t taken = 0
+        self.placed = self.fresh_size = 0
+        try:
+            if wanted > 0:
+                taken = self.page_in(wanted, now)
+            self.dispatch(now, taken)
+        finally:
+            if self.placed < self.fresh_size:
+                self.keep_page()
+        return taken
+
+    cdef int keep_page(self) except -1:
+        cdef int64_t index
+        for index in range(self.placed, self.fresh_size):
+            self.pending.wait(self.fresh[index], False, False)
+        self.groups.now.position = INT64_MAX
+        self.stirred = True
+        return 0
 
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1:
         # Into ``fresh``, and how many; what has expired leaves instead.
@@ -159,7 +195,9 @@ cdef class Rounds(QueueState):
                     self.rounds_due += not self.extra      # this one, once more
                     self.echo |= self.extra
                     break
+                self.rounds_due += 1      # should it be interrupted, the round is still to be made
                 self.read_on()
+                self.rounds_due -= 1
             message = self.pending.page_in()
             if message < 0:
                 break
@@ -169,6 +207,7 @@ cdef class Rounds(QueueState):
                 continue
             self.fresh[taken] = message
             taken += 1
+            self.fresh_size = taken
         if self.prioritized_messages:
             self.sort(taken)
         return taken
@@ -177,11 +216,10 @@ cdef class Rounds(QueueState):
         # Queue.expireMessages: a page of its own, consumers or not and whatever delays them, then what waits, in order.
         cdef int tier
         cdef int32_t message, following
-        cdef int64_t staying = 0, taken = 0
+        cdef int64_t staying = 0
         self.extra = False
         if self.looks_further(limit):
-            taken = self.page_in(min(self.pending.stored, limit), now)
-            self.dispatch(now, taken)
+            self.serve(min(self.pending.stored, limit), now)
         for tier in range(20):
             message = self.pending.window[tier].first
             while message >= 0 and staying < limit:
@@ -299,12 +337,14 @@ cdef class Rounds(QueueState):
         cdef int32_t changed[2]
         if self.prioritized_messages and fresh and self.pending.waiting:
             for index in range(fresh):
+                self.placed = index + 1
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
         if self.pending.waiting and not self.hop(now):
             return self.strand_page(0, fresh)
         if fresh and self.pending.waiting and self.page_size >= 0:
             for index in range(fresh):
+                self.placed = index + 1
                 self.pending.wait(self.fresh[index], False, False)
             self.ask_again()
             return 0
@@ -319,6 +359,7 @@ cdef class Rounds(QueueState):
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if self.consumers.unmarked:
                 self.consumers.mark_slow(slot)
+            self.placed = index + 1
             self.give(message, slot, changed, now)
         self.groups.now.position = INT64_MAX
         return 0
@@ -376,6 +417,7 @@ cdef class Rounds(QueueState):
         for index in range(start, fresh):
             self.pending.at[self.fresh[index]].whereabouts = STRANDED
         self.stranded += fresh - start
+        self.placed = max(self.placed, fresh)
         self.stirred = True
         return 0
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pyengine
-from pyengine.activemq import HoldReason, Queue
-from pyengine.errors import InvalidTopologyError
+from pyengine.activemq import Delivery, HoldReason, Queue
+from pyengine.errors import InvalidTopologyError, SelectorEvaluationError
 
 RAISES = pyengine.Selector("name - 1 = 2")  # a string minus a number
 
@@ -104,3 +108,115 @@ def test_by_default_it_is_no_match() -> None:
     assert it.why(handle)[0] is HoldReason.SELECTOR
     with pytest.raises(InvalidTopologyError, match="'no_match' or 'exact'"):
         Queue(selector_errors="strict")
+
+
+class Interrupted(BaseException):
+    """What no selector means to raise, as Ctrl-C."""
+
+
+class Fickle:
+    """A selector of the caller's own code, whose answer is what ``mood`` says when it is asked."""
+
+    mood: ClassVar[list[str]] = []
+
+    def __init__(self, wants: int) -> None:
+        self.wants = wants
+
+    def __call__(self, sent: Mapping[str, int]) -> bool:
+        match self.mood.pop() if self.mood else "answers":
+            case "raises":
+                raise SelectorEvaluationError("fickle", "it cannot say")
+            case "breaks":
+                raise Interrupted
+        return sent["n"] % 2 == self.wants
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["send", "send", "run", "acknowledge", "join", "close", "look", "pull"]),
+                           st.lists(st.sampled_from(["raises", "raises", "answers", "breaks"]), max_size=6)),
+                 max_size=30)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=STEPS,
+    page=st.sampled_from([None, 2, 200]),
+    prioritized=st.booleans(),
+    grouped=st.booleans(),
+    prefetch=st.sampled_from([0, 1, 3, 100]),
+)
+def test_a_round_that_a_selector_breaks_loses_no_message_and_no_delivery(
+    steps: list[tuple[str, list[str]]], page: int | None, prioritized: bool, grouped: bool, prefetch: int
+) -> None:
+    it = queue(max_page_size=page, prioritized_messages=prioritized)
+    Fickle.mood = []
+    holds: dict[int, list[int]] = {it.add_consumer(selector=Fickle(which), prefetch=prefetch): [] for which in (0, 1)}
+    sent: set[int] = set()
+
+    def take(deliveries: list[Delivery]) -> None:
+        for each in deliveries:
+            if each.message is not None:
+                assert all(each.message not in held for held in holds.values())
+                holds[each.consumer].append(each.message)
+
+    for step, mood in steps:
+        consumer = next(iter(holds), None)
+        Fickle.mood = list(mood)
+        with suppress(Interrupted):
+            if step == "send":
+                number = len(sent)
+                headers = {"JMSXGroupID": f"g{number % 3}"} if grouped else {}
+                sent.add(it.send({"n": number, "JMSPriority": number % 3 + 3, **headers}))
+            elif step == "join":
+                joined = it.add_consumer(selector=Fickle(len(holds) % 2), prefetch=prefetch)
+                holds[joined] = []
+            elif step == "run":
+                take(it.run())
+            elif step == "look":
+                take(it.expire(0))
+            elif consumer is None:
+                continue
+            elif step == "acknowledge" and holds[consumer]:
+                gone = holds[consumer].pop(0)
+                sent.remove(gone)
+                it.acknowledge(consumer, gone)
+            elif step == "pull":
+                take(it.pull(consumer))
+            elif step == "close":
+                del holds[consumer]
+                take(it.close(consumer))
+        Fickle.mood = []
+        it._check()
+        assert it.statistics["size"] == len(sent)
+    take(it.run())
+    assert {each: it.unacknowledged(each) for each in holds} == holds
+    stranded = it.statistics["stranded"]
+    for each in list(holds):
+        del holds[each]
+        take(it.close(each))
+    last = it.add_consumer()
+    while got := it.run():
+        for each in got:
+            sent.remove(each.message)
+            it.acknowledge(last, each.message)
+    assert it.statistics["size"] == len(sent) == it.statistics["stranded"] == stranded
+
+
+def test_what_a_broken_call_handed_out_comes_with_the_next_one() -> None:
+    it = queue()
+    taker = it.add_consumer(selector=Fickle(0), prefetch=2)
+    other = it.add_consumer(selector=Fickle(0), prefetch=2)
+    it.run()
+    Fickle.mood = []
+    fits = [it.send({"n": 0}), it.send({"n": 2})]
+    Fickle.mood = ["raises"]
+    doubtful = it.send({"n": 4})
+    Fickle.mood = ["breaks"]
+    with pytest.raises(Interrupted):
+        it.run()
+    it._check()
+    assert it.statistics["in_flight"] == 2
+    assert it.waiting() == [doubtful]
+    assert [(each.consumer, each.message) for each in it.close(taker)] == [(other, fits[1]), (other, fits[0])]
+    assert it.run() == []
+    assert it.waiting() == [doubtful]
+    it._check()
