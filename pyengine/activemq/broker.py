@@ -187,6 +187,7 @@ class Broker(RegionBroker, Administration):
             with self.outbox:
                 for subscription in self._subscriptions.values():
                     subscription.forget()
+            self._callbacks.clear()  # one may hold messages that know how they are acknowledged, and so the broker
 
     def _open(self) -> None:
         if self._closed:

@@ -118,13 +118,16 @@ class Connection:
     @property
     def exception_listener(self) -> Callable[[Exception], object] | None:
         """Called with errors that no call can raise; None: they are logged (``pyengine.activemq``). Setting it raises
-        TypeError for what cannot be called."""
+        TypeError for what cannot be called. As with the real client, IllegalStateError once the connection is closed,
+        JMSError once it has failed."""
+        self._check()
         return self._exception_listener
 
     @exception_listener.setter
     def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
         if listener is not None and not callable(listener):
             raise TypeError(f"an exception listener is a function of an exception, or None; not {listener!r}")
+        self._check()
         self._exception_listener = listener
 
     @property
@@ -225,6 +228,7 @@ class Connection:
             self._ended = True
         if executor is not None:
             executor.close()
+        self._exception_listener = None  # it may hold messages that know how they are acknowledged, and so all of this
         self._on_close()
         self.clock.settle()
 

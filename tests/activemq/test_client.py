@@ -12,7 +12,7 @@ import pytest
 
 from pyengine import Message, activemq
 from pyengine.activemq import Broker, Closing, ConnectionFactory
-from pyengine.activemq.events import MessageExpired
+from pyengine.activemq.events import Event, MessageExpired
 from pyengine.activemq.session import Session
 from pyengine.destinations import parse_destination
 from pyengine.errors import (
@@ -989,6 +989,25 @@ def test_a_closed_broker_is_collected_with_what_consumers_held(clock, destinatio
     assert gone() is None
 
 
+def test_a_closed_brokers_callback_is_collected_with_the_messages_that_it_kept(clock):
+    def work() -> weakref.ref:
+        heard = []
+        with Broker(name="gone", clock=clock) as broker:
+            broker.on(Event, heard.append)
+            connection = ConnectionFactory("vm://gone", broker=broker).create_connection()
+            connection.start()
+            session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+            session.create_producer("q").send("kept")
+            kept = session.create_consumer("q").receive(1)
+            assert kept.body == "kept"
+            heard.append(kept)
+            return weakref.ref(broker)
+
+    gone = work()
+    gc.collect()
+    assert gone() is None
+
+
 @pytest.mark.parametrize("mode", [activemq.CLIENT_ACKNOWLEDGE, activemq.INDIVIDUAL_ACKNOWLEDGE])
 def test_a_closed_consumers_listener_is_collected_with_the_messages_that_it_kept(broker, mode):
     class Listener:
@@ -1007,6 +1026,31 @@ def test_a_closed_consumers_listener_is_collected_with_the_messages_that_it_kept
             session.create_producer("q").send("kept")
             until(lambda: listener.kept)
             return weakref.ref(listener), weakref.ref(connection)
+
+    gone = work()
+    gc.collect()
+    assert [each() for each in gone] == [None, None]
+
+
+@pytest.mark.parametrize("how", [Closing.NOW, Closing.DRAIN, Closing.LOST])
+def test_a_closed_connections_exception_listener_is_collected_with_the_messages_that_it_kept(broker, how):
+    class Listener:
+        def __call__(self, error):
+            pass
+
+    def work() -> tuple[weakref.ref, weakref.ref]:
+        connection = ConnectionFactory("vm://localhost", broker=broker).create_connection()
+        connection.exception_listener = listener = Listener()
+        connection.start()
+        session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+        session.create_producer("q").send("kept")
+        listener.kept = session.create_consumer("q").receive(1)
+        assert connection.exception_listener is listener
+        connection.close(how)
+        for use in (lambda: connection.exception_listener, lambda: setattr(connection, "exception_listener", None)):
+            with pytest.raises(IllegalStateError, match="The connection is closed"):
+                use()
+        return weakref.ref(listener), weakref.ref(connection)
 
     gone = work()
     gc.collect()
