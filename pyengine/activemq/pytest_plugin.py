@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,8 +34,8 @@ def activemq_make_broker(activemq_clock: ManualClock) -> Iterator[Callable[..., 
 
     made: list[Broker] = []
 
-    def make(**settings: Any) -> Broker:
-        made.append(Broker(**{"clock": activemq_clock, **settings}))
+    def make(directory: str | Path | None = None, **settings: Any) -> Broker:
+        made.append(Broker(directory, **{"clock": activemq_clock, **settings}))
         return made[-1]
 
     yield make

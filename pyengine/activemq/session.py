@@ -364,10 +364,17 @@ class Session(SessionExecutor):
 
     def _after_change(self) -> None:
         with self.lock:
-            self.changed.notify_all()
+            self._wake_receivers()
         self.flush()
         self.wake_up()
         self.clock.settle()
+
+    def _wake_receivers(self) -> None:
+        """What was handed out before may be there for a receiver now: threads and tasks look. The lock is held."""
+        self.changed.notify_all()
+        for consumer in self._consumers.values():
+            if consumer._state.available is not None:
+                consumer._state.available()
 
     # What the state asks for
 
@@ -445,7 +452,7 @@ class Session(SessionExecutor):
         """Deliver messages; Connection.start calls it."""
         with self.lock:
             self.state.start()
-            self.changed.notify_all()
+            self._wake_receivers()
         try:
             self.wake_up()
         finally:

@@ -251,6 +251,55 @@ def test_requests_are_answered_through_a_temporary_queue():
     play(script)
 
 
+@pytest.mark.parametrize("non_blocking", ["false", "true"])
+@pytest.mark.parametrize("mode", [SESSION_TRANSACTED, CLIENT_ACKNOWLEDGE])
+def test_a_task_that_waits_gets_what_comes_back_after_its_delay(make, clock, mode, non_blocking):
+    async def script(broker):
+        options = f"jms.nonBlockingRedelivery={non_blocking}&jms.redeliveryPolicy.initialRedeliveryDelay=700"
+        async with sessions(broker, 1, mode, options) as (ours,), sessions(broker) as (theirs,):
+            waiting = await ours.create_consumer("q")
+            await (await theirs.create_producer("q")).send_batch(["bad", "good"])
+            found = []
+
+            async def consume() -> None:
+                async for message in waiting:
+                    found.append((message.body, message.redelivery_counter))
+                    if found[-1] == ("bad", 0):
+                        await (ours.rollback() if ours.transacted else ours.recover())
+                    elif len(found) == 3:
+                        return
+
+            consuming = asyncio.create_task(consume())
+            while len(found) < (1 if non_blocking == "false" else 2):
+                await asyncio.sleep(0)
+            while not consuming.done():
+                clock.advance(100)
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            assert sorted(found) == [("bad", 0), ("bad", 1), ("good", 0)]
+            assert 700 <= clock.now() - began <= 800
+
+    began = clock.now()
+    asyncio.run(asyncio.wait_for(script(make()), WAIT))
+
+
+def test_a_task_that_waits_gets_what_came_before_the_connection_was_started():
+    async def script(broker):
+        connection = aio.ConnectionFactory(broker=broker).create_connection()
+        session = await connection.create_session()
+        await (await session.create_producer("q")).send("early")
+        receiving = asyncio.create_task((await session.create_consumer("q")).receive())
+        while not broker.view("q").in_flight_count:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        assert not receiving.done()
+        await connection.start()
+        assert (await receiving).body == "early"
+        await connection.close()
+
+    play(script)
+
+
 def test_transactions_and_acknowledgements(make, clock):
     async def script(broker):
         async with sessions(broker, 1, SESSION_TRANSACTED) as (ours,), sessions(broker, 1, CLIENT_ACKNOWLEDGE) as (by,):

@@ -1,4 +1,4 @@
-"""docs/testing.md is a test module that passes."""
+"""docs/testing.md is test modules that pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest_plugins = ["pytester"]
 
 
 def test_the_page_is_a_test_that_passes(pytester: pytest.Pytester) -> None:
-    (block,) = blocks("docs/testing.md", "python")
-    pytester.makepyfile(block)
+    pages = blocks("docs/testing.md", "python")
+    pytester.makepyfile(**{f"test_{number}": block for number, block in enumerate(pages)})
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
-    pytester.runpytest(*(() if installed else ("-p", PLUGIN))).assert_outcomes(passed=2)
+    pytester.runpytest(*(() if installed else ("-p", PLUGIN))).assert_outcomes(passed=4)
