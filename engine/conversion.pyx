@@ -109,9 +109,12 @@ cdef object destination_text(object value, str field):
     cdef list parts
     if value is None:
         return None
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        text = str(value)
+    elif isinstance(getattr(value, "name", None), str) and f"{getattr(value, 'kind', None)}://" in PREFIXES:
+        text = f"{value.kind}://{value.name}"  # what a session's create_queue and its siblings make
+    else:
         raise InvalidMessageError(field, value, "not a destination", hint="give a str such as 'queue://A', or None")
-    text = str(value)
     prefix = "queue://"
     name = text
     for known in PREFIXES:

@@ -1,15 +1,31 @@
 from collections.abc import Sequence
+from typing import Protocol
 
 from typing_extensions import disjoint_base
 
 SMALLEST_SIZE: int
 
+class _Named(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
 @disjoint_base
 class Envelope:
     body: str | bytes | None
-    destination: str | None
-    original_destination: str | None
-    reply_to: str | None
+    @property
+    def destination(self) -> str | None: ...
+    @destination.setter
+    def destination(self, value: str | _Named | None) -> None: ...
+    @property
+    def original_destination(self) -> str | None: ...
+    @original_destination.setter
+    def original_destination(self, value: str | _Named | None) -> None: ...
+    @property
+    def reply_to(self) -> str | None: ...
+    @reply_to.setter
+    def reply_to(self, value: str | _Named | None) -> None: ...
     type: str | None
     correlation_id: str | None
     message_id: str | None

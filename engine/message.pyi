@@ -4,7 +4,7 @@ from typing import Any, Self, TypeAlias
 import numpy
 from typing_extensions import disjoint_base
 
-from pyengine._engine.envelope import Envelope
+from pyengine._engine.envelope import Envelope, _Named
 
 _Scalar: TypeAlias = bool | int | float | str | numpy.generic | None
 _Nested: TypeAlias = _Scalar | list[Any] | tuple[Any, ...] | dict[str, Any]
@@ -16,9 +16,9 @@ class Message(Envelope):
         properties: Mapping[str, _Scalar] | None = None,
         *,
         body: str | bytes | None = None,
-        destination: str | None = None,
-        original_destination: str | None = None,
-        reply_to: str | None = None,
+        destination: str | _Named | None = None,
+        original_destination: str | _Named | None = None,
+        reply_to: str | _Named | None = None,
         type: str | None = None,
         correlation_id: str | None = None,
         message_id: str | None = None,

@@ -37,10 +37,10 @@ cdef class RedeliveryPolicy:
                             ("useCollisionAvoidance", use_collision_avoidance),
                             ("preDispatchCheck", pre_dispatch_check)):
             if not isinstance(value, bool):
-                raise InvalidTopologyError("must be True or False", key=name, value=repr(value))
+                raise InvalidTopologyError("must be True or False", key=name, value=value)
         if (isinstance(back_off_multiplier, bool) or not isinstance(back_off_multiplier, (int, float))
                 or back_off_multiplier != back_off_multiplier):
-            raise InvalidTopologyError("must be a number", key="backOffMultiplier", value=repr(back_off_multiplier))
+            raise InvalidTopologyError("must be a number", key="backOffMultiplier", value=back_off_multiplier)
         self.maximum_redeliveries = maximum_redeliveries
         self.initial_redelivery_delay = initial_redelivery_delay
         self.redelivery_delay = redelivery_delay

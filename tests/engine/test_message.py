@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -12,6 +14,7 @@ import pytest
 import pyengine
 from pyengine import Char, InvalidMessageError, Message, Selector
 from pyengine._engine.header import fresh_headers, header_code, settable_headers
+from pyengine.destinations import Destination
 
 
 @pytest.mark.parametrize(
@@ -495,6 +498,18 @@ def test_a_destination_is_taken_away_again(name: str) -> None:
     setattr(message, name, None)
     assert getattr(message, name) is None
     assert message == Message()
+
+
+@pytest.mark.parametrize("name", ["destination", "original_destination", "reply_to"])
+def test_a_destination_may_be_the_one_that_a_session_made(name: str) -> None:
+    message = Message(**{name: Destination("A.B", "topic")})
+    assert getattr(message, name) == "topic://A.B"
+    setattr(message, name, Destination("ID:1:1", "temp-queue"))
+    assert getattr(message, name) == "temp-queue://ID:1:1"
+    for wrong in (Path("A"), SimpleNamespace(name="A", kind="file"), SimpleNamespace(name=5, kind="queue"), 5):
+        with pytest.raises(InvalidMessageError, match=f"{name} = .*: not a destination"):
+            setattr(message, name, wrong)
+    assert getattr(message, name) == "temp-queue://ID:1:1"
 
 
 def test_a_message_is_made_of_a_mapping() -> None:
