@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyengine._engine.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.consumer_parameters import check_consumer_group, check_given, check_ranges, suggested
@@ -68,6 +69,17 @@ class ClientConfig:
     trace_topic: str | None = None
     max_page_size_in_get_metadata: int = 2000
     local_offset_store_dir: str | Path | None = None
+
+    if not TYPE_CHECKING:  # which says so of every name
+
+        def __setattr__(self, name: str, value: object) -> None:
+            known = type(self).__dataclass_fields__
+            if name not in known and not name.startswith("_"):
+                plain = {_letters(each): each for each in known}
+                if meant := get_close_matches(_letters(name), plain, n=1, cutoff=0.9):  # Java's spelling, or a slip
+                    hint = f"did you mean {plain[meant[0]]!r}?"
+                    raise ConfigurationError(name, repr(value), "no such parameter, nobody would read it", hint)
+            super().__setattr__(name, value)
 
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
@@ -187,6 +199,10 @@ class ConsumerParameters(ClientConfig):
         wall = parse_consume_timestamp(self.consume_timestamp)
         assert wall is not None
         return local_to_utc(wall)
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").casefold()
 
 
 def java_name(name: str) -> str:

@@ -8,6 +8,7 @@ import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -89,6 +90,36 @@ def test_start_refuses_a_text_where_it_is_no_text_that_counts(name: str, value: 
         setattr(consumer, name, value)
         with pytest.raises(ConfigurationError, match=re.escape(f"{name}={value!r}: {words}")):
             consumer.start()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("consumeThreadMin", "consume_thread_min"),
+        ("clientIP", "client_ip"),
+        ("pull_batchsize", "pull_batch_size"),
+        ("consume_thread_mn", "consume_thread_min"),
+        ("subscriptions", "subscription"),
+        ("brokers", "broker"),
+    ],
+)
+def test_a_parameter_is_not_set_by_a_name_that_nobody_reads(name: str, meant: str) -> None:
+    consumer = rocketmq.DefaultMQPushConsumer("G")
+    with pytest.raises(ConfigurationError, match=rf"{name}=5: no such parameter.*did you mean '{meant}'\?"):
+        setattr(consumer, name, 5)
+    assert not hasattr(consumer, name)
+
+
+def test_a_consumer_may_be_given_what_is_no_parameter() -> None:
+    class Counting(rocketmq.DefaultMQPushConsumer):
+        seen = 0
+
+    consumer = Counting("G")
+    for name in ("seen", "topic", "orders", "_pullBatchSize"):
+        setattr(consumer, name, 1)
+        assert getattr(consumer, name) == 1
+    for parameter in fields(consumer):
+        setattr(consumer, parameter.name, getattr(consumer, parameter.name))
 
 
 @pytest.mark.parametrize("listener", [None, 5])
