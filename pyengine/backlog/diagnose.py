@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pyengine.backlog.evidence import Evidence
-from pyengine.backlog.findings import Finding
+from pyengine.backlog.findings import Finding, Said, say
 from pyengine.backlog.rules import clients, destinations, offsets, streams, threads
+from pyengine.backlog.rules.series import by_time
 from pyengine.topology.checked import check
 
 Rules = Callable[[Evidence], Iterator[Finding]]
@@ -28,3 +29,36 @@ def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding
     check("evidence", evidence, Evidence)
     found = [finding for rule in rules for finding in rule(evidence)]
     return sorted(found, key=lambda finding: -finding.severity)
+
+
+def seen_too_seldom(evidence: Evidence) -> list[Said]:
+    """What should be looked at again, because the rules cannot tell yet whether it moves."""
+    check("evidence", evidence, Evidence)
+    found = []
+    served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
+    behind = [each for each in evidence.offsets if each.lag]
+    waiting = [
+        *by_time(served, lambda it: (it.broker, it.kind, it.name)).values(),
+        *by_time(behind, lambda it: (it.system, it.group, it.topic, it.broker, it.queue)).values(),
+    ]
+    once = sum(len(seen) == 1 or len({it.time for it in seen} - {None}) == 1 for seen in waiting)
+    if once:
+        found.append(
+            say(
+                "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute later "
+                "shows whether it moves",
+                count=once,
+            )
+        )
+    for looks in threads.looks(evidence):
+        if len(looks) < threads.ENOUGH and looks[0].tool != "consumerStatus":
+            found.append(
+                say(
+                    "{file}: {count:dump|dumps} of its process, but {enough} of them, some seconds apart, show which "
+                    "thread stands still",
+                    file=looks[0].file,
+                    count=len(looks),
+                    enough=threads.ENOUGH,
+                )
+            )
+    return found

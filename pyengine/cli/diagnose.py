@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.diagnose import diagnose, seen_too_seldom
 from pyengine.backlog.evidence import Evidence, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.cli.findings import show_finding
@@ -45,6 +45,7 @@ def as_dict(
     return {
         "states": evidence.count,
         "findings": [finding.as_dict() for finding in found],
+        "seen_too_seldom": [str(said) for said in seen_too_seldom(evidence)],
         "not_understood": [
             {"file": remark.file, "line": remark.line, "text": remark.text, "why": remark.why}
             for remark in evidence.remarks
@@ -60,6 +61,8 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
     if not found:
         nothing = say("nothing found in {count:,state that was|states that were} read", count=evidence.count)
         console.print(nothing.in_language(language), highlight=False)
+    for said in seen_too_seldom(evidence):
+        console.print(said.in_language(language), highlight=False, soft_wrap=True)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
         said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)

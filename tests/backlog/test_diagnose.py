@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyengine import Message, activemq
-from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.diagnose import diagnose, seen_too_seldom
 from pyengine.backlog.evidence import (
     ClientState,
     ConsumeRates,
@@ -443,6 +443,33 @@ def test_the_worst_comes_first() -> None:
         ("retention_overtook", Severity.ERROR), ("draining", Severity.INFO),
     ]  # fmt: skip
     assert found[0].as_dict()["severity"] == "error"
+
+
+def test_what_was_seen_too_seldom_to_say_whether_it_moves_is_said() -> None:
+    def said(*files: str) -> list[str]:
+        return [str(each) for each in seen_too_seldom(read_files([str(DATA / file) for file in files]))]
+
+    once = said("jolokia-1.json")
+    assert once == ["4 queues with a backlog were seen once: a second snapshot a minute later shows whether it moves"]
+    assert said("jolokia-1.json", "jolokia-1.json") == once
+    assert said("jolokia-1.json", "jolokia-2.json") == []
+    table = (
+        "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n"
+        "g     t     0         90             100            10  -           -    -\n"
+        "g     t     1         100            100            0   -           -    -\n"
+    )
+    behind = seen_too_seldom(read_text(table, "groups.txt"))
+    assert [str(each) for each in behind] == [
+        once[0].replace("4 queues with a backlog were", "1 queue with a backlog was")
+    ]
+    twice = read_text(table, "groups.txt", 1000)
+    twice.add(read_text(table, "groups.txt", 61_000))
+    assert seen_too_seldom(twice) == []
+    of_all = "of its process, but 3 of them, some seconds apart, show which thread stands still"
+    assert said("jstack-1.txt") == [f"{DATA / 'jstack-1.txt'}: 1 dump {of_all}"]
+    assert said("jstack-1.txt", "jstack-1.txt", "jstack-2.txt") == [f"{DATA / 'jstack-1.txt'}: 2 dumps {of_all}"]
+    assert said("jstack-1.txt", "jstack-2.txt", "jstack-3.txt") == []
+    assert said("py-spy-1.txt", "py-spy-2.txt") == [f"{DATA / 'py-spy-1.txt'}: 2 dumps {of_all}"]
 
 
 def test_the_policy_of_a_destination_explains_its_findings() -> None:

@@ -277,13 +277,19 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
         )
 
 
-def findings(evidence: Evidence) -> Iterator[Finding]:
-    """Dumps of one process are compared, each moment once: a copy of a dump is no second look."""
+def looks(evidence: Evidence) -> Iterator[list[ThreadDump]]:
+    """The dumps of each process, each moment once: a copy of a dump is no second look."""
     for dumps in by_time(evidence.dumps, lambda dump: (dump.tool, dump.process)).values():
-        looks: list[ThreadDump] = []
+        found: list[ThreadDump] = []
         for dump in dumps:
             # jstack itself writes the moment; a file's own time says nothing of copies.
-            if dump.tool != "jstack" or dump.time is None or not looks or looks[-1].time != dump.time:
-                looks.append(dump)
-        if len(looks) >= ENOUGH:
-            yield from stuck(looks)
+            if dump.tool != "jstack" or dump.time is None or not found or found[-1].time != dump.time:
+                found.append(dump)
+        yield found
+
+
+def findings(evidence: Evidence) -> Iterator[Finding]:
+    """Dumps of one process are compared."""
+    for found in looks(evidence):
+        if len(found) >= ENOUGH:
+            yield from stuck(found)
