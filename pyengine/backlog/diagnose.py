@@ -38,15 +38,18 @@ def seen_too_seldom(evidence: Evidence) -> list[Said]:
     served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
     behind = [each for each in evidence.offsets if each.lag]
     waiting = [
-        *by_time(served, lambda it: (it.broker, it.kind, it.name)).values(),
-        *by_time(behind, lambda it: (it.system, it.group, it.topic, it.broker, it.queue)).values(),
+        *([it.time for it in seen] for seen in by_time(served, lambda it: (it.broker, it.kind, it.name)).values()),
+        *(
+            [it.time for it in seen]
+            for seen in by_time(behind, lambda it: (it.system, it.group, it.topic, it.broker, it.queue)).values()
+        ),
     ]
-    once = sum(len(seen) == 1 or len({it.time for it in seen} - {None}) == 1 for seen in waiting)
+    once = sum(len(times) == 1 or len(set(times) - {None}) == 1 for times in waiting)
     if once:
         found.append(
             say(
-                "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute later "
-                "shows whether it moves",
+                "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute "
+                "later shows whether it moves",
                 count=once,
             )
         )

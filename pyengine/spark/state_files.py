@@ -21,12 +21,13 @@ from typing import Any
 from pyengine._engine.varint import seal, unseal
 from pyengine.backlog.output import written
 from pyengine.errors import OutputError, SnapshotError, counted, shown
+from pyengine.folder_sync import sync_folder
 
 MAGIC, VERSION = b"PYEC", 1
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears under its name only when all of it is on the disk. Raises OutputError."""
+    """Write a file that appears under its name only when all of it is on the disk, and stays. Raises OutputError."""
     waiting = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with written(path):
         try:
@@ -36,6 +37,7 @@ def write_whole(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(waiting, path)
+            sync_folder(path.parent)
         except OSError:
             waiting.unlink(missing_ok=True)
             raise
@@ -179,6 +181,8 @@ class StateFolder:
                 raise SnapshotError(
                     f"{deliveries} is there, and {self.path} does not know of it: state and sink belong together"
                 ) from None
+        with written(self._progress(batch)):
+            sync_folder(Path(self.path))
         for old in (*Path(self.path).glob("progress*"), *Path(self.path).glob("coming-*")):
             if old.name < f"{old.name.partition('-')[0]}-{batch:020d}":
                 old.unlink(missing_ok=True)
