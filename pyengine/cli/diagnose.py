@@ -12,6 +12,7 @@ from pyengine.backlog.evidence import Evidence, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.cli.findings import show_finding
 from pyengine.cli.outlet import tell
+from pyengine.cli.tables import show_line
 from pyengine.errors import InvalidSourceError
 
 
@@ -60,9 +61,9 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
         show_finding(finding, console, language)
     if not found:
         nothing = say("nothing found in {count:,state that was|states that were} read", count=evidence.count)
-        console.print(nothing.in_language(language), highlight=False)
+        show_line(nothing.in_language(language), console)
     for said in seen_too_seldom(evidence):
-        console.print(said.in_language(language), highlight=False, soft_wrap=True)
+        show_line(said.in_language(language), console)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
         said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)

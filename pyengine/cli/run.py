@@ -24,7 +24,7 @@ from pyengine.backlog.output import replace_file
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell
-from pyengine.cli.tables import show_table
+from pyengine.cli.tables import show_line, show_table
 from pyengine.errors import counted
 from pyengine.topology import Topology
 
@@ -139,7 +139,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
         rejected=summary["rejected"],
         seconds=summary["times"]["total"],
     )
-    console.print(line.in_language(language), highlight=False)
+    show_line(line.in_language(language), console)
     show_table(_deliveries(summary, language), console)
     waiting = [(name, queue) for name, queue in summary["destinations"].items() if queue["held_by_reason"]]
     for name, queue in waiting:
@@ -153,7 +153,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
             reason=heard(reject["reason"]),
             rows=rows,
         )
-        console.print(Text(line.in_language(language)))
+        show_line(line.in_language(language), console)
     for label in ("report", "deliveries", "held", "rejects"):
         if path := summary["paths"].get(label):
             console.print(Text(set_cell_size(word(label, language), 11) + str(path)), soft_wrap=True)

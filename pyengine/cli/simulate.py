@@ -17,7 +17,7 @@ from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Language, say, word
 from pyengine.backlog.scenario import Scenario
 from pyengine.backlog.simulate import Simulation
-from pyengine.cli.tables import show_table
+from pyengine.cli.tables import show_line, show_table
 
 POINTS = 200
 
@@ -85,13 +85,13 @@ def show(asked: Scenario, played: dict[str, Simulation], console: Console, langu
         if found.held:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.held.items())
             held = say("{variant}: held at the end: {reasons}", variant=name, reasons=reasons)
-            console.print(Text(held.in_language(language), "red"))
+            show_line(held.in_language(language), console, "red")
         for line in found.lines():
-            console.print(Text(f"{name}: {line.in_language(language)}", "yellow"))
+            show_line(f"{name}: {line.in_language(language)}", console, "yellow")
         idle = [each for each, (work, _) in found.work.items() if not work]
         if idle:
             line = say("{variant}: never worked: {names}", variant=name, names=", ".join(idle[:8]))
-            console.print(Text(line.in_language(language), "yellow"))
+            show_line(line.in_language(language), console, "yellow")
 
 
 def _seconds(value: float | None) -> str:

@@ -408,6 +408,9 @@ def test_simulate_compares_variants() -> None:
     held = pyengine("simulate", "-", stdin=asked)
     assert held.returncode == 1
     assert "only EU: held at the end:" in held.stdout
+    name = "nobody takes what comes from the United States, and a line of a file is searched as a whole"
+    far = pyengine("simulate", "-", stdin=asked.replace("only EU", name))
+    assert sum(line.startswith(f"{name}: held at the end:") for line in far.stdout.splitlines()) == 1
     all_taken = pyengine("simulate", "-", stdin=asked.replace("EU = 3, US = 1", "EU = 4"))
     assert (all_taken.returncode, "held at the end" in all_taken.stdout) == (0, False)
     document = json.loads(pyengine("simulate", "--json", "-", stdin=asked).stdout)["variants"]["only EU"]
