@@ -104,7 +104,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
                 loop.call_soon_threadsafe(arrived.set)
 
         deadline = None if timeout is None else loop.time() + timeout
-        consumer._state.available = available
+        consumer._session._expect(state, available)
         try:
             consumer._ask(wait)
             while True:
@@ -121,7 +121,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
                 except TimeoutError:
                     continue
         finally:
-            consumer._state.available = None
+            consumer._session._expect(state, None)
 
     def _check_alone(self) -> None:
         if self.blocking._state.available is not None:

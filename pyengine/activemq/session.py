@@ -70,6 +70,7 @@ class Session(SessionExecutor):
     def __init__(self, connection: Connection, session_id: str, mode: AcknowledgeMode) -> None:
         self.acknowledge_mode = mode
         self._consumers: dict[str, MessageConsumer] = {}
+        self._expecting: dict[Consumption, Callable[[], None]] = {}  # whose messages tasks wait for
         self._producers: dict[str, MessageProducer] = {}
         self._consumer_numbers = count(1)
         self._producer_numbers = count(1)
@@ -372,9 +373,17 @@ class Session(SessionExecutor):
     def _wake_receivers(self) -> None:
         """What was handed out before may be there for a receiver now: threads and tasks look. The lock is held."""
         self.changed.notify_all()
-        for consumer in self._consumers.values():
-            if consumer._state.available is not None:
-                consumer._state.available()
+        for available in self._expecting.values():
+            available()
+
+    def _expect(self, state: Consumption, available: Callable[[], None] | None) -> None:
+        """A task waits for a consumer's messages: ``available`` is called when one may be there. None: no more."""
+        with self.lock:
+            state.available = available
+            if available is None:
+                self._expecting.pop(state, None)
+            else:
+                self._expecting[state] = available
 
     # What the state asks for
 
