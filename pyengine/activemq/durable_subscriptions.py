@@ -173,7 +173,7 @@ class DurableSubscriptions:
             session_id="",
             connection_id="",
             destination=destination,
-            prefetch_size=100,
+            prefetch_size=0,  # what the real broker shows of it until the consumer has come
             selector=kept.selector,
             subscription_name=kept.name,
             no_local=kept.no_local,
@@ -184,7 +184,7 @@ class DurableSubscriptions:
         nobody = Connection("", kept.client_id, self._nobody, self._no_task)
         policy = next(filter(None, map(self._broker.policies.policy_of, patterns)), None)
         selector = None if kept.selector is None else Selector(kept.selector)
-        return Subscription(info, nobody, patterns, selector, policy, 100)
+        return Subscription(info, nobody, patterns, selector, policy, info.prefetch_size)
 
     def _remember(self, durable: Durable) -> Durable:
         self._by_key[durable.client_id, durable.name] = self.by_number[durable.number] = durable

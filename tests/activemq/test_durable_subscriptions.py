@@ -207,6 +207,20 @@ def test_a_policy_gives_a_prefetch_to_the_consumer_with_which_a_subscription_is_
     assert wire.taken() == [("new", "4"), ("new", "5")]
 
 
+def test_a_subscription_whose_consumer_is_away_has_the_prefetch_that_it_last_had(tmp_path, clock):
+    # Seen at 6.3.1: 0 where the broker was started since.
+    settings = {"clock": clock, "policies": [Policy("topic://>", durable_topic_prefetch=2)]}
+    for asked, counts, starts in ((100, 2, None), (7, 7, 0), (100, 100, 0)):
+        with Broker(tmp_path, **settings) as broker:
+            if starts is not None:
+                assert [view.prefetch_size for view in broker.subscriptions()] == [starts]
+            wire = Wire(broker, "connection", "client")
+            wire.consume("d", "topic://T", prefetch=asked, subscription_name="sub")
+            assert [(view.active, view.prefetch_size) for view in broker.subscriptions()] == [(True, counts)]
+            broker.remove_connection("connection")
+            assert [(view.active, view.prefetch_size) for view in broker.subscriptions()] == [(False, counts)]
+
+
 def test_what_is_not_persistent_waits_from_the_consumers_first_visit_on(tmp_path, clock):
     # Seen at 6.3.1 with KahaDB: the cursor of a subscription from the store takes nothing else before it is started.
     with Broker(tmp_path, clock=clock) as broker:

@@ -41,6 +41,23 @@ def test_a_composite_consumer_waits_for_queues_that_others_make(broker):
     assert wire.taken() == [("both", "1"), ("both", "3")]
 
 
+def test_no_part_of_a_composite_consumer_is_removed_while_it_is_there(broker):
+    # Seen at 6.3.1.
+    wire = Wire(broker)
+    wire.consume("both", "A,B")
+    wire.send("A,B,C", 1)
+    for name in "AB":
+        with pytest.raises(JMSError, match=rf"queue://{name} still has an active subscription: both"):
+            broker.remove_destination("wire", destination(name))
+    broker.remove_destination("wire", destination("C"))
+    assert [str(each) for each in broker.destinations()] == ["queue://A", "queue://B"]
+    wire.send("B", 2)
+    assert wire.taken() == [("both", "1"), ("both", "1"), ("both", "2")]
+    broker.remove_consumer("both")
+    broker.remove_destination("wire", destination("A,B"))
+    assert broker.destinations() == ()
+
+
 @pytest.mark.parametrize(
     ("asked", "queue", "lets"),
     [

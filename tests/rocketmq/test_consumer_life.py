@@ -238,6 +238,29 @@ def test_listeners_may_shut_their_consumer_down_all_at_once() -> None:
         assert broker.consumer_offsets("G", "T") == {MessageQueue("T", "broker-a", 0): 0}
 
 
+@pytest.mark.parametrize(("wait", "said"), [(20, ["G: listeners still ran at shutdown after 20 ms"]), (120_000, [])])
+def test_shutdown_says_so_where_listeners_still_run(
+    wait: int, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def listener(messages: Sequence[MessageExt], context: Any) -> ConsumeConcurrentlyStatus:
+        began.set()
+        assert go_on.wait(120)
+        return DONE
+
+    with broker_with(1) as broker:
+        consumer = consumer_of(broker, listener, await_termination_millis_when_shutdown=wait)
+        consumer.start()
+        assert began.wait(120)
+        if not said:
+            go_on.set()
+        consumer.shutdown()
+        go_on.set()
+        assert not consume_threads()
+    assert [text for _, _, text in caplog.record_tuples if "shutdown" in text] == said
+
+
 def test_stats_of_a_group_are_of_all_that_it_consumes_with_what_is_in_flight() -> None:
     clock = ManualClock(1_700_000_000_000)
     answers: dict[bytes | None, int] = {b"3": -5}
