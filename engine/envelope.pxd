@@ -49,6 +49,8 @@ cdef class Envelope:
     cdef int copy_headers(self, Envelope envelope) except -1       # the body too
     cdef int64_t size_in_bytes(self, int64_t smallest) except -1   # smallest: minimumMessageSize
     cpdef received(self, destination, int64_t sequence, int64_t now)
+    cdef inline int64_t expires(self) noexcept:                    # 0: never, as anything below
+        return max(0, self._expiration)
 
 
 # The value of a header by its code; JMSXUserID without its property. False: it is null. Borrows from the envelope.

@@ -180,7 +180,7 @@ cdef class Queue(Inspection):
             group = envelope._group_id if group is ABSENT else group
             group_sequence = envelope._group_sequence if group_sequence is ABSENT else group_sequence
             priority = envelope._priority if priority is ABSENT else priority
-            expiration = max(0, envelope._expiration) if expiration is ABSENT else expiration
+            expiration = envelope.expires() if expiration is ABSENT else expiration
             persistent = envelope._persistent if persistent is ABSENT else persistent
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target

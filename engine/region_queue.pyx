@@ -130,7 +130,7 @@ cdef class RegionQueue(Queue):
             self.rounds_due -= 1
 
     cdef int take_in(self, Message message) except -1:
-        self.enter(message, message._group_id, message._group_sequence, message._priority, message._expiration,
+        self.enter(message, message._group_id, message._group_sequence, message._priority, message.expires(),
                    message._persistent, message._connection_id, message._target_consumer_id,
                    message._redelivery_counter)
         self.bytes += message.size_in_bytes(self.minimum_message_size)
@@ -150,7 +150,7 @@ cdef class RegionQueue(Queue):
         """
         cdef Message message
         for message in messages:
-            if message._expiration:
+            if message.expires():
                 return None
         self.begin_handing_out()
         for message in messages:

@@ -87,7 +87,7 @@ cdef class Region(FanOut):
         cdef bint lasting = True
         if isinstance(message, Envelope):
             priority = (<Envelope> message)._priority if priority is ABSENT else priority
-            expiration = max(0, (<Envelope> message)._expiration) if expiration is ABSENT else expiration
+            expiration = (<Envelope> message).expires() if expiration is ABSENT else expiration
             timestamp = (<Envelope> message)._timestamp if timestamp is ABSENT else timestamp
             size = (<Envelope> message).size_in_bytes(to.minimum_message_size) if size is ABSENT else size
             lasting = (<Envelope> message)._persistent
