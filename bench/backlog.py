@@ -25,7 +25,7 @@ QUEUE, TOPIC = Destination("backlog"), Destination("backlog", "topic")
 
 def resident() -> float:
     """Resident memory of this process now, MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * resource.getpagesize() / 1e6
 
 

@@ -98,7 +98,7 @@ def processes(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int((entry / "stat").read_text("utf-8").rpartition(")")[2].split()[1])
             except (OSError, IndexError):
                 continue
             children.setdefault(parent, []).append(int(entry.name))
@@ -115,7 +115,7 @@ def cpu() -> float:
     total = 0
     for process in processes(os.getpid()):
         try:
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()
         except OSError:
             continue
         total += sum(int(value) for value in fields[11:15])

@@ -36,7 +36,7 @@ def _run(command: Sequence[str | Path], what: str) -> None:
 def _alone() -> Iterator[None]:
     """One process at a time fetches and compiles: tests run in several, which share build/ and Maven's files."""
     BUILD.mkdir(parents=True, exist_ok=True)
-    with (BUILD / "lock").open("w") as file:
+    with (BUILD / "lock").open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -25,7 +25,9 @@ def look(root: int, peaks: dict[str, int]) -> None:
     """Note what the processes under ``root`` hold."""
     for process in processes(root)[1:]:
         try:
-            status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+            status = dict(
+                line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
+            )
         except (OSError, ValueError):
             continue
         name = status["Name"].strip()

@@ -5,14 +5,13 @@ A record takes less time than a transaction, and most messages are gone before t
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
 from zlib import crc32
 
 from pyengine._runtime.record_file import RecordFile
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import StoreError
-from pyengine.folder_sync import sync_folder
 
 JOURNAL = "broker.journal"
 MARK = "journal"  # of the database: the number of the last record that it has
@@ -94,7 +93,7 @@ class Journal:
     def sync(self) -> None:
         """Return when the records are on the disk. Raises OSError."""
         newest = self.file.newest
-        getattr(os, "fdatasync", os.fsync)(self._handle)
+        sync_file(self._handle.fileno())
         self._synced = newest
 
     def empty(self) -> None:

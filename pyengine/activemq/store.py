@@ -116,6 +116,7 @@ class SqliteStore:
 
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA fullfsync = ON")  # for macOS, see disk_sync; nothing elsewhere
         check_format(self._db, self.path, 0)  # a file that is new
         self._db.executescript(SCHEMA)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pyengine._engine import record
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import IllegalStateError, InvalidSourceError
-from pyengine.folder_sync import sync_folder
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
@@ -176,7 +176,7 @@ class FileLog:
             if not whole:
                 self.cut = segment.start + len(data) - end
                 os.ftruncate(segment.descriptor, end - segment.start)
-                os.fsync(segment.descriptor)
+                sync_file(segment.descriptor)
                 self.end = self._synced = end
             yield from found
 
@@ -236,7 +236,7 @@ class FileLog:
             if self._synced < position and self._failure is None and not self._closed:
                 target, last = self.end, self._segments[-1]
                 try:
-                    os.fsync(last.descriptor)
+                    sync_file(last.descriptor)
                     if not os.path.samestat(os.stat(last.path), os.fstat(last.descriptor)):
                         raise FileNotFoundError(errno.ENOENT, "it is another file now", str(last.path))
                     self._synced = target

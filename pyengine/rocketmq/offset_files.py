@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyengine._engine.digits import parsed_long
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import InvalidSourceError
-from pyengine.folder_sync import sync_folder
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
 
@@ -149,7 +149,7 @@ def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
         file.write(text.encode("utf-8", "replace"))
         if sync:
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
     if path.exists():
         spare = path.with_name(path.name + ".bak.new")
         with contextlib.suppress(FileNotFoundError):

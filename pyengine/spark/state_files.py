@@ -20,8 +20,8 @@ from typing import Any
 
 from pyengine._engine.varint import seal, unseal
 from pyengine.backlog.output import written
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import OutputError, SnapshotError, counted, shown
-from pyengine.folder_sync import sync_folder
 
 MAGIC, VERSION = b"PYEC", 1
 
@@ -35,7 +35,7 @@ def write_whole(path: Path, data: bytes) -> None:
             with waiting.open("xb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             os.replace(waiting, path)
             sync_folder(path.parent)
         except OSError:
