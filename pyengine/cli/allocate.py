@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import isfile
+from os.path import basename, isfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog.evidence.opening import STDIN, open_whole
-from pyengine.cli.tables import show_table
+from pyengine.cli.tables import show_line, show_table
 from pyengine.errors import AllocationError, ConfigurationError, counted, did_you_mean
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
@@ -90,8 +91,9 @@ def items(text: str) -> list[str]:
 
 
 def items_or_file(text: str) -> list[str]:
-    """The parts between commas, or the lines of a file of that name."""
-    if "," in text or not isfile(text):
+    """The parts between commas, or the lines of a file of that name. Raises InvalidSourceError for a path of none."""
+    path = text.endswith(".txt") or (basename(text) != text and "@" not in text)  # every client's id has an @
+    if "," in text or not (path or isfile(text)):
         return items(text)
     return [line.strip() for line in open_whole(text).text.splitlines() if line.strip()]
 
@@ -158,7 +160,9 @@ def show(answers: Sequence[Answer], console: Console) -> None:
         for when, plan in answer.plans:
             if orphans := plan.skew().orphans:
                 belong = f"{counted(orphans, 'queue belongs', 'queues belong')} to nobody"
-                console.print(f"{plan.strategy.name}, {when}: {belong}", highlight=False, markup=False)
+                if twice := [each for each, count in Counter(plan.client_ids).items() if count > 1]:
+                    belong += f"; there more than once: {', '.join(twice[:3])}"
+                show_line(f"{plan.strategy.name}, {when}: {belong}", console)
     if len(answers) == 1:
         _show_plan(answers[0], console)
 

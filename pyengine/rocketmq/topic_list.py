@@ -45,6 +45,8 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
 
 def queues_in(text: str, source: str, brokers: Sequence[str] = ("broker-a",)) -> list[MessageQueue]:
     """The same of a text. source: where it is from."""
+    if not text.strip():
+        raise InvalidSourceError(source, "is empty", SHORT_FORMS)
     document = fastjson.loads(text, source)
     queues: list[MessageQueue] = []
     if isinstance(document, list):

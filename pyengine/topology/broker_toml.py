@@ -52,7 +52,15 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
         ),
         file=file,
         not_modelled=tuple(
-            NotModelled(file, line_of(text, (key,)), key, "", "", "not part of a broker's configuration", False)
+            NotModelled(
+                file,
+                line_of(text, (key,)) or line_of(text, (key, 0)),
+                key,
+                "",
+                "",
+                "not part of a broker's configuration",
+                False,
+            )
             for key in TOPOLOGY_ONLY
             if key in root.values
         ),

@@ -250,3 +250,8 @@ def test_the_examples_of_the_page(tmp_path: Path) -> None:
     assert (found.name, len(found.policies.entries), len(found.virtual_destinations)) == ("shop", 2, 2)
     for key, kinds in STRATEGIES.items():
         assert f"| {key} | {', '.join(kinds)}" in page
+
+
+def test_what_a_topology_has_besides_is_listed_at_its_line(tmp_path: Path) -> None:
+    found = broker(tmp_path, '[source]\ndestination = "A"\n[[consumer]]\nname = "a"\n[[consumer]]\nname = "b"\n')
+    assert [(part.line, part.element) for part in found.not_modelled] == [(1, "source"), (3, "consumer")]
