@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import io
 import os
 import sys
@@ -9,6 +11,7 @@ from typing import Any, TextIO
 
 from pyengine.backlog.visible import COMMANDS, visible
 
+_BY_NUMBER = "pyengine.by_number"
 _BUT_COLOURS = r"(?!\x1b\[[0-9;]*m)" + COMMANDS
 
 
@@ -20,12 +23,37 @@ class _Outlet(io.FileIO):
     def write(self, data: Any, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            # Windows says EINVAL of a pipe that nobody reads any more.
+            if not isinstance(error, BrokenPipeError) and (sys.platform, error.errno) != ("win32", errno.EINVAL):
+                raise
             self.left = True
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.fileno())
             os.close(nowhere)
             return super().write(data)
+
+
+class _Console(io.RawIOBase):
+    """A stream of Python's own, as a Windows console's, which shows UTF-8 that its descriptor would not."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def write(self, data: Any, /) -> int:
+        left = memoryview(data)
+        while left:  # it takes a part of what is long, which nobody looks at where nothing is kept
+            left = left[self._raw.write(left) or 0 :]
+        return len(data)
 
 
 class _Screen(io.TextIOWrapper):
@@ -36,16 +64,26 @@ class _Screen(io.TextIOWrapper):
         return super().write(visible(text, _BUT_COLOURS))
 
 
+def _by_number(error: UnicodeError) -> tuple[str, int]:
+    """What an encoding does not have, as JSON writes it, which a result may be."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)), error.end
+
+
 def that_may_be_left(stream: TextIO) -> TextIO:
     """The same stream through an outlet; what it cannot show, as an undecodable file name, is written as its number."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
-    outlet: Any = _Outlet(stream.fileno(), "w", closefd=False)
+    raw: Any = getattr(stream.buffer, "raw", stream.buffer)
+    outlet: Any = _Outlet(stream.fileno(), "w", closefd=False) if isinstance(raw, io.FileIO) else _Console(raw)
+    codecs.register_error(_BY_NUMBER, _by_number)
     wrapper = _Screen if stream is sys.stdout and stream.isatty() else io.TextIOWrapper
     return wrapper(
         io.BufferedWriter(outlet) if isinstance(stream.buffer, io.BufferedWriter) else outlet,  # else it keeps nothing
         encoding=stream.encoding,
-        errors="backslashreplace",
+        errors=_BY_NUMBER,
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -12,11 +13,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from pyengine.backlog.findings import Language, translated
+from pyengine.cli import outlet
 from pyengine.cli.run import show
 from pyengine.cli.watch import tool_for
 from pyengine.topology import Topology
@@ -171,6 +174,86 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(command: str, code: 
     with os.fdopen(writing, "wb") as left:
         words = [sys.executable, "-m", "pyengine", *(word.format(**places) for word in command.split())]
         assert subprocess.run(words, stdout=left, stderr=left, cwd=ROOT, check=False).returncode == code
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "cp936", "utf-8", "cp1252:strict"])
+def test_what_an_encoding_has_not_is_written_as_its_number(encoding: str, tmp_path: Path) -> None:
+    """As on a console of Windows, or in a file that one writes there. JSON stays JSON."""
+    text = "é 中 \U0001f600 \x81"
+    (tmp_path / "r.jsonl").write_text(json.dumps({"n": text}), encoding="utf-8")
+    file = tmp_path / f"{text}.toml"
+
+    file.write_text("[source]\npath = 'x.csv'\ndestination = 'q'\n", encoding="utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+
+    def asked(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "pyengine", *words]
+        return subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, check=False)
+
+    done = asked("match", "TRUE", tmp_path / "r.jsonl")
+    assert done.stderr == b""
+    assert json.loads(done.stdout.decode(encoding.partition(":")[0])) == {"n": text}
+    for words in (
+        ("lint", file, "--lang", "zh"),
+        ("lint", tmp_path / text),
+        ("diagnose", DATA / "jolokia-1.json", "--lang", "zh"),
+        ("simulate", ROOT / "examples/what-if/consumers.toml", "--lang", "zh"),
+    ):
+        done = asked(*words)
+        assert b"Traceback" not in done.stderr
+        assert done.returncode in (0, 1, 2)
+        assert done.stdout + done.stderr
+
+
+def test_a_console_of_its_own_kind_gets_what_is_written_and_is_not_closed() -> None:
+    class Raw(io.RawIOBase):
+        """As a Windows console's: no file, and UTF-8 whatever its code page is."""
+
+        def __init__(self) -> None:
+            self.shown = b""
+
+        def writable(self) -> bool:
+            return True
+
+        def fileno(self) -> int:
+            return 1
+
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, data: Any, /) -> int:
+            self.shown += bytes(data[:5])
+            return min(5, len(data))
+
+    raw = Raw()
+    for buffer in (io.BufferedWriter(raw), raw):  # as python -u
+        given = io.TextIOWrapper(cast(Any, buffer), encoding="utf-8", write_through=True)
+        stream = outlet.that_may_be_left(given)
+        raw.shown = b""
+        print("中文, \udc80 and more", file=stream)
+        stream.flush()
+        assert stream.isatty()
+        assert raw.shown.decode() == f"中文, \\udc80 and more{os.linesep}"
+        stream.close()
+        assert not given.closed
+        given.detach()
+
+
+@pytest.mark.skipif(not hasattr(os, "eventfd"), reason="nothing to write to that refuses what is written")
+def test_windows_says_of_a_pipe_without_a_reader_what_others_say_of_a_wrong_argument(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    descriptor = os.eventfd(0)
+    try:
+        stream = outlet._Outlet(descriptor, "w", closefd=False)
+        with pytest.raises(OSError, match="Invalid argument"):
+            stream.write(b"x")
+        assert not stream.left
+        monkeypatch.setattr(sys, "platform", "win32")
+        assert stream.write(b"x") == 1
+        assert stream.left
+    finally:
+        os.close(descriptor)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pseudo-terminals")
