@@ -33,6 +33,7 @@ from pyengine.topology import Source
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 PACKED = (".zip", ".gz")
+_MIXED = b"mixed types"  # of a field whose values are JSON: where they differ
 
 
 def read_source(source: Source) -> Rows:
@@ -45,6 +46,7 @@ def read_source(source: Source) -> Rows:
     if source.package:
         name, data = _packaged(source.package, source.table)
         rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted)
+        _refuse_mixed([rows])
     else:
         rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
     if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
@@ -79,11 +81,15 @@ def read_files(
     format: str = "",
     types: dict[str, Any] | None = None,
     wanted: Container[str] | None = None,
+    *,
+    mixed_as_json: bool = False,
 ) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
     A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by
-    suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. Raises as read_source.
+    suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. mixed_as_json: where a
+    single file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns).
+    Raises as read_source.
     """
     paths = list(paths)
     parts: list[Rows] = []
@@ -95,6 +101,8 @@ def read_files(
         parts.append(_read(str(path), path, kind, types or {}, wanted))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
+    if not mixed_as_json:
+        _refuse_mixed(parts)
     return _together(parts, ", ".join(map(str, paths)))
 
 
@@ -103,6 +111,7 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
     arrow = required_pyarrow()
     if len(parts) == 1:
         return parts[0]
+    _refuse_mixed(parts)
     tables = [_plain(part.table) for part in parts]
     for table in tables:
         for column, number in Counter(table.column_names).items():
@@ -122,6 +131,20 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
     return Rows(table, arrow.concat_arrays(numbers), tuple(rejects), tuple(files))
+
+
+def mixed_columns(table: Any) -> set[str]:
+    """The columns whose values are JSON because they have several types; empty but for what mixed_as_json read."""
+    return {field.name for field in table.schema if field.metadata and _MIXED in field.metadata}
+
+
+def _refuse_mixed(parts: Iterable[Rows]) -> None:
+    for part in parts:
+        for field in part.table.schema:
+            if field.metadata and _MIXED in field.metadata:
+                problem = f"column {field.name!r} mixes types: {field.metadata[_MIXED].decode()}"
+                hint = f'declare one: types = {{ {field.name} = "string" }}'
+                raise InvalidSourceError(part.files[0][1], problem, hint)
 
 
 def _fits(name: str, tables: Sequence[Any]) -> bool:
@@ -228,7 +251,8 @@ def read_piece(piece: Piece, source: Source) -> Rows:
 
 
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
-    """The rows of an open binary stream, read to its end. name: for errors. Raises as read_source."""
+    """The rows of an open binary stream, read to its end, as of files with mixed_as_json. name: for errors. Raises as
+    read_source."""
     return _read(name, io.BytesIO(stream.read()), format, {}, None)
 
 
@@ -404,15 +428,18 @@ def _read_jsonl(
                 unheld.setdefault(index, Reject(rows[index], column, _printable(value), problem))
         columns[column] = values
     made = []
+    fields = []
     for column, values in columns.items():
         kept = [value for index, value in enumerate(values) if index not in unheld] if unheld else values
-        if column in fractions:
-            kept = [float(value) if type(value) is int else value for value in kept]
+        told = None
         try:
-            made.append(arrow.array(kept))
+            made.append(
+                arrow.array([float(it) if type(it) is int else it for it in kept] if column in fractions else kept)
+            )
         except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-            problem = f"column {column!r} mixes types: {_odd_one(values, rows) or error}"
-            raise InvalidSourceError(name, problem, f'declare one: types = {{ {column} = "string" }}') from error
+            told = {_MIXED: (_odd_one(values, rows) or str(error)).encode()}
+            made.append(arrow.array([None if value is None else json.dumps(value) for value in kept], arrow.string()))
+        fields.append(arrow.field(column, made[-1].type, metadata=told))
     left = [each for index, each in enumerate(rows) if index not in unheld]
     if not made:  # a table of no columns would have no rows
         return (
@@ -420,7 +447,8 @@ def _read_jsonl(
             arrow.array(left, arrow.int64()),
             rejects,
         )
-    return arrow.table(made, names=list(names)), arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
+    table = arrow.table(made, schema=arrow.schema(fields))
+    return table, arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
 
 
 def _odd_one(values: Sequence[Any], rows: Sequence[int]) -> str:

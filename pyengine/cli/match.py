@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from pyengine import Selector, Subscriptions
 from pyengine.backlog.rows import Rows
-from pyengine.backlog.sources import FORMATS, read_files, read_stream
+from pyengine.backlog.sources import FORMATS, mixed_columns, read_files, read_stream
 from pyengine.cli.outlet import is_left, tell
 from pyengine.errors import (
     InvalidSelectorError,
@@ -61,7 +61,10 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
         asked = _One(Selector(question.selector, question.dialect), question.missing_is_null)  # type: ignore[arg-type]
     findings = 0
     for file in files:
-        rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin") if file == "-" else read_files([file], format)
+        if file == "-":
+            rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin")
+        else:
+            rows = read_files([file], format, mixed_as_json=True)
         for start in range(0, rows.table.num_rows, BATCH):
             try:
                 asked.ask(rows.table.slice(start, BATCH), printing=not count)
@@ -91,13 +94,14 @@ class _One:
         self.found = self.unanswered = 0
 
     def ask(self, part: Any, *, printing: bool) -> None:
-        truth = self.selector.truth(part, missing=self.missing)
+        ask = partial(self.selector.truth, missing=self.missing)
+        truth = ask(_asked_of(part, self.selector.names, ask))
         self.unanswered += int((truth == -2).sum())
         hits = (truth == 1).nonzero()[0]
         self.found += len(hits)
         if printing:
-            for row in part.take(hits).to_pylist():
-                print(_line(_present(row)))
+            for row in _messages(part.take(hits)):
+                print(_line(row))
 
     def counts(self) -> list[str]:
         return [str(self.found)]
@@ -118,12 +122,18 @@ class _Many:
         pairs = [(key, self.subscriptions[key]) for key in self.subscriptions]
         return Subscriptions(pairs, dialect=self.subscriptions.dialect, on_error="reject")
 
+    @cached_property
+    def names(self) -> list[str]:
+        """What the selectors read."""
+        return list(dict.fromkeys(name for key in self.subscriptions for name in self.subscriptions[key].names))
+
     def ask(self, part: Any, *, printing: bool) -> None:
+        table, part = part, _asked_of(part, self.names, partial(self.subscriptions.match_batch, missing=self.missing))
         try:
             offsets, keys = self.subscriptions.match_batch(part, missing=self.missing)
         except SelectorEvaluationError:
             offsets, keys = self.tolerant.match_batch(part, missing=self.missing)
-            failed = np.zeros(part.num_rows, bool)
+            failed = np.zeros(table.num_rows, bool)
             for key in self.subscriptions:
                 failed |= self.subscriptions[key].truth(part, missing=self.missing) == -2
             self.unanswered += int(failed.sum())
@@ -131,9 +141,9 @@ class _Many:
             self.found[key] += count
         if printing:
             hits = np.flatnonzero(np.diff(offsets))
-            for place, row in zip(hits.tolist(), part.take(hits).to_pylist(), strict=True):
+            for place, row in zip(hits.tolist(), _messages(table.take(hits)), strict=True):
                 wanted = {"subscriptions": keys[offsets[place] : offsets[place + 1]].tolist()}
-                print(_line(_present(row) | wanted))
+                print(_line(row | wanted))
 
     def counts(self) -> list[str]:
         return [f"{count}\t{key}" for key, count in self.found.items()]
@@ -158,8 +168,20 @@ def _read_subscriptions(file: str, dialect: str) -> Subscriptions[str]:
     return Subscriptions(selectors, dialect=dialect)  # type: ignore[arg-type]
 
 
-def _present(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
+def _asked_of(part: Any, names: Iterable[str], ask: Callable[[Any], object]) -> Any:
+    """The rows as columns, or as messages where a selector reads a key that has values of several types."""
+    if mixed_columns(part).isdisjoint(names):
+        return part
+    ask(part.slice(0, 0))  # raises for a column that is not there
+    return _messages(part)
+
+
+def _messages(part: Any) -> list[dict[str, Any]]:
+    mixed = mixed_columns(part)
+    return [
+        {name: json.loads(value) if name in mixed else value for name, value in row.items() if value is not None}
+        for row in part.to_pylist()
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:

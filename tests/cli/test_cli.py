@@ -363,6 +363,30 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
 
 
+def test_match_asks_every_line_with_its_own_types(tmp_path: Path) -> None:
+    lines = '{"id": 1, "price": 5}\n{"id": 2, "price": "5"}\n{"id": 3, "price": 7.5}\n{"id": 4}\n'
+    for selector, found in (("price > 3", [1, 3]), ("price = '5'", [2]), ("id < 3", [1, 2]), ("price IS NULL", [4])):
+        done = pyengine("match", selector, stdin=lines)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines() == [line for line in lines.splitlines() if json.loads(line)["id"] in found]
+    done = pyengine("match", "price * 2 > 3", stdin=lines)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "pyengine: 1 row cannot be evaluated (the broker throws there too)\n",
+    )
+    many = tmp_path / "many.toml"
+    many.write_text('few = "id < 3"\ntext = "price = \'5\'"\n')
+    assert pyengine("match", f"@{many}", stdin=lines).stdout.splitlines() == [
+        '{"id": 1, "price": 5, "subscriptions": ["few"]}',
+        '{"id": 2, "price": "5", "subscriptions": ["few", "text"]}',
+    ]
+    (tmp_path / "a.jsonl").write_text(lines)
+    assert pyengine("match", "-c", "price > 3", tmp_path / "a.jsonl").stdout == "2\n"
+    wrong = pyengine("match", "prize = 5 AND price > 3", tmp_path / "a.jsonl")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "has no column 'prize'; did you mean 'price'?" in wrong.stderr
+
+
 def test_match_prints_bytes_as_their_text(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
