@@ -478,12 +478,13 @@ def group_codes(
     if encoded.dictionary.null_count:
         encoded = encoded.dictionary_decode().dictionary_encode()
     codes = pc.fill_null(encoded.indices.cast(pa.int32()), -1).to_numpy(zero_copy_only=False)
-    total = sum(stop - start for start, stop in spans) if spans is not None else len(codes)
+    spans = [(0, len(codes))] if spans is None else spans
+    total = sum(stop - start for start, stop in spans)
     if 2 * total >= len(encoded.dictionary):
         return codes, encoded.dictionary.to_pylist()
     names: list[str | None] = [None] * len(encoded.dictionary)
     asked = np.zeros(len(names) + 1, bool)  # the last one for no group
-    for start, stop in spans or ():
+    for start, stop in spans:
         asked[codes[start:stop]] = True
     wanted = np.flatnonzero(asked[:-1])
     for code, name in zip(wanted.tolist(), encoded.dictionary.take(pa.array(wanted)).to_pylist(), strict=True):

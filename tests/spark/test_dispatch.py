@@ -234,6 +234,24 @@ def test_names_that_hash_alike_are_told_apart(
         assert mine == list(range(len(mine)))
 
 
+@pytest.mark.parametrize("kind", ["cached", "simple", "bucket?bucketCount=3"])
+def test_groups_keep_their_names_where_batches_share_a_larger_dictionary(kind: str) -> None:
+    """As those of a file do: names of groups, by which buckets are chosen, are not asked of rows that are not there."""
+    consumers = tuple(Consumer(name, "q") for name in "abc")
+    topology = Topology(Source("q", group="who"), consumers, (Policy("q", message_group_map_factory_type=kind),))
+    table = pa.table({"who": [f"g{number}" for number in (0, 1, 2, 3, 4, 5, 6, 7, 1, 1, 1, 1, 3, 3, 3)]})
+    messages, _ = to_messages(table, range(table.num_rows), topology.source)
+    expected = by_row(dispatch_table(topology, messages))
+    groups = messages.column("JMSXGroupID").combine_chunks().dictionary_encode()
+    messages = messages.set_column(messages.column_names.index("JMSXGroupID"), "JMSXGroupID", groups)
+    messages = messages.select(columns_read(topology, messages.column_names))
+    messages = messages.append_column(QUEUE, pa.array([0] * table.num_rows, pa.int64())).combine_chunks()
+    for size in (1, 3):
+        batches = dispatch_batches(topology, messages.to_batches(max_chunksize=size))
+        found = pa.Table.from_batches(batches, ASSIGNMENT_SCHEMA).drop_columns(["bytes"])
+        assert_same(found, expected.drop_columns(["bytes"]))
+
+
 def test_many_queues_with_selectors_of_their_own_agree_with_each_alone() -> None:
     source = Source(destination="{queue}", path="x", group="who")
     own = [Consumer(f"c{number}", f"q.{number}", selector=f"n > {number}") for number in range(40)]
