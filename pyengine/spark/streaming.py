@@ -398,4 +398,7 @@ def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list
         kept = made.column(ROW)
         moments, numbers, rows = made.column("JMSTimestamp").to_numpy(), numbers[kept.to_numpy()], rows.take(kept)
     texts = rows.column(_EVENT).to_pylist()
-    return sorted(set(zip(moments.tolist(), numbers.tolist(), texts, strict=True))), wrong
+    # A moment puts them in order only where it does so with the rows.
+    by_moment = source.order == "timestamp"
+    events = set(zip(moments.tolist(), numbers.tolist(), texts, strict=True))
+    return sorted(events, key=lambda event: event if by_moment else (*event[1:], event[0])), wrong

@@ -9,20 +9,24 @@ import resource
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.carry import STREAM_SCHEMA, Carry
+from pyengine.activemq.dispatch import columns_read, dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
 from pyengine.spark import dispatch_stream, held, streaming
-from pyengine.spark.state_files import MAGIC, VERSION, StateFolder, seal, unseal
+from pyengine.spark.state_files import MAGIC, VERSION, Progress, StateFolder, seal, unseal
+from pyengine.spark.transforms import UNNUMBERED
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
@@ -131,6 +135,56 @@ def test_an_event_without_a_readable_moment_is_rejected(spark: Any, tmp_path: Pa
         (1, None, "at = 'soon': is no ISO 8601 time of the years 1 to 9999"),
         (3, None, "at = 'now': is no ISO 8601 time of the years 1 to 9999"),
     ]
+
+
+def carried(topology: Topology, micro_batches: Iterable[pa.Table]) -> pa.Table:
+    """What a task of the shards 0 and 1 tells of these rows, and what is held in the end, without Spark."""
+    columns = pa.schema([("queue", pa.string()), ("n", pa.int32()), ("who", pa.string()), ("at", pa.string())])
+    made, _ = to_messages(columns.empty_table(), [], topology.source)
+    carry = Carry(topology, made.select(columns_read(topology, made.column_names)).schema, ["late"])
+    work = streaming._Shards(Progress(-1, 2, "", ("late",), b"", (-1, -1)), "", 0, "")
+    for shard in range(2):
+        carry.load(shard, None)
+    told = [work._through(carry, rows).cast(STREAM_SCHEMA) for rows in micro_batches]
+    kept = [carry.held([shard]) for shard in range(2)]
+    for shard in range(2):
+        assert {int(name[2:]) % 2 for name in kept[shard].column("destination").to_pylist()} == {shard}
+    return pa.concat_tables([*told, *kept])
+
+
+@pytest.mark.parametrize("order", ["rows", "timestamp"])
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_and_events_go_in_the_order_of_sending_however_they_come(order: Any, seed: int) -> None:
+    """All at once in any order as one after another; numbers and moments go different ways, some rows are no message.
+
+    A row without a number is told once, an event too, of which every shard has a line.
+    """
+    source = Source("q.{queue}", path="unused", group="who", priority="n", timestamp=TimeColumn("at"), order=order)
+    keeps = Consumer("keeps", "q.>", selector="n < 8", prefetch=2, acknowledges=False)
+    topology = Topology(source, (keeps, *come_and_go().consumers), (Policy("q.>"),))
+    draw = random.Random(seed)
+    verbs = [f"{verb} {name}" for verb in ("join", "leave", "lose") for name in ("first", "second", "late")]
+    lines, lost = [], []
+    for number in draw.sample(range(400), 120):
+        queue, at = draw.randrange(6), draw.choice([f"2026-01-{day:02}T00:00:00Z" for day in range(1, 13)] + ["soon"])
+        line = {"__row": number, "queue": f"{queue}", "n": number % 11, "who": f"g{number % 3}", "at": at}
+        event = draw.choice(verbs) if draw.random() < 0.1 else None
+        lines += [{**line, "__event": event, "__shard": shard} for shard in ((0, 1) if event else (queue % 2,))]
+    if seed % 2:
+        lines.sort(key=lambda line: -line["__row"])
+    for event in (None, "join late"):
+        lost += [{**lines[0], "__row": None, "__event": event, "__shard": shard} for shard in range(2)]
+    schema = pa.schema(
+        [("__row", pa.int64()), ("queue", pa.string()), ("n", pa.int32()), ("who", pa.string()), ("at", pa.string()),
+         ("__event", pa.string()), ("__shard", pa.int32())]
+    )  # fmt: skip
+    key = {"rows": lambda line: line["__row"], "timestamp": lambda line: (line["at"], line["__row"])}[order]
+    sent = [pa.Table.from_pylist(list(each), schema) for _, each in groupby(sorted(lines, key=key), key)]
+    found = carried(topology, [pa.Table.from_pylist([*lost, *lines], schema)])
+    rejects = [line["blocked_by"] for line in found.to_pylist() if line["reason"] == "rejected"]
+    assert rejects.count(UNNUMBERED) == 3
+    assert any("a priority is 0 to 9" in reason for reason in rejects)
+    assert_same_lines(found.filter(pc.is_valid(found["row"])), carried(topology, sent))
 
 
 def test_what_has_no_moment_in_a_stream_ordered_by_them_is_rejected(spark: Any, tmp_path: Path) -> None:
