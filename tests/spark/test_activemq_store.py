@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def test_what_the_broker_keeps_goes_through_spark_and_is_the_same(spark: Any, tm
         assert rows[0]["property_types"]["byte"] == "byte"
         more = spark.read.format("activemq_store").option("destination", "more, absent").load(first)
         assert [row["text"] for row in more.collect()] == ["other"]
+        assert spark.read.format("activemq_store").option("destination", "absent").load(first).collect() == []
     sent = kept.where("destination = 'queue://orders'").drop(
         "sequence", "message_id", "timestamp", "expiration", "redeliveries"
     )
@@ -114,16 +116,27 @@ def test_a_stream_goes_from_store_to_store_once(spark: Any, tmp_path: Path) -> N
         assert [message and message.body for message in consume(broker, "orders", 4)] == ["a", "b", "c", None]
 
 
-def test_a_micro_batch_is_in_the_transaction_that_names_it(tmp_path: Path) -> None:
-    def writer(checkpoint: str = "state") -> Any:
-        target = activemq_store._Target(str(tmp_path), activemq_store.new_folder(str(tmp_path)))
-        return activemq_store._StreamWriter(target, "copy", checkpoint)
+def test_a_micro_batch_is_in_the_transaction_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, killed = tmp_path / "store", tmp_path / "killed"
 
-    def commit(batch: int, text: str, checkpoint: str = "state") -> None:
-        made = writer(checkpoint)
+    def commit(batch: int, text: str, checkpoint: str = "state", place: Path = store) -> None:
+        target = activemq_store._Target(str(place), activemq_store.new_folder(str(place)))
+        made = activemq_store._StreamWriter(target, "copy", checkpoint)
         rows = pa.record_batch({"destination": ["orders", "topic://t"], "text": [text, text]})
-        made.commit([made.write(iter([rows])), None], batch)
+        priority = pa.array([9], pa.int32())
+        late = pa.record_batch(
+            {"destination": ["orders"], "text": [f"{text}!"], "priority": priority, "time_to_live": [60.0]}
+        )
+        made.commit([made.write(iter([rows])), None, made.write(iter([])), made.write(iter([late]))], batch)
 
+    def marking(here: SqliteStore, name: str, number: int) -> None:
+        """What a process leaves that is killed between the messages and the mark."""
+        if "spark" in name and number == 1 and not killed.exists():
+            shutil.copytree(store, killed)
+        mark(here, name, number)
+
+    mark = SqliteStore.set_mark
+    monkeypatch.setattr(SqliteStore, "set_mark", marking)
     commit(0, "a")
     commit(1, "b")
     commit(1, "b again")
@@ -131,8 +144,14 @@ def test_a_micro_batch_is_in_the_transaction_that_names_it(tmp_path: Path) -> No
         commit(0, "c")
     with pytest.raises(ConfigurationError, match="another checkpoint"):
         commit(1, "c", "other")
-    with Broker(tmp_path, clock=ManualClock()) as broker:
-        assert [message and message.body for message in consume(broker, "orders", 3)] == ["a", "b", None]
+    commit(1, "b", place=killed)
+    for place in (store, killed):
+        with Broker(place, clock=ManualClock()) as broker:
+            *got, none = consume(broker, "orders", 5)
+            assert none is None
+            assert [message.body for message in got] == ["a", "a!", "b", "b!"]
+            assert [message.priority for message in got] == [4, 9, 4, 9]
+            assert [message.expiration - message.timestamp for message in got[1::2]] == [60_000] * 2
 
 
 def test_numbers_of_messages_never_come_again(tmp_path: Path) -> None:
