@@ -48,7 +48,13 @@ class LogSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         if overwrite:
             raise ConfigurationError("outputMode", "complete", self.GROWS, '"append" is accepted')
-        return self.stream_writer(schema, self.options.get("stream", ""), self.options.get("checkpointLocation", ""))
+        checkpoint = self.options.get("checkpointLocation", "")
+        if not checkpoint:  # as where the session's settings name one
+            raise ConfigurationError(
+                "checkpointLocation", checkpoint, "missing among the options of the stream",
+                "two streams of one name are told apart by it",
+            )  # fmt: skip
+        return self.stream_writer(schema, self.options.get("stream", ""), checkpoint)
 
     @abstractmethod
     def target(self, schema: StructType) -> Target:

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
+from pyengine.disk_sync import sync_file, sync_folder
+
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
@@ -38,6 +40,8 @@ def stage(folder: str, batches: Iterable[pa.RecordBatch]) -> Staged:
                 writer.write_batch(batch)
             if writer is not None:
                 writer.close()
+            sync_file(file.fileno())
+        sync_folder(path.parent)  # whoever goes on with a commit after a power cut finds the file whole
     except BaseException:
         forget([str(path)])
         raise

@@ -1,4 +1,4 @@
-"""Death at a chosen step: just before or just after a file or a folder gets its name."""
+"""Death at a chosen step, just before or just after a file or a folder gets its name, and what a power cut leaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import pytest
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,30 @@ class DyingWork:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         with self.death.awaited(lambda: os.kill(os.getpid(), signal.SIGKILL)):
             yield from self.work(batches)
+
+
+class Disk:
+    """What stays after a power cut: files that were synced when they were whole, in folders synced with their names."""
+
+    def __init__(self, patched: pytest.MonkeyPatch, *modules: ModuleType) -> None:
+        self._sizes: dict[int, int] = {}
+        self._names: dict[int, set[str]] = {}
+        for module in modules:
+            patched.setattr(module, "sync_file", self._sync_file)
+            patched.setattr(module, "sync_folder", self._sync_folder)
+
+    def _sync_file(self, descriptor: int) -> None:
+        about = os.fstat(descriptor)
+        self._sizes[about.st_ino] = about.st_size
+
+    def _sync_folder(self, folder: Path) -> None:
+        self._names[folder.stat().st_ino] = {path.name for path in folder.iterdir()}
+
+    def keeps(self, path: Path) -> bool:
+        """Whether a file is there as it is now; of a folder, whether its name is there."""
+        named = path.name in self._names.get(path.parent.stat().st_ino, ())
+        about = path.stat()
+        return named and (path.is_dir() or self._sizes.get(about.st_ino) == about.st_size)
 
 
 class DiedError(Exception):

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import (
     Broker,
     ConsumeConcurrentlyStatus,
@@ -18,10 +19,14 @@ from pyengine.rocketmq import (
     MessageQueue,
     Producer,
 )
-from pyengine.spark import register_logs, rocketmq_log
+from pyengine.rocketmq.commit_log import FileLog
+from pyengine.spark import register_logs, rocketmq_log, staging, state_files
+from pyengine.spark.activemq_store import ActiveMQStore
+from pyengine.spark.rocketmq_log import RocketMQLog
 from pyengine.spark.staging import paths_of
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
+from tests.spark.deaths import Disk
 
 FIELDS = ("topic", "broker_name", "queue_id", "queue_offset", "commit_log_offset", "msg_id", "tags", "keys", "body")
 TIMES = ("flag", "born_timestamp", "store_timestamp", "born_host", "reconsume_times")
@@ -77,6 +82,20 @@ def test_a_batch_is_what_the_brokers_have(session: Any, tmp_path: Path) -> None:
         clock.advance(1)
         broker.delete_expired(0)
         assert read(session.read.format("rocketmq_log").load(str(tmp_path)).collect()) == []
+
+
+def test_a_cluster_without_a_message_has_no_rows(session: Any, tmp_path: Path) -> None:
+    with Broker(tmp_path):
+        assert session.read.format("rocketmq_log").load(str(tmp_path)).collect() == []
+
+
+@pytest.mark.parametrize("source", [RocketMQLog, ActiveMQStore])
+def test_a_stream_says_its_checkpoint_itself(tmp_path: Path, source: Any) -> None:
+    """Spark does not tell one that its settings name: another stream of the name would be taken for this one."""
+    for checkpoint in ({}, {"checkpointLocation": ""}):
+        made = source({"path": str(tmp_path), "stream": "copy", **checkpoint})
+        with pytest.raises(ConfigurationError, match="missing among the options of the stream"):
+            made.streamWriter(None, False)
 
 
 def test_a_stream_reads_every_message_once(session: Any, tmp_path: Path) -> None:
@@ -202,8 +221,22 @@ def test_a_stream_is_written_once_however_often_it_is_committed(session: Any, tm
     assert not [path for path in (logs / ".spark").iterdir() if path.is_dir()]
 
 
-def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
+
+    disk = Disk(monkeypatch, staging, state_files)
+    steps: list[str] = []
+    note, sync = rocketmq_log._StreamWriter._note, FileLog.sync
+
+    def noting(writer: Any, known: Any) -> None:
+        """What a note names is on the disk before it, and so is the log before it is said to be done."""
+        assert [path for path in known["files"] if not disk.keeps(Path(path))] == []
+        steps.append("done" if known["done"] else "begun")
+        note(writer, known)
+        assert disk.keeps(tmp_path / ".spark" / "copy.json")
+
+    monkeypatch.setattr(rocketmq_log._StreamWriter, "_note", noting)
+    monkeypatch.setattr(FileLog, "sync", lambda log: steps.append("sync") or sync(log))
 
     def writer() -> Any:
         target = rocketmq_log._Target(str(tmp_path), rocketmq_log.new_folder(str(tmp_path)), ("broker-a",), "group")
@@ -238,7 +271,10 @@ def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     # The repetition has its rows in another order; what was begun counts.
     second = writer()
     again = [second.write(iter([batch(range(19, -1, -1))]))]
+    steps.clear()
     second.commit(again, 0)
+    assert steps[: steps.index("done") + 1][-2:] == ["sync", "done"]
+    assert "begun" not in steps
     assert json.loads((tmp_path / ".spark" / "copy.json").read_text())["done"]
     assert not any(Path(path).exists() for path in paths_of([*staged, *again]))
     with Broker(tmp_path) as broker:
