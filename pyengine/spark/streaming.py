@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.output import written
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import (
     ConfigurationError,
     InvalidTopologyError,
@@ -171,6 +173,8 @@ class _Work:
                 if not done.exists():
                     raise
                 _take_away([writing])  # another attempt was faster, with the same deliveries
+        with written(done):
+            sync_folder(out)  # deliveries are not behind the state, whatever a power cut leaves
         if callable(self.sink):
             self.sink(self._told(df, done), batch)
             for old in out.glob("batch=*"):
@@ -183,7 +187,9 @@ class _Work:
 
         from pyengine.activemq.carry import STREAM_SCHEMA
 
-        return df.sparkSession.read.schema(from_arrow_schema(STREAM_SCHEMA)).parquet(str(done))
+        # What would make Spark look for other folders is a part of this one's name.
+        path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
+        return df.sparkSession.read.schema(from_arrow_schema(STREAM_SCHEMA)).parquet(path)
 
     def _dispatched(self, df: DataFrame, before: Progress, batch: int, writing: str) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
@@ -297,11 +303,13 @@ class _Shards:
         texts = [field.name for field in told.schema if pa.types.is_dictionary(field.type)]
         with written(path):
             pq.write_table(told, hidden, use_dictionary=texts, store_schema=False)
-            hidden.rename(path)
         with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
             kept = [
-                disk.submit(folder.write_shard, shard, self.batch, generations[shard], carry.save(shard))
-                for shard in shards
+                disk.submit(_name, hidden, path),
+                *(
+                    disk.submit(folder.write_shard, shard, self.batch, generations[shard], carry.save(shard))
+                    for shard in shards
+                ),
             ]
         for each in kept:
             each.result()
@@ -372,6 +380,15 @@ class _Shards:
             ]
             told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
         return told
+
+
+def _name(hidden: Path, path: Path) -> None:
+    """Deliveries get their name when they are on the disk, and it stays."""
+    with written(path):
+        with hidden.open("rb+") as file:
+            sync_file(file.fileno())
+        hidden.rename(path)
+        sync_folder(path.parent)
 
 
 def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:

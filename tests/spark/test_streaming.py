@@ -24,13 +24,13 @@ from pyengine.activemq.dispatch import columns_read, dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
-from pyengine.spark import dispatch_stream, held, streaming
+from pyengine.spark import dispatch_stream, held, state_files, streaming
 from pyengine.spark.state_files import MAGIC, VERSION, Progress, StateFolder, seal, unseal
 from pyengine.spark.transforms import UNNUMBERED
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
-from tests.spark.deaths import Death, DiedError, DyingWork, raise_died
+from tests.spark.deaths import Death, DiedError, Disk, DyingWork, raise_died
 from tests.spark.test_dispatch import assert_same
 
 OPTIONS: dict[str, Any] = {"event": "event", "late": ["late"]}
@@ -238,6 +238,7 @@ def test_consumers_join_and_leave_between_messages(spark: Any, tmp_path: Path) -
 def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_together(spark: Any, tmp_path: Path) -> None:
     topology = small_topology(Consumer("one", "q.>", prefetch=2, acknowledges=False))
     write_files(numbered(["a", "b"] * 20), tmp_path / "in", 2)
+    place = tmp_path / "a{b}[1] *?%20#"  # a pattern that this name does not fit
     seen: list[tuple[int, int]] = []
 
     def sink(df: Any, batch: int) -> None:
@@ -246,16 +247,17 @@ def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_togeth
             raise_died()
 
     with pytest.raises(Exception, match="died at the step"):
-        run(spark, tmp_path / "in", 1, topology, tmp_path, sink=sink)
-    run(spark, tmp_path / "in", 1, topology, tmp_path, sink=sink)
+        run(spark, tmp_path / "in", 1, topology, place, sink=sink)
+    run(spark, tmp_path / "in", 1, topology, place, sink=sink)
     assert seen == [(0, 4), (0, 4), (1, 0)]
-    assert held(spark, tmp_path / "state").count() == 36
+    assert [path.name for path in (place / "state" / "deliveries").iterdir()] == ["batch=1"]
+    assert held(spark, place / "state").count() == 36
     with pytest.raises(SnapshotError):
-        held(spark, tmp_path)
-    next((tmp_path / "state").glob("progress-*")).unlink()
+        held(spark, place)
+    next((place / "state").glob("progress-*")).unlink()
     write_files(numbered(["a"]), tmp_path / "in", 1, first=2)
     with pytest.raises(Exception, match="the folder holds no state of it"):
-        run(spark, tmp_path / "in", 1, topology, tmp_path, sink=lambda df, batch: None)
+        run(spark, tmp_path / "in", 1, topology, place, sink=lambda df, batch: None)
 
 
 def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> None:
@@ -353,6 +355,41 @@ def test_two_drivers_of_one_stream_take_nothing_from_each_other(
     run(spark, tmp_path / "in", 1, come_and_go(), tmp_path / "calm", **OPTIONS)
     assert_same_lines(found, told(spark, tmp_path / "calm"))
     assert [path.name for path in (tmp_path / "sink").iterdir()] == ["batch=0"]
+
+
+def test_deliveries_and_state_are_on_the_disk_before_the_progress(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, streaming, state_files)
+    write_files(traffic(0), tmp_path / "in", 1)
+    rows = spark.read.parquet(str(tmp_path / "in"))
+    works: list[Any] = []
+    make, write_progress = streaming._Work, StateFolder.write_progress
+    monkeypatch.setattr(streaming, "_Work", lambda *about: works.append(make(*about)) or works[0])
+    frame = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    sink, state = tmp_path / "sink", tmp_path / "state"
+    dispatch_stream(frame, come_and_go(), row="number", shards=4, state=state, sink=sink, **OPTIONS)
+
+    class Here:
+        """A task in this process."""
+
+        def __init__(self, rows: Any, work: Any, schema: str) -> None:
+            self.rows, self.work = rows, work
+
+        def collect(self) -> list[tuple[int]]:
+            done = self.work(self.rows.toArrow().to_batches())
+            return [(shard,) for batch in done for shard in batch.column("shard").to_pylist()]
+
+    def checked(folder: StateFolder, batch: int, deliveries: str) -> None:
+        files = [path for path in (*sink.rglob("*"), *state.rglob("*")) if path.is_file()]
+        assert len(files) == 1 + 4 + 1
+        assert [path for path in (*files, sink / "batch=0") if not disk.keeps(path)] == []
+        write_progress(folder, batch, deliveries)
+        assert disk.keeps(state / f"progress-{0:020d}")
+
+    monkeypatch.setattr(streaming, "map_in_arrow", Here)
+    monkeypatch.setattr(StateFolder, "write_progress", checked)
+    works[0](rows, 0)
 
 
 @pytest.fixture(scope="module")
