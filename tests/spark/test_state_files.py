@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyengine.errors import OutputError
+from pyengine.errors import OutputError, SnapshotError
 from pyengine.spark.state_files import Progress, StateFolder
 
 
@@ -53,3 +53,25 @@ def test_names_are_on_the_disk_before_what_they_replace_goes(tmp_path: Path, mon
     found = folder.read_progress()
     assert found is not None
     assert (found.batch, found.generations) == (2, (2,))
+
+
+def test_a_micro_batch_begins_where_the_state_stands(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path))
+    assert folder.before(start(), 0) == start()
+    for batch in range(2):
+        folder.write_shard(0, batch, batch - 1, b"state")
+        folder.prepare_progress(start().with_batch(batch, [0]))
+        folder.write_progress(batch, "deliveries")
+    assert folder.before(start(), 1) is None
+    assert folder.before(start(), 2) == start().with_batch(1, [0])
+    for batch in (0, 3):
+        with pytest.raises(SnapshotError, match=f"stands behind micro-batch 1, and the stream begins {batch};"):
+            folder.before(start(), batch)
+    # An attempt that was overtaken says its end once more, or leaves what it would have said.
+    folder.write_progress(1, "deliveries")
+    first = start().with_batch(1, [0])
+    folder.prepare_progress(first)
+    folder.prepare_progress(first.with_batch(2, []))
+    folder.write_progress(2, "deliveries")
+    assert names(tmp_path) == {"shard-00000", f"progress-{2:020d}"}
+    assert folder.before(start(), 3) == Progress(2, 1, "topology", (), b"columns", (1,))
