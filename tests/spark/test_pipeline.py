@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -74,7 +75,11 @@ def orders(tmp_path: Path) -> Topology:
     return topology_for(path)
 
 
-def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [pipeline._RUN_ROWS, 2])
+def test_a_run_accounts_for_every_row(
+    spark: Any, orders: Topology, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(pipeline, "_RUN_ROWS", rows)
     seen: list[Progress] = []
     result = run(orders, tmp_path / "out", spark=spark, partitions=2, progress=seen.append)
     summary = result.summary
@@ -100,7 +105,7 @@ def test_a_run_accounts_for_every_row(spark: Any, orders: Topology, tmp_path: Pa
         ("selector", "", ["m1"])
     ]
     assert summary["destinations"]["orders.empty"]["messages"] == 0
-    rejected = pq.read_table(tmp_path / "out" / "rejects").to_pylist()
+    rejected = pq.read_table(tmp_path / "out" / "rejects").sort_by("row").to_pylist()
     assert [line["row"] for line in rejected] == [line["file_row"] for line in rejected] == [3, 4, 6]
     assert {line["file"] for line in rejected} == {orders.source.path}
     assert rejected[2]["value"] in ("cheap", '"cheap"')
@@ -325,12 +330,31 @@ def test_the_files_of_another_layout_are_not_gone_on_with(tmp_path: Path) -> Non
     with pytest.raises(InvalidSourceError, match="no run of this version"):
         next(runs.blocks(run_file, 0))
     (aside / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
-    assert pipeline._plan(topology, aside, None) == plan
+    assert pipeline._plan(topology, aside, None) == pipeline._plan(topology, aside, 2) == plan
     assert run_file.exists()
     (aside / pipeline.PLAN).write_text(json.dumps([runs.LAYOUT - 1, *json.loads(plan.to_text())[1:]]), "utf-8")
     other = pipeline._plan(topology, aside, 2)
     assert other.work != plan.work  # what a worker of the killed run still writes is in nobody's way
     assert [path.name for path in aside.iterdir()] == [other.work]
+
+
+def test_another_plan_is_not_gone_on_with(tmp_path: Path) -> None:
+    topology = parquet_orders(tmp_path / "orders")
+    aside = tmp_path / ".out.partial"
+    aside.mkdir()
+
+    def kept(given: Topology, shards: int | None) -> bool:
+        plan = pipeline._plan(topology, aside, 2)
+        (aside / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
+        return pipeline._plan(given, aside, shards).work == plan.work
+
+    assert kept(topology, 2)
+    assert not kept(topology, 3)
+    assert not kept(topology_for(tmp_path / "orders", PARQUET.replace("price > 100", "price > 99")), 2)
+    plan = pipeline._plan(topology, aside, 2)
+    (aside / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
+    os.utime(tmp_path / "orders" / "0.parquet", (1, 1))  # written anew, as long as before
+    assert pipeline._plan(topology, aside, 2).work != plan.work
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
