@@ -154,6 +154,23 @@ def test_a_micro_batch_is_in_the_transaction_that_names_it(tmp_path: Path, monke
             assert [message.expiration - message.timestamp for message in got[1::2]] == [60_000] * 2
 
 
+def test_every_header_of_a_message_is_in_its_row(tmp_path: Path) -> None:
+    clock = ManualClock(1_700_000_000_000)
+    sent = Message(None, body="x", type="t", correlation_id="c", reply_to="queue://answers", group_id="g")
+    with Broker(tmp_path, clock=clock) as broker, ConnectionFactory(broker=broker).create_connection() as connection:
+        connection.create_session().create_producer("orders").send(sent, priority=7, time_to_live=60)
+    reader = activemq_store.ActiveMQStore({"path": str(tmp_path)}).reader(None)
+    (row,) = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
+    assert row.pop("message_id") == sent.message_id
+    assert row.pop("sequence") == StoreReader(tmp_path).newest()
+    assert row == {
+        "destination": "queue://orders", "text": "x", "body": None, "priority": 7,
+        "timestamp": 1_700_000_000_000, "expiration": 1_700_000_060_000, "type": "t", "correlation_id": "c",
+        "reply_to": "queue://answers", "group_id": "g", "group_sequence": 0, "redeliveries": 0, "properties": [],
+        "property_types": [],
+    }  # fmt: skip
+
+
 def test_numbers_of_messages_never_come_again(tmp_path: Path) -> None:
     numbers = []
     for end in ("closed", "killed", "closed"):

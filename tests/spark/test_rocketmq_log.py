@@ -123,6 +123,48 @@ def test_a_stream_reads_every_message_once(session: Any, tmp_path: Path) -> None
         assert session.read.parquet(str(sink)).count() == 193
 
 
+def test_a_stream_may_begin_at_the_end(tmp_path: Path) -> None:
+    """A broker that joins begins with its log all the same."""
+
+    def texts(start: Any, end: Any) -> list[str]:
+        batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
+        return sorted(bytes(body).decode() for batch in batches for body in batch.column("body").to_pylist())
+
+    reader = RocketMQLog({"path": str(tmp_path), "startingOffsets": "latest"}).streamReader(None)
+    with Broker(tmp_path, names=NAMES[:1], clock=ManualClock()) as broker:
+        produce(broker, range(3))
+        first = reader.initialOffset()
+        produce(broker, range(3, 5))
+        second = reader.latestOffset(first)
+        assert texts(first, second) == ["𝄞 3", "𝄞 4"]
+    with Broker(tmp_path, names=NAMES, clock=ManualClock()) as broker:
+        Producer(broker).send("new", b"5", queue=MessageQueue("new", "broker-b", broker.make_topic("new")[-1].queue_id))
+    third = reader.latestOffset(second)
+    assert texts(second, third) == ["5"]
+    assert texts(third, third) == []
+    with pytest.raises(ConfigurationError, match="earliest or latest are accepted"):
+        RocketMQLog({"path": str(tmp_path), "startingOffsets": "newest"}).streamReader(None)
+
+
+def test_every_column_of_a_row_comes_into_the_message() -> None:
+    target = rocketmq_log._Target("directory", "folder", NAMES, "group")
+    row = {
+        "topic": "orders", "body": b"tea", "tags": "hot", "keys": "k1 k2",
+        "properties": [("a", "1"), ("UNIQ_KEY", "x")], "flag": 7, "delay_time_level": 3,
+        "queue_id": 2, "broker_name": "broker-b",
+    }  # fmt: skip
+    message, queue = target.message(row)
+    assert (message.topic, message.body, message.tags, message.keys, message.flag) == (
+        "orders", b"tea", "hot", "k1 k2", 7,
+    )  # fmt: skip
+    assert message.delay_time_level == 3
+    assert message.properties == {"a": "1", "TAGS": "hot", "KEYS": "k1 k2", "DELAY": "3"}
+    assert queue == MessageQueue("orders", "broker-b", 2)
+    assert target.message({**row, "broker_name": None})[1] == MessageQueue("orders", "broker-a", 2)
+    bare, queue = target.message({"topic": "orders", "body": b"tea", "queue_id": None, "properties": None})
+    assert (bare.properties, bare.flag, queue) == ({}, 0, None)
+
+
 def frame_of(session: Any, numbers: range) -> Any:
     rows = [
         ("orders", f"{number}".encode(), f"tag{number % 3}", {"number": str(number), "text": "𝄞"}, number % 2)
