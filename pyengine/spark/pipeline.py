@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyengine.backlog.explanation import explain
 from pyengine.backlog.output import remove_partials, replace_file, written
 from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
@@ -114,6 +115,7 @@ def run(
             text = json.dumps(summary, indent=1, ensure_ascii=False)
             replace_file(work / MARKER, lambda path: path.write_text(text, "utf-8"))
         summary = json.loads((work / MARKER).read_text("utf-8"))
+        _explain_again(topology, summary)
         for done in ("runs", "done"):
             shutil.rmtree(work / done, ignore_errors=True)
         _replace(folder, work)
@@ -464,6 +466,13 @@ def _summary(topology: Topology, work: Path, runs: list[Run], tallies: list[str]
         "master": "",
         "partitions": 0,
     }
+
+
+def _explain_again(topology: Topology, summary: Summary) -> None:
+    """A file keeps the English of a sentence alone; the page and the table want it in other languages, too."""
+    for name, destination in summary["destinations"].items():
+        for held in destination["held_by_reason"]:
+            held["explanation"] = explain(held["reason"], topology, name, held["consumer"])
 
 
 def _rejects(table: Any) -> list[RejectSummary]:

@@ -17,6 +17,7 @@ import pytest
 
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog import runs
+from pyengine.backlog.findings import translated
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import (
@@ -114,6 +115,13 @@ def test_a_run_accounts_for_every_row(
     assert json.loads((tmp_path / "out" / "summary.json").read_text("utf-8")) == summary
     assert [each.stage for each in seen if each.stage != "dispatch"] == ["read", "start", "measure", "done"]
     assert not list(tmp_path.glob(".out*"))
+
+
+def test_what_waits_is_explained_in_chinese_too(spark: Any, orders: Topology, tmp_path: Path) -> None:
+    summary = run(orders, tmp_path / "out", spark=spark).summary
+    (held,) = summary["destinations"]["orders.eu"]["held_by_reason"]
+    assert held["explanation"].startswith("No consumer's selector matches (dear: price > 100; eu: price < 10).")
+    assert str(translated(held["explanation"], "zh")).startswith("没有消费者的选择器匹配")
 
 
 def test_messages_keep_types_and_absence(spark: Any, orders: Topology, tmp_path: Path) -> None:
