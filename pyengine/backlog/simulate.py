@@ -40,11 +40,25 @@ def draw(rng: np.random.Generator, distribution: Distribution, mean: float, size
     raise ConfigurationError("distribution", shown(distribution), "must be exponential, constant or lognormal")
 
 
-def _column(name: str, values: ArrayLike, kind: type[np.generic]) -> NDArray[Any]:
+def _column(
+    name: Literal["timestamps", "services"], values: ArrayLike, kind: type[np.generic], times: Literal["M", "m"]
+) -> NDArray[Any]:
+    """A column of a log: numbers as ``kind``, or numpy's moments ("M") or durations ("m"), as data frames have them."""
+    wanted = "must be numbers of ms, or moments" if times == "M" else "must be numbers of seconds, or durations"
+    hint = "moments and durations: a column of numpy's, Arrow's or a data frame's, with one in each row"
     try:
-        found = np.asarray(values, dtype=kind)
+        found = np.asarray(values)
+        if found.dtype.kind == "O" and getattr(getattr(values, "dtype", None), "kind", "") == times:
+            found = np.asarray(values, dtype=f"{times}8[ns]")  # pandas gives moments of a time zone as objects
+        if found.dtype.kind in "Mm":
+            fits = found.dtype.kind == times and not np.isnat(found).any()
+        else:
+            fits = found.dtype.kind != "f" or kind is not np.int64 or bool(np.isfinite(found).all())
+            found = np.asarray(values, dtype=kind) if fits else found
+        if not fits:
+            raise ValueError(found.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ConfigurationError(f"Workload.from_log.{name}", shown(values), "must be numbers") from error
+        raise ConfigurationError(f"Workload.from_log.{name}", shown(values), wanted, hint) from error
     if found.ndim != 1 and (found.ndim or name == "timestamps"):
         raise ConfigurationError(f"Workload.from_log.{name}", shown(values), "must be a column of numbers")
     return found
@@ -112,12 +126,22 @@ class Workload:
 
     @classmethod
     def from_log(cls, timestamps: ArrayLike, services: ArrayLike, **columns: Any) -> Self:
-        """From a message log. timestamps: ms, rising. services: seconds, one or each. Raises ConfigurationError."""
-        stamps = _column("timestamps", timestamps, np.int64)
-        if np.any(np.diff(stamps) < 0):
+        """From a message log. timestamps: ms, or moments, rising. services: seconds, or durations, one or each.
+
+        Moments and durations are columns of numpy's, Arrow's or a data frame's. Raises ConfigurationError.
+        """
+        stamps = _column("timestamps", timestamps, np.int64, "M")
+        if np.any(stamps[1:] < stamps[:-1]):
             hint = "sort the log by time first, with its columns"
             raise ConfigurationError("Workload.from_log.timestamps", shown(timestamps), "must rise", hint)
-        work = _column("services", services, np.float64)
+        moments = stamps.dtype.kind == "M"
+        ms = (stamps.astype("M8[ms]") if moments else stamps).astype(np.int64)
+        if len(ms) and int(ms[-1]) - int(ms[0]) > LONGEST * 1000:
+            problem = f"spread over more than {LONGEST} seconds"
+            raise ConfigurationError("Workload.from_log.timestamps", shown(timestamps), problem, "give milliseconds")
+        work = _column("services", services, np.float64, "m")
+        if work.dtype.kind == "m":
+            work = work / np.timedelta64(1, "s")
         if work.shape not in ((), (1,), stamps.shape):
             problem = f"must be one number, or one for each of {len(stamps)} timestamps"
             raise ConfigurationError("Workload.from_log.services", shown(services), problem)
@@ -125,8 +149,9 @@ class Workload:
         if not np.all((work >= 0) & (work <= LONGEST)):
             problem = f"must be seconds from 0 to {LONGEST}"
             raise ConfigurationError("Workload.from_log.services", shown(services), problem)
-        start = stamps[0] if len(stamps) else 0
-        return cls((stamps - start) * 1_000_000, (work * NS).astype(np.int64), **columns)
+        since = stamps - stamps[:1]
+        arrivals = since.astype("m8[ns]").astype(np.int64) if moments else since * 1_000_000
+        return cls(arrivals, (work * NS).astype(np.int64), **columns)
 
     def __len__(self) -> int:
         return len(self.arrivals)

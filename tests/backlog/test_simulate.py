@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from pyengine._engine.simulation import QueueRun, RowMask
 from pyengine.activemq import Queue
 from pyengine.backlog import scenario
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare, draw, simulate
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError, InvalidTopologyError
 from pyengine.topology import Policy
 from tests.model.simulation_model import MILLISECOND, SlowRun
 
@@ -245,6 +247,40 @@ def test_a_message_log_is_replayed_from_its_first_message() -> None:
     assert log.arrivals.tolist() == [0, 10_000_000, 10_000_000, 1_000_000_000]
     assert len(simulate(log, (SimulatedConsumer("c"),)).delays) == 4
     assert simulate(Workload.from_log([], 1.0), (SimulatedConsumer("c"),)).summary()["finished"] == 0
+
+
+def test_a_log_may_have_moments_and_durations() -> None:
+    """Whatever their unit and zone, as Parquet gives them: they were taken for numbers of ms and seconds."""
+    texts = ["2026-03-29T00:59:59.999", "2026-03-29T01:00:00.0005", "2026-03-29T01:00:02"]  # the hour is left out there
+    moments = pd.Series(pd.to_datetime(texts, format="ISO8601"))
+    here = moments.dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
+    since = [0, 1_500_000, 2_001_000_000]
+    half = np.array([500], "m8[ms]")
+    for column in (moments, here, moments.astype("M8[us]"), pa.array(here), pa.chunked_array([pa.array(moments)])):
+        log = Workload.from_log(column, half)
+        assert log.arrivals.tolist() == since
+        assert log.services.tolist() == [500_000_000] * 3
+    days = Workload.from_log(np.array(["2026-01-01", "2026-01-03"], "M8[D]"), pd.Series(pd.to_timedelta([1, 2], "s")))
+    assert (days.arrivals[1], days.services.tolist()) == (2 * 86_400 * 10**9, [10**9, 2 * 10**9])
+    assert len(Workload.from_log(moments[:0], half)) == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("timestamps", "services", "words"),
+    [
+        (np.array(["2026-01-01", "NaT"], "M8[s]"), 1, "must be numbers of ms, or moments"),
+        (np.array([1.0, np.nan]), 1, "must be numbers of ms, or moments"),
+        (np.array([1, 2], "m8[s]"), 1, "must be numbers of ms, or moments"),
+        ([1, 2], np.array([1, 2], "M8[s]"), "must be numbers of seconds, or durations"),
+        ([1, 2], np.array([1, "NaT"], "m8[s]"), "must be numbers of seconds, or durations"),
+        ([0, 86_400 * 10**9], 1, "spread over more than 9223372036 seconds; give milliseconds"),
+        (np.array(["1600-01-01", "2026-01-01"], "M8[s]"), 1, "spread over more than 9223372036 seconds"),
+    ],
+)
+def test_a_log_without_a_time_in_each_row_is_refused(timestamps: Any, services: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        Workload.from_log(timestamps, services)
 
 
 def test_misuse_is_refused() -> None:
