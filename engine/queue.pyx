@@ -537,7 +537,14 @@ cdef class Queue(Inspection):
         return result
 
     def intern_groups(self, names):
-        """Handles (int32 array) of group names, for ``offer_batch``; None has no group (-1)."""
+        """Handles (int32 array) of group names, for ``offer_batch``; None has no group (-1).
+
+        Raises InvalidMessageError for what is neither, as Arrow's scalars and the nulls of a data frame.
+        """
+        names = list(names)
+        for name in names:
+            if name is not None and not isinstance(name, str):
+                raise InvalidMessageError("JMSXGroupID", name, "must be a string", hint="None has no group")
         return np.array([-1 if name is None else self.groups.intern(name) for name in names], dtype=np.int32)
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,

@@ -265,6 +265,18 @@ def test_a_log_may_have_moments_and_durations() -> None:
     assert len(Workload.from_log(moments[:0], half)) == 0
 
 
+@pytest.mark.parametrize(
+    "groups", [pa.array(["a", None]), pd.Series(["a", None], dtype="string"), ["a", math.nan], [b"a", None], [1, 2]]
+)
+def test_only_none_is_no_group(groups: Any) -> None:
+    """The null of a column is another object, which was a group of all messages without one."""
+    workload = Workload.from_log([0, 1], 0.001, groups=groups)
+    with pytest.raises(InvalidMessageError, match=r"JMSXGroupID = .*: must be a string; None has no group"):
+        simulate(workload, (SimulatedConsumer("c"),))
+    given = Workload.from_log([0, 1], 0.001, groups=["a", None])
+    assert simulate(given, (SimulatedConsumer("c"),)).summary()["finished"] == 2
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("timestamps", "services", "words"),
