@@ -262,7 +262,7 @@ class ManualClock(Clock):
     def __init__(self, now: int = 1_000_000_000_000) -> None:
         self._now = now
         self._timers = _Timers()
-        self._asked: deque[Action] = deque()
+        self._asked: deque[tuple[_ManualWorker, Action]] = deque()
         self._settling = False
 
     def now(self) -> int:
@@ -274,7 +274,10 @@ class ManualClock(Clock):
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
         end = None if timeout is None else self._now + timeout
         while not ready():
-            self.settle()
+            if self._settling:  # an action waits here
+                self._give_turns(others=True)
+            else:
+                self.settle()
             if ready():
                 break
             following = self._timers.next()
@@ -307,19 +310,37 @@ class ManualClock(Clock):
         self._now = max(self._now, end)  # an action may itself have moved the time
 
     def settle(self) -> None:
-        """Run what was submitted to workers, and what that submits, until nothing is left; no time passes."""
+        """Run what was submitted to workers, and what that submits, until nothing is left; no time passes.
+
+        Within an action of a worker this is left to whoever settles already.
+        """
         if self._settling:
             return
         self._settling = True
         try:
-            while self._asked:
-                self._asked.popleft()()
+            self._give_turns(others=False)
         finally:
             self._settling = False
 
-    def ask(self, action: Action) -> None:
+    def _give_turns(self, *, others: bool) -> None:
+        """Run what was submitted. others: but for workers that are at work, as a thread does one thing at a time."""
+        at = 0
+        while at < len(self._asked):
+            worker, action = self._asked[at]
+            if others and worker.at_work:
+                at += 1
+                continue
+            del self._asked[at]
+            at = 0
+            worker.at_work = True
+            try:
+                action()
+            finally:
+                worker.at_work = False
+
+    def ask(self, worker: _ManualWorker, action: Action) -> None:
         """Run ``action`` at the next :meth:`settle`."""
-        self._asked.append(action)
+        self._asked.append((worker, action))
 
     def _step(self) -> None:
         when, timer = self._timers.pop()
@@ -360,11 +381,12 @@ class _ManualWorker(Worker):
         self._clock = clock
         self._name = name
         self._closed = False
+        self.at_work = False
 
     def submit(self, action: Action) -> None:
         if self._closed:
             raise IllegalStateError(f"worker {self._name!r} is closed")
-        self._clock.ask(action)
+        self._clock.ask(self, action)
 
     def close(self) -> None:
         self._closed = True

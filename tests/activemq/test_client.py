@@ -529,6 +529,27 @@ def test_options_of_the_destination_come_before_the_arguments_but_for_the_select
         session.create_consumer("q?customer.prefetchSize=1")
 
 
+@pytest.mark.parametrize("dedicated", ["false", "true"])
+def test_a_listener_that_asks_another_one_gets_its_answer(connect, clock, dedicated):
+    option = f"jms.useDedicatedTaskRunner={dedicated}"
+    here, there = connect(option), connect(option)
+    answering, asking = there.create_session(), here.create_session()
+    answers = answering.create_producer(None)
+    answering.create_consumer("price", listener=lambda message: answers.send("42", message.reply_to))
+    reply_to = asking.create_temporary_queue()
+    replies, questions = asking.create_consumer(reply_to), asking.create_producer("price")
+    got = []
+
+    def order(message):
+        questions.send(Message(reply_to=reply_to))
+        got.append((message.body, replies.receive(5).body))
+
+    here.create_session().create_consumer("orders", listener=order)
+    before = clock.now()
+    there.create_session().create_producer("orders").send_batch(["tea", "rice"])
+    assert (got, clock.now()) == ([("tea", "42"), ("rice", "42")], before)
+
+
 def test_a_temporary_queue_is_read_by_its_connection_alone(connect):
     connection = connect()
     session = connection.create_session()

@@ -68,6 +68,33 @@ def test_work_under_a_manual_clock_waits_for_the_caller() -> None:
         worker.submit(lambda: None)
 
 
+def test_an_action_that_waits_gives_the_other_workers_their_turn() -> None:
+    """As threads do: its own worker has no other, and what those of the others do may wait again."""
+    clock = ManualClock(0)
+    first, second, third = (clock.worker(name) for name in "abc")
+    done: list[str] = []
+    condition = threading.Condition()
+
+    def wait(name: str, what: str) -> None:
+        with condition:
+            assert clock.wait(condition, lambda: what in done, 100)
+        done.append(name)
+
+    first.submit(lambda: wait("a", "b"))
+    first.submit(lambda: done.append("a again"))
+    second.submit(lambda: wait("b", "c"))
+    second.submit(lambda: clock.settle())
+    third.submit(lambda: clock.call_at(30, lambda: third.submit(lambda: done.append("c"))))
+    clock.settle()
+    assert (done, clock.now()) == (["c", "b", "a", "a again"], 30)
+    first.submit(lambda: wait("a", "a last"))
+    first.submit(lambda: done.append("a last"))
+    with pytest.raises(AssertionError):
+        clock.settle()
+    clock.settle()
+    assert (done[4:], clock.now()) == (["a last"], 130)
+
+
 def test_the_system_clock_runs_timers_and_workers_on_threads() -> None:
     clock: Clock = SystemClock("timers")
     names: list[str] = []
