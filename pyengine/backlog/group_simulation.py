@@ -80,6 +80,13 @@ class GroupSimulation(Simulation):
     dead_letters: tuple[int, ...] = ()
     rebalances: tuple[tuple[float, str, int], ...] = ()
 
+    @property
+    def waiting(self) -> int:
+        """Messages that have come by the end and are neither finished nor dead letters."""
+        left = (self.finished < 0) & (self.workload.arrivals <= self.end)
+        left[list(self.dead_letters)] = False
+        return int(left.sum())
+
     def lines(self) -> list[Said]:
         """Of each client the pulls that were held back and by which limit; what was delivered again or given up."""
         told = [
@@ -169,13 +176,17 @@ def simulate_group(
         script.at(each.breaks_at, partial(run.leave, each.name, lost=True))
     run.settle()
     end = script.play(run, until)
-    left = rows - int((run.finished >= 0).sum()) - len(run.dead)
+    left = run.finished < 0
+    left[run.dead] = False
+    if until is not None:  # what has not come yet, or is in work, may be finished later
+        left &= (workload.arrivals <= end) & (run.started < 0)
+    kept = int(left.sum())
     seen = run.members_seen()
     nobody = np.full(rows, -1, np.int64)
     return GroupSimulation(
         workload, dict(enumerate(name for name, *_ in seen)), end, nobody, nobody, run.started, run.finished,
         run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in seen},
-        {"not_consumed": left} if left else {}, 0,
+        {"not_consumed": kept} if kept else {}, 0,
         flow_control={name: {"count": count, "size": size, "span": span} for name, _, _, count, size, span in seen},
         queues={f"{queue.topic}/{queue.queue_id}": (last, at) for queue, last, at in run.offsets()},
         dead_letters=tuple(run.dead),

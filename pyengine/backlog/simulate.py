@@ -245,6 +245,12 @@ class Simulation:
         return int(busy.max()) if len(busy) else 0
 
     @property
+    def waiting(self) -> int:
+        """Messages that have come by the end and are neither finished nor expired."""
+        came = int(np.searchsorted(self.workload.arrivals, self.end, side="right"))
+        return came - int((self.finished >= 0).sum()) - self.expired
+
+    @property
     def redelivered(self) -> int:
         """Deliveries of messages that had been delivered before."""
         return int(np.maximum(self.deliveries - 1, 0).sum())
@@ -287,7 +293,7 @@ class Simulation:
                 for q, v in zip(at, quantiles, strict=True)
             },
             "backlog_max": self.backlog_max,
-            "backlog_end": int(len(self.workload) - (self.finished >= 0).sum() - self.expired),
+            "backlog_end": self.waiting,
             "load_max": self.load_max,
             "redelivered": self.redelivered,
             "expired": self.expired,

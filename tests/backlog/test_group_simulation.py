@@ -152,6 +152,21 @@ def test_a_killed_client_s_unwritten_offsets_are_consumed_again_a_closed_one_s_a
     assert dead.held["not_consumed"] > 1000
 
 
+@pytest.mark.parametrize(("service", "held"), [(0.08, {}), (0.6, {"not_consumed": 90})])
+def test_what_has_not_come_by_the_end_does_not_wait(service: float, held: dict[str, int]) -> None:
+    """Where a run is cut 20 threads have begun all 150 messages that have come, or 60: what is in work is not held."""
+    workload = Workload.from_rate(100, service, 400, arrivals="constant", services="constant")
+    cut = simulate_group(workload, (SimulatedClient("c"),), until=1.505)
+    assert cut.held == held
+    assert cut.summary()["backlog_end"] == cut.backlog([1.505])[0] == 150 - cut.summary()["finished"]
+
+
+def test_dead_letters_wait_no_more() -> None:
+    workload = Workload.from_rate(100, 0.01, 20, failures=np.full(20, 1, np.int32))
+    summary = simulate_group(workload, (SimulatedClient("c", max_reconsume_times=0),)).summary()
+    assert (summary["dead_letters"], summary["backlog_end"], summary["held"]) == (20, 0, {})
+
+
 def test_invariants_hold_at_every_moment() -> None:
     workload = Workload.from_rate(400, 0.02, 1200, services="lognormal", seed=5)
     topic = [MessageQueue("t", "b", number) for number in range(3)]

@@ -218,6 +218,13 @@ def test_exclusive_with_disjoint_selectors_holds_and_says_why() -> None:
     assert summary["backlog_end"] == 600
 
 
+def test_what_has_not_come_by_the_end_does_not_wait() -> None:
+    workload = Workload.from_rate(100, 0.03, 400, arrivals="constant", services="constant")
+    cut = simulate(workload, (SimulatedConsumer("c"),), until=1.5)
+    assert cut.summary()["finished"] == 49
+    assert cut.summary()["backlog_end"] == cut.backlog([1.5])[0] == 150 - 49
+
+
 def test_a_dead_consumer_keeps_what_it_holds_a_lost_one_gives_it_back() -> None:
     workload = Workload.from_rate(100, 0.02, 400, seed=4)
     other = SimulatedConsumer("other", prefetch=5)
