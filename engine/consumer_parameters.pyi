@@ -1,6 +1,7 @@
 from collections.abc import Iterable, Mapping
 
 SYSTEM_TOPICS: frozenset[str]
+RANGES: tuple[tuple[str, int, int, int | None], ...]
 
 def suggested(problem: str) -> str: ...
 def attached(problem: str, code: int | None = None) -> str: ...

@@ -14,7 +14,7 @@ SYSTEM_TOPICS = frozenset((
     "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"))
 
 # name, lowest, highest, value that switches the limit off
-cdef tuple RANGES = (
+RANGES = (
     ("consumeThreadMin", 1, 1000, None),
     ("consumeThreadMax", 1, 1000, None),
     ("consumeConcurrentlyMaxSpan", 1, 65535, None),

@@ -14,15 +14,32 @@ from typing import Any
 import numpy as np
 
 from pyengine._engine.consume_lag import delay
+from pyengine._engine.consumer_parameters import RANGES
 from pyengine._engine.pull_run import PullRun
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload
 from pyengine.errors import InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
-from pyengine.topology.checked import Checked, check_arguments
+from pyengine.rocketmq.parameters import java_name
+from pyengine.topology.checked import Checked, check_arguments, refuse_if
+from pyengine.topology.limits import Problem
 
 BROKER = "broker"
+# By RocketMQ's names: lowest, highest, and the value beside them that switches a limit off.
+_RANGES = {
+    **{name: (low, high, off) for name, low, high, off in RANGES},
+    "maxReconsumeTimes": (0, INT32, -1),
+    "consumeTimeout": (1, INT32, None),
+}
+
+
+def parameter_problem(name: str, value: int) -> Problem | None:
+    """Of a client's parameter: a real consumer does not start with one that is out of its range."""
+    low, high, off = _RANGES["consumeThreadMin" if name == "threads" else java_name(name)]
+    if value == off or low <= value <= high:
+        return None
+    return "is out of range", f"allowed: {low} to {high}" + ("" if off is None else f", or {off}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +75,7 @@ class SimulatedClient(Checked):
         check_life("SimulatedClient", self)
         for name, value in self.parameters.items():
             if name != "factor":
-                refuse_beyond(f"SimulatedClient.{name}", value, -1, INT32)
+                refuse_if(f"SimulatedClient.{name}", value, parameter_problem(name, value))
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
+from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, parameter_problem
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
 from pyengine.errors import AllocationError, counted
@@ -188,7 +188,7 @@ def _group_variant(table: Table) -> GroupVariant:
 
 def _clients(table: Table) -> Iterator[SimulatedClient]:
     table.only((*CLIENT, "copies", "slows_at"))
-    whole: dict[str, Any] = {key: table.integer(key, 0, -1, INT32) for key in CLIENT_NUMBERS if key in table.values}
+    whole: dict[str, Any] = {key: _parameter(table, key) for key in CLIENT_NUMBERS if key in table.values}
     client = SimulatedClient(
         table.text("name", required=True),
         factor=_factor(table, "factor"),
@@ -197,6 +197,13 @@ def _clients(table: Table) -> Iterator[SimulatedClient]:
     )
     for number in range(copies := table.integer("copies", 1, 1, 100_000)):
         yield client if copies == 1 else replace(client, name=f"{client.name}-{number + 1}")
+
+
+def _parameter(table: Table, key: str) -> int:
+    value = table.integer(key, 0, -(2**63))
+    if wrong := parameter_problem(key, value):
+        table.refuse(key, *wrong)
+    return value
 
 
 def _consumers(table: Table) -> Iterator[SimulatedConsumer]:

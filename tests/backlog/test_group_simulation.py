@@ -285,6 +285,22 @@ def test_a_life_that_cannot_be_is_refused_where_it_is_written(kind: str, life: s
 
 
 @pytest.mark.parametrize(
+    ("setting", "allowed"),
+    [
+        ("pull_batch_size = 0", "1 to 1024"),
+        ("consume_message_batch_max_size = 2000", "1 to 1024"),
+        ("pull_threshold_for_queue = -1", "1 to 65535"),
+        ("pull_threshold_size_for_topic = 0", "1 to 102400, or -1"),
+    ],
+)
+def test_a_client_that_would_not_start_is_refused_where_it_is_written(setting: str, allowed: str) -> None:
+    """By the real consumer's own ranges: what it does with others nobody can see."""
+    member = MEMBER.format(kind="client", life=setting)
+    with pytest.raises(InvalidTopologyError, match=rf"s.toml:8: .*is out of range .*allowed: {allowed}"):
+        scenario.parse(LOAD.format(load="", member=member), "s.toml")
+
+
+@pytest.mark.parametrize(
     "load",
     [
         "groups = 9999999999999999999999",
@@ -313,6 +329,14 @@ def test_messages_of_more_than_three_hundred_years_are_refused() -> None:
         (lambda: SimulatedConsumer("late", joins_at=10.0, leaves_at=5.0), "leaves_at=5.0: is before it joins, at 10"),
         (lambda: SimulatedClient("c", threads=2**31), "SimulatedClient.threads=2147483648: is out of range"),
         (lambda: SimulatedClient("c", pull_interval=-2), "SimulatedClient.pull_interval=-2: is out of range"),
+        (lambda: SimulatedClient("c", threads=0), "threads=0: is out of range; allowed: 1 to 1000"),
+        (lambda: SimulatedClient("c", pull_batch_size=0), "pull_batch_size=0: is out of range; allowed: 1 to 1024"),
+        (
+            lambda: SimulatedClient("c", pull_threshold_for_topic=0),
+            "pull_threshold_for_topic=0: is out of range; allowed: 1 to 6553500, or -1",
+        ),
+        (lambda: SimulatedClient("c", max_reconsume_times=-2), "max_reconsume_times=-2: is out of range"),
+        (lambda: SimulatedClient("c", consume_timeout=0), "consume_timeout=0: is out of range"),
         (lambda: SimulatedClient("c", factor=float("inf")), "SimulatedClient.factor=inf: is out of range"),
         (lambda: SimulatedClient(" "), "SimulatedClient.name=' ': is empty"),
         (lambda: GroupVariant("v", (), queues=10**9), "GroupVariant.queues=1000000000: is out of range; allowed: 1 to"),
