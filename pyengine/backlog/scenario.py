@@ -111,6 +111,8 @@ def _workload(table: Table) -> Workload:
     if table.flag("priorities", False):
         columns["priorities"] = rng.integers(0, 10, messages).astype(np.int32)
     if "lifetime" in table.values and (lifetime := _seconds(table, "lifetime")):
+        if lifetime < 0.001:  # as none it would be for ever
+            table.refuse("lifetime", "is less than a millisecond", "write 0.001 or more, or 0 for ever")
         columns["lifetimes"] = np.full(messages, int(lifetime * 1000), np.int64)
     if failing := table.number("failing", 0.0):
         if not 0 < failing <= 1:

@@ -306,6 +306,7 @@ def test_a_client_that_would_not_start_is_refused_where_it_is_written(setting: s
         "groups = 9999999999999999999999",
         "lifetime = 1e308",
         "lifetime = -1",
+        "lifetime = 0.0005",
         "failing = 1.5",
         "failing = 0.1\nfailures = 2147483648",
         "size = 2147483648",
