@@ -114,6 +114,19 @@ def test_a_trap_is_found_and_its_neighbour_is_not(case: str) -> None:
     assert code not in {finding.code for finding in lint(clean)}
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("max_page_size = 20", "a page of them (maxPageSize 20) hides everything behind"),
+        ('max_page_size = "unlimited"', "Such messages wait for ever. Add a consumer"),
+    ],
+)
+def test_what_nobody_takes_hides_as_much_as_the_policy_s_page_holds(settings: str, words: str) -> None:
+    trap = topology(consumer("a", "x > 1"), consumer("b", "x < 1"), head=policy(settings))
+    (found,) = [finding for finding in lint(trap) if finding.code == "not_covered"]
+    assert words in found.advice
+
+
 def test_every_trap_has_its_two_cases() -> None:
     of_files = {f"broker.{code}" if code in ("always_false", "surprising_selector") else code for code in BROKERS}
     of_files |= {f"entries.{code}" for code in BROKERS}

@@ -268,9 +268,12 @@ def not_covered(queue: Linted) -> Iterator[Finding]:
             ),
         ),
         say(
-            "Such messages wait for ever, and a page of them (maxPageSize 200) hides everything "
-            "behind. Add a consumer for the rest."
-        ),
+            "Such messages wait for ever, and a page of them (maxPageSize {page}) hides everything "
+            "behind. Add a consumer for the rest.",
+            page=page,
+        )
+        if (page := queue.policy.max_page_size)
+        else say("Such messages wait for ever. Add a consumer for the rest."),
         "Queue.doPageInForDispatch",
     )
 
