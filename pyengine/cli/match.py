@@ -6,14 +6,14 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
 
 from pyengine import Selector, Subscriptions
-from pyengine.backlog.rows import Rows
+from pyengine.backlog.rows import Reject, Rows
 from pyengine.backlog.sources import FORMATS, mixed_columns, read_files, read_stream
 from pyengine.cli.outlet import is_left, tell
 from pyengine.errors import (
@@ -28,6 +28,7 @@ from pyengine.topology.table import read_text, root_table
 
 BATCH = 65_536
 DIALECTS = ("activemq", "rocketmq")
+NESTED = {"{": "an object", "[": "a list"}  # by how its JSON begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
             rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin")
         else:
             rows = read_files([file], format, mixed_as_json=True)
+        rows = _with_plain_values(rows, asked.names)
         for start in range(0, rows.table.num_rows, BATCH):
             try:
                 asked.ask(rows.table.slice(start, BATCH), printing=not count)
@@ -90,12 +92,13 @@ class _One:
 
     def __init__(self, selector: Selector, missing_is_null: bool) -> None:
         self.selector = selector
+        self.names = selector.names
         self.missing: Literal["raise", "null"] = "null" if missing_is_null else "raise"
         self.found = self.unanswered = 0
 
     def ask(self, part: Any, *, printing: bool) -> None:
         ask = partial(self.selector.truth, missing=self.missing)
-        truth = ask(_asked_of(part, self.selector.names, ask))
+        truth = ask(_asked_of(part, self.names, ask))
         self.unanswered += int((truth == -2).sum())
         hits = (truth == 1).nonzero()[0]
         self.found += len(hits)
@@ -174,6 +177,22 @@ def _asked_of(part: Any, names: Iterable[str], ask: Callable[[Any], object]) -> 
         return part
     ask(part.slice(0, 0))  # raises for a column that is not there
     return _messages(part)
+
+
+def _with_plain_values(rows: Rows, names: Iterable[str]) -> Rows:
+    """Without the rows that have an object or a list, which no property can be, where others have what can be one."""
+    found: dict[int, Reject] = {}
+    for name in mixed_columns(rows.table).intersection(names):
+        for place, value in enumerate(rows.table.column(name).to_pylist()):
+            if value is not None and value[0] in NESTED:
+                reject = Reject(rows.numbers[place].as_py(), name, value, f"is {NESTED[value[0]]}")
+                found.setdefault(place, reject)
+    if not found:
+        return rows
+    plain = np.ones(rows.table.num_rows, bool)
+    plain[list(found)] = False
+    rejects = sorted((*rows.rejects, *found.values()), key=lambda reject: reject.row)
+    return replace(rows, table=rows.table.filter(plain), numbers=rows.numbers.filter(plain), rejects=tuple(rejects))
 
 
 def _messages(part: Any) -> list[dict[str, Any]]:

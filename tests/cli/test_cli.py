@@ -387,6 +387,17 @@ def test_match_asks_every_line_with_its_own_types(tmp_path: Path) -> None:
     assert "has no column 'prize'; did you mean 'price'?" in wrong.stderr
 
 
+def test_match_leaves_out_a_line_whose_value_no_property_can_be() -> None:
+    """It was the end of all lines, without its number."""
+    lines = '{"x": 1}\n{"x": {"a": 1}}\nbroken\n{"x": [1]}\n{"x": "a"}\n{"x": null, "y": {"b": 2}}\n'
+    done = pyengine("match", "x = 1 OR x IS NULL", stdin=lines)
+    assert (done.returncode, done.stdout) == (1, '{"x": 1}\n{"y": {"b": 2}}\n')
+    told = done.stderr.splitlines()
+    assert told[0] == "pyengine: -: row 1: 'x' is an object"
+    assert told[1].startswith("pyengine: -: row 2: 'broken' is not JSON")
+    assert told[2:] == ["pyengine: -: row 3: 'x' is a list"]
+
+
 def test_match_prints_bytes_as_their_text(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
