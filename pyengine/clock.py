@@ -26,6 +26,9 @@ Action = Callable[[], Any]
 # ms by which the system's time must have been set back for timers to move with it; less is how time is kept right.
 SET_BACK = 500
 
+# Actions of a manual clock that wait within one another; each is some ten frames of Python's stack.
+DEEPEST = 50
+
 # Timers that a clock keeps without asking which of them were cancelled.
 FEW_TIMERS = 64
 
@@ -264,6 +267,7 @@ class ManualClock(Clock):
         self._timers = _Timers()
         self._asked: deque[tuple[_ManualWorker, Action]] = deque()
         self._settling = False
+        self._waits = 0
 
     def now(self) -> int:
         return self._now
@@ -274,8 +278,8 @@ class ManualClock(Clock):
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
         end = None if timeout is None else self._now + timeout
         while not ready():
-            if self._settling:  # an action waits here
-                self._give_turns(others=True)
+            if self._settling:
+                self._give_turns_to_others(ready)
             else:
                 self.settle()
             if ready():
@@ -318,16 +322,27 @@ class ManualClock(Clock):
             return
         self._settling = True
         try:
-            self._give_turns(others=False)
+            self._waits = 0
+            self._give_turns()
         finally:
             self._settling = False
 
-    def _give_turns(self, *, others: bool) -> None:
-        """Run what was submitted. others: but for workers that are at work, as a thread does one thing at a time."""
+    def _give_turns_to_others(self, ready: Callable[[], bool]) -> None:
+        """An action waits here: until it is ready the other workers go on, where not DEEPEST wait already."""
+        if self._waits < DEEPEST:
+            self._waits += 1
+            try:
+                self._give_turns(ready)
+            finally:
+                self._waits -= 1
+
+    def _give_turns(self, ready: Callable[[], bool] | None = None) -> None:
+        """Run what was submitted. ready: until it is true, and but for workers that are at work, as a thread does one
+        thing at a time."""
         at = 0
-        while at < len(self._asked):
+        while at < len(self._asked) and not (ready is not None and ready()):
             worker, action = self._asked[at]
-            if others and worker.at_work:
+            if ready is not None and worker.at_work:
                 at += 1
                 continue
             del self._asked[at]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -93,6 +94,39 @@ def test_an_action_that_waits_gives_the_other_workers_their_turn() -> None:
         clock.settle()
     clock.settle()
     assert (done[4:], clock.now()) == (["a last"], 130)
+
+
+def test_an_action_that_waits_goes_on_as_soon_as_it_may() -> None:
+    clock = ManualClock(0)
+    done: list[str] = []
+    condition = threading.Condition()
+
+    def wait() -> None:
+        with condition:
+            assert clock.wait(condition, lambda: "b" in done, 100)
+        done.append("a")
+
+    clock.worker("a").submit(wait)
+    for name in "bc":
+        clock.worker(name).submit(partial(done.append, name))
+    clock.settle()
+    assert done == ["b", "a", "c"]
+
+
+def test_more_actions_wait_than_the_stack_has_room_for() -> None:
+    clock = ManualClock(0)
+    done: list[int] = []
+    condition = threading.Condition()
+
+    def wait(number: int) -> None:
+        with condition:
+            clock.wait(condition, lambda: len(done) > 500, 10)
+        done.append(number)
+
+    for number in range(1000):
+        clock.worker(f"w{number}").submit(partial(wait, number))
+    clock.settle()
+    assert sorted(done) == list(range(1000))
 
 
 def test_the_system_clock_runs_timers_and_workers_on_threads() -> None:
