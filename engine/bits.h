@@ -23,10 +23,13 @@ static inline uint64_t bits_of_bytes(const uint8_t *eight) {
     return bytes * 0x0102040810204080u >> 56;
 }
 
+/* hide: the compiler is not to know the number, or it branches on what nobody can foresee. */
 #ifdef __GNUC__
 #define pyengine_prefetch(address) __builtin_prefetch(address)
+#define pyengine_hide(number) __asm__("" : "+r"(number))
 #else
 #define pyengine_prefetch(address) ((void)(address))
+#define pyengine_hide(number) ((void)(number))
 #endif
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bits.h"
 #include "clones.h"
 
 /* A line of 512 bits. */
@@ -88,14 +89,21 @@ static uint64_t pyengine_lack_nothing(const uint64_t *required, const uint64_t *
     return found;
 #endif
 }
-/* bits &= the line of alive and every passed row's; whether something is left. Then opened = every open row's line
-   and what is not whole, between = every bounded row's line. */
+/* A bit for each of the eight words of a line that is not 0. */
+static inline int pyengine_words_of(const uint64_t *bits) {
+    int k, words = 0;
+    for (k = 0; k < 8; k++) words |= (bits[k] != 0) << k;
+    return words;
+}
+/* What is left of the line ``bits`` and alive behind every passed row. Of it: bits, what matches; asked, what an open
+   row's line or ``whole`` leaves to the program, or a bounded row's where the intervals do not say all; between, what a
+   bounded row's leaves to the intervals. Returns 0: nothing is left, 1: nothing that asked or between has, or 2. */
 PYENGINE_CLONES
-static int pyengine_look(uint64_t *bits, uint64_t *opened, uint64_t *between, const uint64_t *alive,
-                         const uint64_t *whole, const uint64_t *const *passed, int count,
+static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, const uint64_t *alive,
+                         const uint64_t *whole, const uint64_t *by_intervals, const uint64_t *const *passed, int count,
                          const uint64_t *const *open, int open_count, const uint64_t *const *bounded,
                          int bounded_count, int64_t at) {
-    pyengine_line line[PYENGINE_PARTS], other[PYENGINE_PARTS];
+    pyengine_line line[PYENGINE_PARTS], opened[PYENGINE_PARTS], other[PYENGINE_PARTS];
     const pyengine_line *a, *b, *c, *d;
     int i, k;
     a = (const pyengine_line *)bits, b = (const pyengine_line *)alive;
@@ -111,20 +119,105 @@ static int pyengine_look(uint64_t *bits, uint64_t *opened, uint64_t *between, co
         PYENGINE_EACH_PART line[k] &= a[k];
     }
     if (!pyengine_any(line)) return 0;
-    memcpy(bits, line, sizeof(line));
     a = (const pyengine_line *)whole;
-    PYENGINE_EACH_PART line[k] = ~a[k], other[k] = a[k] ^ a[k];
+    PYENGINE_EACH_PART opened[k] = ~a[k], other[k] = a[k] ^ a[k];
     for (i = 0; i < open_count; i++) {
         a = (const pyengine_line *)(open[i] + at);
-        PYENGINE_EACH_PART line[k] |= a[k];
+        PYENGINE_EACH_PART opened[k] |= a[k];
     }
-    memcpy(opened, line, sizeof(line));
     for (i = 0; i < bounded_count; i++) {
         a = (const pyengine_line *)(bounded[i] + at);
         PYENGINE_EACH_PART other[k] |= a[k];
     }
-    memcpy(between, other, sizeof(other));
-    return 1;
+    a = (const pyengine_line *)by_intervals;
+    PYENGINE_EACH_PART opened[k] = line[k] & (opened[k] | (other[k] & ~a[k]));
+    PYENGINE_EACH_PART other[k] &= line[k] & ~opened[k];
+    PYENGINE_EACH_PART line[k] &= ~(opened[k] | other[k]);
+    memcpy(bits, line, sizeof(line)), memcpy(asked, opened, sizeof(opened)), memcpy(between, other, sizeof(other));
+    PYENGINE_EACH_PART other[k] |= opened[k];
+    return 1 + pyengine_any(other);
+}
+/* The numbers of the bits of a word, each more by ``more``; returns how many. So many are written at a
+   time, whether there are so many or not: to ask takes longer. */
+#define PYENGINE_SPREAD 4
+static inline int pyengine_spread(uint64_t bits, int32_t more, int32_t *into) {
+    const int count = count_bits(bits);
+    int k;
+    do {
+        for (k = 0; k < PYENGINE_SPREAD; k++) {
+            int32_t number = more + lowest_bit(bits | (uint64_t)1 << 63);
+            pyengine_hide(number); /* by vectors it takes longer */
+            into[k] = number;
+            bits &= bits - 1;
+        }
+        into += PYENGINE_SPREAD;
+    } while (bits);
+    return count;
+}
+static inline void pyengine_mark_all(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
+                                     uint8_t *marked, void *const *keys) {
+    int i;
+    for (i = 0; i < count; i++) {
+        const int32_t hit = order[places[i]];
+        marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
+        marked[hit >> 6] = 1;
+        if (keys != NULL) pyengine_prefetch(&keys[hit]);
+    }
+}
+/* Of the bits of ``found``, whose words ``words`` names: marks the bit order[bit], and its word by a byte of ``marked``.
+   Takes the names back, and returns how many there were. What ``keys`` has there is fetched, unless it is NULL. */
+PYENGINE_CLONES
+static int64_t pyengine_mark(const uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
+                             uint8_t *marked, void *const *keys) {
+    int32_t places[1024 + 64 + PYENGINE_SPREAD];
+    int64_t size = 0;
+    uint64_t named;
+    int word, place, k, sure = 0;
+    for (word = 0; word < count; word++) {
+        named = words[word];
+        words[word] = 0;
+        for (; named; named &= named - 1) {
+            place = 64 * (64 * word + lowest_bit(named));
+            for (k = 0; k < 64; k += 16) pyengine_prefetch(&order[place + k]);
+            sure += pyengine_spread(found[place >> 6], place, places + sure);
+            if (sure < 1024) continue;
+            pyengine_mark_all(places, sure, order, marks, marked, keys);
+            size += sure;
+            sure = 0;
+        }
+    }
+    pyengine_mark_all(places, sure, order, marks, marked, keys);
+    return size + sure;
+}
+/* The places of what is marked, each more by ``more``, in their order; takes the marks back. ``into`` has room for one
+   more. Two are written of each word, whether it has two or not: to ask takes longer. */
+PYENGINE_CLONES
+static int64_t *pyengine_gather(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
+    uint64_t words, bits;
+    int64_t word, first, two;
+    int line, k;
+    for (line = 0; line < lines; line += 8, marked += 64) {
+        words = 0;
+        for (k = 0; k < 8; k++) words |= bits_of_bytes(marked + 8 * k) << 8 * k;
+        if (!words) continue;
+        memset(marked, 0, 64);
+        for (; words; words &= words - 1) {
+            word = 8 * (int64_t)line + lowest_bit(words);
+            bits = marks[word];
+            marks[word] = 0;
+            word = 64 * word + more;
+            first = word + lowest_bit(bits);
+            pyengine_hide(first); /* by vectors it takes longer */
+            into[0] = first;
+            bits &= bits - 1;
+            into[1] = word + lowest_bit(bits | (uint64_t)1 << 63);
+            two = bits != 0;
+            pyengine_hide(two);
+            into += 1 + two;
+            for (bits &= bits - 1; bits; bits &= bits - 1) *into++ = word + lowest_bit(bits);
+        }
+    }
+    return into;
 }
 
 #endif

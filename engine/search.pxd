@@ -46,9 +46,8 @@ cdef class Search:               # working memory of one match
     cdef Event event
     cdef int* ranges
     cdef Found found
-    cdef Found spare             # of the sort
 
-    cdef void find(self, Snapshot snapshot) noexcept nogil       # what matches event's message, in order
+    cdef void find(self, Snapshot snapshot) noexcept nogil       # what matches the message, in order, behind the rest
     cdef object refusal(self, Snapshot snapshot, object row)     # the exception of what raised, or None
 
 
@@ -58,14 +57,9 @@ cdef class Rows:                 # of columns, asked one after another; read som
     cdef int* places             # slot -> column, -1 none
     cdef Value* values           # [row of those read][slot]
     cdef Reading* at
-    cdef int64_t* numbers        # what matched, row by row
-    cdef int64_t size
-    cdef int64_t room
-    cdef int64_t* offsets        # [row + 1]: where the numbers of the row end
 
-    cdef int take(self, int64_t row) noexcept nogil
     cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil
-    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil
+    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil
 
 
 cdef list alive_of(Living one)   # its living Subscriptions

@@ -1,7 +1,8 @@
 """See search.pxd."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.arrow cimport Column, Columns, read_cells
@@ -9,7 +10,7 @@ from pyengine._engine.bits cimport highest_bit
 from pyengine._engine.event cimport Event, Reading
 from pyengine._engine.plan cimport as_property
 from pyengine._engine.program cimport raised_error
-from pyengine._engine.segment cimport Found, Hit, Segment, Subscription, ask
+from pyengine._engine.segment cimport Found, Line, Segment, Subscription, ask, reserve
 from pyengine._engine.value cimport NULL_VALUE, RAISED, Value
 
 from pyengine.errors import SelectorEvaluationError
@@ -68,46 +69,61 @@ cdef class Snapshot:
         free(self.asked)
 
 
-cdef void sort_found(Found* found, Found* spare) noexcept nogil:
-    """By number: by insertion if there are few, else by digits of which there are about as many as numbers."""
-    cdef int64_t size = found.size, index, at, digit, total, most = 0
+cdef void sort_few(Found* found) noexcept nogil:
+    cdef int64_t index, at, number
+    cdef PyObject* key = NULL
+    for index in range(found.first + 1, found.size):
+        number = found.numbers[index]
+        if not found.keyless:
+            key = found.keys[index]
+        at = index
+        while at > found.first and found.numbers[at - 1] > number:
+            found.numbers[at] = found.numbers[at - 1]
+            if not found.keyless:
+                found.keys[at] = found.keys[at - 1]
+            at -= 1
+        found.numbers[at] = number
+        if not found.keyless:
+            found.keys[at] = key
+
+
+cdef void sort_found(Found* found) noexcept nogil:
+    """The message's, by number: by insertion if they are few, else by digits of which there are about as many as
+    numbers, to behind them and back."""
+    cdef int64_t size = found.size - found.first, index, at, digit, total, most = 0
     cdef int shift = 0, width = 0
     cdef int32_t[1 << WIDEST_DIGIT] counts
-    cdef Hit held
+    cdef int64_t* numbers
+    cdef PyObject** keys
     if size <= FEW:
-        for index in range(1, size):
-            held = found.hits[index]
-            at = index
-            while at > 0 and found.hits[at - 1].number > held.number:
-                found.hits[at] = found.hits[at - 1]
-                at -= 1
-            found.hits[at] = held
+        sort_few(found)
         return
-    if spare.room < found.room:
-        free(spare.hits)
-        spare.hits = <Hit*> malloc(found.room * sizeof(Hit))
-        spare.room = found.room
-        if spare.hits == NULL:
-            spare.room = 0
-            found.no_memory = True
-            return
+    if not reserve(found, size):
+        return
+    numbers = found.numbers + found.first
+    keys = found.keys + found.first
     for index in range(size):
-        most |= found.hits[index].number
+        most |= numbers[index]
     width = min(highest_bit(size) + 1, WIDEST_DIGIT)
     while most >> shift:
         memset(counts, 0, sizeof(int32_t) << width)
         for index in range(size):
-            counts[found.hits[index].number >> shift & ((1 << width) - 1)] += 1
+            counts[numbers[index] >> shift & ((1 << width) - 1)] += 1
         total = 0
         for index in range(1 << width):
             at = counts[index]
             counts[index] = <int32_t> total
             total += at
         for index in range(size):
-            digit = found.hits[index].number >> shift & ((1 << width) - 1)
-            spare.hits[counts[digit]] = found.hits[index]
+            digit = numbers[index] >> shift & ((1 << width) - 1)
+            at = size + counts[digit]
             counts[digit] += 1
-        memcpy(found.hits, spare.hits, size * sizeof(Hit))
+            numbers[at] = numbers[index]
+            if not found.keyless:
+                keys[at] = keys[index]
+        memcpy(numbers, numbers + size, size * sizeof(int64_t))
+        if not found.keyless:
+            memcpy(keys, keys + size, size * sizeof(PyObject*))
         shift += width
 
 
@@ -120,22 +136,27 @@ cdef class Search:
         self.found.marked = <uint8_t*> calloc(snapshot.most_lines // 8 + 1, 64)
         self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.wanted_words = <uint64_t*> calloc(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
+        self.found.lines = <Line*> malloc((snapshot.most_lines + 1) * sizeof(Line))
         if (self.ranges == NULL or self.found.marks == NULL or self.found.marked == NULL
-                or self.found.wanted == NULL or self.found.wanted_words == NULL):
+                or self.found.wanted == NULL or self.found.wanted_words == NULL
+                or self.found.lines == NULL):
             raise MemoryError()
 
     def __dealloc__(self):
         free(self.ranges)
-        free(self.found.hits)
+        free(self.found.numbers)
+        free(self.found.keys)
+        free(self.found.raised)
         free(self.found.marks)
         free(self.found.marked)
         free(self.found.wanted)
         free(self.found.wanted_words)
-        free(self.spare.hits)
+        free(self.found.lines)
 
     cdef void find(self, Snapshot snapshot) noexcept nogil:
         cdef int index
-        self.found.size = self.found.raised_size = 0
+        self.found.first = self.found.size
+        self.found.raised_size = 0
         self.found.no_memory = self.found.unordered = False
         for index in range(snapshot.segment_count):
             (<Segment> snapshot.segments[index]).match(
@@ -143,7 +164,7 @@ cdef class Search:
         for index in range(snapshot.tail_count):
             ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
         if self.found.unordered:
-            sort_found(&self.found, &self.spare)
+            sort_found(&self.found)
 
     cdef object refusal(self, Snapshot snapshot, object row):
         cdef int64_t index
@@ -154,8 +175,8 @@ cdef class Search:
         if not self.found.raised_size:
             return None
         raised = []
-        for index in range(self.found.room - self.found.raised_size, self.found.room):
-            it = <Subscription> self.found.hits[index].key
+        for index in range(self.found.raised_size):
+            it = <Subscription> self.found.raised[index]
             raised.append(it)
         raised.sort(key=lambda it: (<Subscription> it).number)
         for it in raised:
@@ -171,34 +192,15 @@ cdef class Rows:
         free(self.places)
         free(self.values)
         free(self.at)
-        free(self.numbers)
-        free(self.offsets)
 
-    def __cinit__(self, Snapshot snapshot not None, Search search not None, int64_t rows):
+    def __cinit__(self, Snapshot snapshot not None, Search search not None):
         self.snapshot = snapshot
         self.search = search
         self.places = <int*> malloc((search.event.count + 1) * sizeof(int))
         self.values = <Value*> calloc(TOGETHER * search.event.count + 1, sizeof(Value))
         self.at = <Reading*> calloc(TOGETHER * search.event.count + 1, sizeof(Reading))
-        self.offsets = <int64_t*> calloc(rows + 1, sizeof(int64_t))
-        if self.places == NULL or self.values == NULL or self.at == NULL or self.offsets == NULL:
+        if self.places == NULL or self.values == NULL or self.at == NULL:
             raise MemoryError()
-
-    cdef int take(self, int64_t row) noexcept nogil:
-        """What the search found becomes the answer of a row; -1 without memory."""
-        cdef int64_t* larger
-        cdef int64_t index, size = self.search.found.size
-        if self.size + size > self.room:
-            larger = <int64_t*> realloc(self.numbers, max(1024, 2 * (self.room + size)) * sizeof(int64_t))
-            if larger == NULL:
-                return -1
-            self.numbers = larger
-            self.room = max(1024, 2 * (self.room + size))
-        for index in range(size):
-            self.numbers[self.size + index] = self.search.found.hits[index].number
-        self.size += size
-        self.offsets[row + 1] = self.size
-        return 0
 
     cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:
         """Rows of a batch, of which there are no more than TOGETHER; -1 without memory."""
@@ -224,8 +226,9 @@ cdef class Rows:
                 return -1
         return 0
 
-    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch) noexcept nogil:
-        """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory."""
+    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil:
+        """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory.
+        ends[row]: where the numbers of the row end."""
         cdef int64_t first
         cdef int count, index
         event.has_objects = False
@@ -241,10 +244,9 @@ cdef class Rows:
                 event.values = &self.values[index * event.count]
                 event.at = &self.at[index * event.count]
                 self.search.find(self.snapshot)
+                ends[row] = self.search.found.size
                 if self.search.found.raised_size or self.search.found.no_memory:
                     return row
-                if self.take(row) < 0:
-                    return -1
             row += 1
             if event.scratch.blocks != NULL:
                 event.forget()

@@ -43,24 +43,30 @@ cdef class Subscription:
     cdef int settle(self, Segment segment, int32_t place) except -1     # one more entry; of a new segment the first
 
 
-cdef struct Hit:
-    int64_t number
-    PyObject* key                # borrowed from the segments; of what raised, the Subscription
+cdef struct Line:                # of entries, some of whose words are to be looked at
+    int32_t line
+    int32_t words                # a bit for each
 
 
 cdef struct Found:               # what matched
-    Hit* hits
+    int64_t* numbers             # of messages, one message's behind the other's
+    PyObject** keys              # the same, borrowed from the segments; only if not ``keyless``
+    int64_t first                # of the message at hand
     int64_t size
     int64_t room
-    int64_t raised_size          # at the end of the same array, growing down: whose program raised
-    bint unordered               # the numbers may not ascend
+    int64_t key_room
+    PyObject** raised            # the Subscriptions whose program raised
+    int64_t raised_size
+    int64_t raised_room
+    bint keyless
+    bint unordered               # the numbers of the message may not ascend
     bint no_memory
     uint64_t* marks              # a bit for each hit of the segment that is asked; 0 between two
     uint8_t* marked              # 1 if a word of ``marks`` is not 0: bytes, so that none need be read; a multiple of 64
     int64_t mark_count           # at least as many
     uint64_t* wanted             # a bit for each entry that is to be looked at, then that matches; 0 between two
     uint64_t* wanted_words       # a bit for each word that has one
-    bint keyless                 # the hits get no keys
+    Line* lines                  # those that are to be looked at
 
 
 cdef struct Interval:            # of keys
@@ -121,7 +127,7 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     int picked_count
     int32_t[MOST_PICKED] picked  # entries
     int open_entry_count
-    int32_t[MOST_OPEN] open_entries   # ~place: of which no bit was looked at
+    int32_t[MOST_OPEN + 72] open_entries   # room for those of one word more; ~place: of which no bit was looked at
 
 
 @final
@@ -174,12 +180,13 @@ cdef class Segment:
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
     # Marks those of the wanted that match.
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
-    cdef void mark_wanted(self, Found* found) noexcept nogil     # all that are left of them
+    cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil      # that the wanted lie in
     cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil    # where it is sought first
     cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil
+cdef bint reserve(Found* found, int64_t more) noexcept nogil     # room for so many more; False without memory
 
 cdef inline int rank(const int64_t* bounds, int count, int64_t key) noexcept nogil:
     """The stretch of a key: how many bounds are not above it. No key is INT64_MAX but an interval's end."""

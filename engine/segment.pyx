@@ -1,15 +1,18 @@
-# cython: freethreading_compatible=True
+# cython: freethreading_compatible=True, cdivision=True
 """See segment.pxd."""
 
 from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memmove, memset
+from libc.string cimport memset
 
-from pyengine._engine.bits cimport bits_of_bytes, count_bits, lowest_bit, pyengine_prefetch
+from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
-from pyengine._engine.lines cimport pyengine_lack_nothing, pyengine_look, pyengine_rank_all
+from pyengine._engine.lines cimport (
+    pyengine_gather, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_rank_all, pyengine_spread,
+    words_of,
+)
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
 import numpy
@@ -19,6 +22,7 @@ cdef enum:
     ROWS_A_PROGRAM = 16      # rows of a line that take as long to look at as a program to ask
     ROWS_A_WORD = 12         # rows of a line that take as long to look at as what a word of entries requires
     FEW_OF_A_WORD = 12       # entries of it that are asked one by one then
+    FIRST_ROWS = 8           # of a line, fetched early where nothing was left of the line before
     SHORT = 64               # entries of one access point that are first asked what they require
 
 
@@ -47,19 +51,38 @@ cdef class Subscription:
 
 
 cdef bint reserve(Found* found, int64_t more) noexcept nogil:
-    """Room for so many more hits; False without memory."""
-    cdef int64_t room = max(64, 2 * found.room, found.size + found.raised_size + more)
-    cdef Hit* hits
-    if found.size + found.raised_size + more <= found.room:
-        return True
-    hits = <Hit*> realloc(found.hits, room * sizeof(Hit))
-    if hits == NULL:
-        found.no_memory = True
-        return False
-    memmove(hits + room - found.raised_size, hits + found.room - found.raised_size, found.raised_size * sizeof(Hit))
-    found.hits = hits
-    found.room = room
+    cdef int64_t room = max(64, 2 * found.room)
+    cdef void* larger
+    if found.size + more > found.room:
+        room = max(room, found.size + more)
+        larger = realloc(found.numbers, room * sizeof(int64_t))
+        if larger == NULL:
+            found.no_memory = True
+            return False
+        found.numbers = <int64_t*> larger
+        found.room = room
+    if not found.keyless and found.key_room < found.room:
+        larger = realloc(found.keys, found.room * sizeof(PyObject*))
+        if larger == NULL:
+            found.no_memory = True
+            return False
+        found.keys = <PyObject**> larger
+        found.key_room = found.room
     return True
+
+
+cdef void note_raised(Found* found, PyObject* subscription) noexcept nogil:
+    cdef int64_t room = max(16, 2 * found.raised_room)
+    cdef void* larger
+    if found.raised_size == found.raised_room:
+        larger = realloc(found.raised, room * sizeof(PyObject*))
+        if larger == NULL:
+            found.no_memory = True
+            return
+        found.raised = <PyObject**> larger
+        found.raised_room = room
+    found.raised[found.raised_size] = subscription
+    found.raised_size += 1
 
 
 cdef inline bint wants(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
@@ -68,20 +91,18 @@ cdef inline bint wants(Event event, PyObject* subscription, bint errors_count, F
     cdef int problem
     if truth == RAISED:
         problem = event.scratch.problem
-        if (errors_count or problem == FUNCTION_FAILED or problem == NO_MEMORY) and reserve(found, 1):
-            found.raised_size += 1
-            found.hits[found.room - found.raised_size].number = (<Subscription> subscription).number
-            found.hits[found.room - found.raised_size].key = subscription
+        if errors_count or problem == FUNCTION_FAILED or problem == NO_MEMORY:
+            note_raised(found, subscription)
     return truth == TRUE
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
-    cdef Hit* hit
+    cdef int64_t number = (<Subscription> subscription).number
     if wants(event, subscription, errors_count, found) and reserve(found, 1):
-        hit = &found.hits[found.size]
-        hit.number = (<Subscription> subscription).number
-        hit.key = <PyObject*> (<Subscription> subscription).key
-        if found.size and found.hits[found.size - 1].number > hit.number:
+        found.numbers[found.size] = number
+        if not found.keyless:
+            found.keys[found.size] = <PyObject*> (<Subscription> subscription).key
+        if found.size > found.first and found.numbers[found.size - 1] > number:
             found.unordered = True
         found.size += 1
 
@@ -177,43 +198,49 @@ cdef class Segment:
             place = (place + 1) & mask
 
     cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
-        cdef int number, place, bucket, index, range_count = 0, shown = min(self.with_buckets, MOST_ROWS)
-        cdef int ranked = 0, held_count = 0
+        # What does not change is kept at hand: behind a pointer the compiler would look for it again after each store.
+        cdef int table_count = self.table_count, words = self.words, shown = min(self.with_buckets, MOST_ROWS)
+        cdef int64_t bucket_step = self.bucket_step
+        cdef const Table* tables = self.tables
+        cdef Reading* readings = event.at
+        cdef int* held = ranges + 2 * table_count + 2       # tables of which the message has a value
+        cdef int number, place, bucket, index, range_count = 0, ranked = 0, held_count = 0
+        cdef int open_count = 0, bounded_count = 0
         cdef int64_t at
         cdef const Table* table
         cdef Reading* reading
         cdef const Point* point
         cdef Look look
         cdef uint8_t kind
-        cdef uint64_t[2] present
+        cdef uint64_t present
         cdef bint ordinary = not event.has_objects
         cdef (const int64_t*)[MOST_ROWS] bounds
         cdef int64_t[MOST_ROWS] keys
         cdef int[MOST_ROWS] ranks
-        cdef int* held = ranges + 2 * self.table_count + 2       # tables of which the message has a value
-        # Shown are the most refusing; what the others would say the program says.
-        look.count = shown
-        look.open_count = look.bounded_count = 0
-        present[0] = present[1] = 0
         # Nobody can foresee which values a message has, so that no branch is taken on it: first all are absent.
-        for number in range(self.table_count):
-            table = &self.tables[number]
-            kind = event.at[table.slot].kind
+        for index in range(2):
+            look.absent[index] = first_bits(table_count - 64 * index)
+        for number in range(table_count):
+            present = readings[tables[number].slot].kind != NOTHING
             held[held_count] = number
-            held_count += kind != NOTHING
-            present[number >> 6 & 1] |= <uint64_t> (kind != NOTHING) << (number & 63)
-            if number < shown:
-                look.kind[number] = kind
-                look.passed[number] = table.passed + NULL_BUCKET * self.bucket_step
-                look.lively[number] = table.lively + NULL_BUCKET * self.words
-                if (table.opens == NULL or table.opens[NULL_BUCKET]) and kind == NOTHING:
-                    look.open[look.open_count] = table.open + NULL_BUCKET * self.bucket_step
-                    look.open_count += 1
+            held_count += <int> present
+            look.absent[number >> 6 & 1] &= ~(present << (number & 63))
+        # Shown are the most refusing; what the others would say the program says.
+        for number in range(shown if held_count < table_count else 0):
+            table = &tables[number]
+            kind = readings[table.slot].kind
+            look.kind[number] = kind
+            look.key[number] = 0
+            look.passed[number] = table.passed + NULL_BUCKET * bucket_step
+            look.lively[number] = table.lively + NULL_BUCKET * words
+            if (table.opens == NULL or table.opens[NULL_BUCKET]) and kind == NOTHING:
+                look.open[open_count] = table.open + NULL_BUCKET * bucket_step
+                open_count += 1
         # The seats of the points are fetched together, and the numbers sought together.
         for index in range(held_count):
             number = held[index]
-            table = &self.tables[number]
-            reading = &event.at[table.slot]
+            table = &tables[number]
+            reading = &readings[table.slot]
             if reading.kind == NUMERAL:
                 if table.numbers_are_points:
                     reading.hash = number_hash(reading.key)
@@ -229,8 +256,8 @@ cdef class Segment:
         ranked = 0
         for index in range(held_count):
             number = held[index]
-            table = &self.tables[number]
-            reading = &event.at[table.slot]
+            table = &tables[number]
+            reading = &readings[table.slot]
             point = NULL
             if reading.kind == NUMERAL:
                 bucket = FIRST_TEXT + table.texts
@@ -259,17 +286,23 @@ cdef class Segment:
                 range_count += 1
             if number >= shown:
                 continue
+            look.kind[number] = reading.kind
             look.key[number] = reading.key
-            at = bucket * self.bucket_step
+            at = bucket * bucket_step
             look.passed[number] = table.passed + at
-            look.lively[number] = table.lively + bucket * self.words
+            look.lively[number] = table.lively + bucket * words
             pyengine_prefetch(look.lively[number] + (self.loose >> 12))
             if table.bounded and reading.kind == NUMERAL:
-                look.between[look.bounded_count] = table.open + at
-                look.bounded_count += 1
+                look.between[bounded_count] = table.open + at
+                bounded_count += 1
             elif table.opens == NULL or table.opens[bucket]:
-                look.open[look.open_count] = table.open + at
-                look.open_count += 1
+                look.open[open_count] = table.open + at
+                open_count += 1
+        look.count = shown
+        look.open_count = open_count
+        look.bounded_count = bounded_count
+        look.sparse = not self.shares and 2 * held_count < table_count
+        look.picked_count = look.open_entry_count = 0
         if not ordinary:
             for place in range(self.size):
                 if alive[place >> 6] >> (place & 63) & 1:
@@ -279,10 +312,6 @@ cdef class Segment:
                 ranges[2 * range_count] = self.loose
                 ranges[2 * range_count + 1] = self.size
                 range_count += 1
-            for index in range(2):
-                look.absent[index] = first_bits(self.table_count - 64 * index) & ~present[index]
-            look.sparse = not self.shares and 2 * held_count < self.table_count
-            look.picked_count = look.open_entry_count = 0
             for number in range(range_count):
                 place = ranges[2 * number]
                 if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
@@ -349,14 +378,18 @@ cdef class Segment:
         return True
 
     cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil:
-        cdef int index, place, table
+        cdef int index, place, table, meets, kept = 0
         cdef int32_t at, end
-        cdef bint meets, unseen
+        cdef bint unseen
+        for index in range(look.open_entry_count):
+            place = look.open_entries[index]
+            pyengine_prefetch(&self.interval_starts[place if place >= 0 else ~place])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
             at = self.interval_starts[place if place >= 0 else ~place]
             pyengine_prefetch(&self.intervals[at])
             pyengine_prefetch(&self.interval_tables[at])
+            pyengine_prefetch(&self.order[place if place >= 0 else ~place])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
             unseen = place < 0
@@ -366,168 +399,134 @@ cdef class Segment:
             meets = True
             for at in range(self.interval_starts[place], end):
                 table = self.interval_tables[at]
-                if look.kind[table] == NUMERAL:
-                    meets = self.intervals[at].low <= look.key[table] <= self.intervals[at].high
-                elif unseen:                     # of others the bits have said what there is to say
-                    meets = False
-                    if look.kind[table] != NOTHING:
+                if not unseen:                   # of what is no number the bits have said what there is to say
+                    meets &= (look.kind[table] != NUMERAL) | (self.intervals[at].low <= look.key[table]) & (
+                        look.key[table] <= self.intervals[at].high)
+                elif look.kind[table] == NUMERAL:
+                    meets &= self.intervals[at].low <= look.key[table] <= self.intervals[at].high
+                else:
+                    if meets and look.kind[table] != NOTHING:
                         self.ask_entry(event, place, found)
-                if not meets:
-                    break
-            if meets:
-                mark(found.marks, found.marked, self.order[place])
-                found.mark_count += 1
+                    meets = False
+            look.open_entries[kept] = place
+            kept += meets
+        for index in range(kept):
+            mark(found.marks, found.marked, self.order[look.open_entries[index]])
+        found.mark_count += kept
         look.open_entry_count = 0
 
     cdef void gather(self, Found* found) noexcept nogil:
-        cdef int64_t word, index, number, last = -1
-        cdef int line, some
-        cdef uint64_t words, bits
-        cdef Hit* into
-        cdef Hit* end
+        cdef int64_t more = self.numbers[0] if self.consecutive else 0
+        cdef int64_t last = -1, index
+        cdef int64_t* number
+        cdef int64_t* end
+        cdef PyObject** keys
         if not reserve(found, found.mark_count + 1):
             memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
             memset(found.marked, 0, self.lines * 8)
             found.mark_count = 0
             return
-        # First which they are, then what they are, so that none waits for the memory of the one before. Two are written
-        # of each word, whether it has two or not: to ask takes longer.
-        end = found.hits + found.size
-        for line in range(0, self.lines, 8):
-            words = 0
-            for some in range(min(8, self.lines - line)):
-                words |= bits_of_bytes(found.marked + 8 * (line + some)) << 8 * some
-            if not words:
-                continue
-            memset(found.marked + 8 * line, 0, 64)
-            while words:
-                word = 8 * line + lowest_bit(words)
-                words &= words - 1
-                bits = found.marks[word]
-                found.marks[word] = 0
-                end.number = 64 * word + lowest_bit(bits)
-                end += 1
-                bits &= bits - 1
-                end.number = 64 * word + lowest_bit(bits | <uint64_t> 1 << 63)
-                end += bits != 0
-                bits &= bits - 1
-                while bits:
-                    end.number = 64 * word + lowest_bit(bits)
-                    end += 1
-                    bits &= bits - 1
-        into = found.hits + found.size
-        if found.size:
-            last = found.hits[found.size - 1].number
-        found.size = end - found.hits
+        if found.size > found.first:
+            last = found.numbers[found.size - 1]
+        number = found.numbers + found.size
+        keys = found.keys + found.size
+        end = pyengine_gather(found.marks, found.marked, self.lines, more, number)
+        found.size = end - found.numbers
         found.mark_count = 0
-        if found.keyless and self.consecutive and self.numbers[0] + into.number > last:
-            while into != end:
-                into.number += self.numbers[0]
-                into += 1
-        while into != end:
-            index = into.number
-            number = self.numbers[0] + index if self.consecutive else self.numbers[index]
-            if number < last:
-                found.unordered = True
-            last = into.number = number
-            if not found.keyless:
-                into.key = self.keys[index]
-                pyengine_prefetch(into.key)
-            into += 1
+        if not found.keyless:
+            for index in range(end - number):
+                keys[index] = self.keys[number[index] - more]
+                pyengine_prefetch(keys[index])
+        if self.consecutive:
+            found.unordered |= end != number and number[0] < last
+            return
+        while number != end:
+            number[0] = self.numbers[number[0]]
+            found.unordered |= number[0] < last
+            last = number[0]
+            number += 1
 
-    cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
-        cdef int place, word, line, first, k, number
-        cdef int64_t at
-        cdef uint64_t words, lively, kept, left, sure, bit
-        cdef uint64_t* bits
-        cdef uint64_t[8] opened, between
-        cdef bint likely = True      # that something is left of a line
+    cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil:
+        cdef int word, first, number, count = 0
+        cdef uint64_t words
         for word in range(self.words):
             words = found.wanted_words[word]
-            kept = 0
-            for number in range(look.count if words else 0):
+            if not words:
+                continue
+            found.wanted_words[word] = 0
+            for number in range(look.count):
                 words &= look.lively[number][word]
             while words:
                 first = lowest_bit(words) & ~7           # of the line's words in this one
-                line = (word << 3) + (first >> 3)
-                lively = words >> first & 0xFF
+                found.lines[count].line = (word << 3) + (first >> 3)
+                found.lines[count].words = words >> first & 0xFF
+                count += 1
                 words &= ~(<uint64_t> 0xFF << first)
-                if words and not few(look, words >> (lowest_bit(words) & ~7) & 0xFF):
-                    at = ((word << 3) + (lowest_bit(words) >> 3)) * self.line_step
-                    for number in range(look.count):
-                        pyengine_prefetch(look.passed[number] + at)
-                    for number in range(look.bounded_count if likely else 0):
-                        pyengine_prefetch(look.between[number] + at)
-                if few(look, lively):
-                    left = lively
-                    while left:
-                        k = lowest_bit(left)
-                        left &= left - 1
-                        if left:
-                            at = 128 * (<int64_t> line * 8 + lowest_bit(left))
-                            for number in range(0, 128, 8):
-                                pyengine_prefetch(self.required + at + number)
-                        if self.take_word(event, alive, line * 8 + k, look, found):
-                            lively ^= <uint64_t> 1 << k
-                    if not lively:
-                        continue
-                bits = found.wanted + line * 8
-                likely = pyengine_look(
-                    bits, opened, between, alive + line * 8,
-                    self.whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
-                    look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
-                    line * self.line_step)
-                if not likely:
-                    continue
-                for k in range(8):
-                    left = bits[k]
-                    if not left:
-                        continue
-                    bits[k] = sure = left & ~(opened[k] | between[k])
-                    left ^= sure
-                    place = line * LINE + 64 * k
-                    if sure:
-                        kept |= <uint64_t> 1 << (first + k)
-                        for number in range(0, 64, 16):
-                            pyengine_prefetch(&self.order[place + number])
-                    while left:
-                        bit = left & (0 - left)
-                        number = place + lowest_bit(left)
-                        left ^= bit
-                        if opened[k] & bit or not self.by_intervals[line * 8 + k] & bit:
-                            self.ask_entry(event, number, found)
-                            continue
-                        if look.open_entry_count == MOST_OPEN:
-                            self.ask_intervals(event, look, found)
-                        look.open_entries[look.open_entry_count] = number
-                        look.open_entry_count += 1
-                        pyengine_prefetch(&self.interval_starts[number])
-            found.wanted_words[word] = kept
-        self.mark_wanted(found)
-        self.ask_intervals(event, look, found)
+        return count
 
-    cdef void mark_wanted(self, Found* found) noexcept nogil:
-        cdef int word, place
-        cdef int32_t hit
-        cdef uint64_t words, sure
-        cdef uint64_t* marks = found.marks
-        cdef uint8_t* marked = found.marked
-        cdef int64_t mark_count = 0
-        for word in range(self.words):
-            words = found.wanted_words[word]
-            found.wanted_words[word] = 0
+    cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
+        cdef int index, line, words, place, number, k, count = self.lively_lines(look, found)
+        cdef int64_t at
+        cdef uint64_t left
+        cdef uint64_t* bits
+        cdef uint64_t* whole = self.whole
+        cdef uint64_t[8] asked, between
+        cdef int left_over, rows = look.count    # to fetch of the next line: few after one that left nothing
+        for index in range(count):
+            line = found.lines[index].line
+            words = found.lines[index].words
+            if index + 1 < count and not few(look, found.lines[index + 1].words):
+                at = found.lines[index + 1].line * self.line_step
+                for number in range(rows):
+                    pyengine_prefetch(look.passed[number] + at)
+                for number in range(look.bounded_count if rows == look.count else 0):
+                    pyengine_prefetch(look.between[number] + at)
+            if few(look, words):
+                left = words
+                while left:
+                    k = lowest_bit(left)
+                    left &= left - 1
+                    if left:
+                        at = 128 * (<int64_t> line * 8 + lowest_bit(left))
+                        for number in range(0, 128, 8):
+                            pyengine_prefetch(self.required + at + number)
+                    if self.take_word(event, alive, line * 8 + k, look, found):
+                        words ^= 1 << k
+                if not words:
+                    continue
+            bits = found.wanted + line * 8
+            left_over = pyengine_look(
+                bits, asked, between, alive + line * 8,
+                whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
+                whole + line * 8 if self.shares else self.by_intervals + line * 8,
+                look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
+                line * self.line_step)
+            if left_over == 0:
+                rows = min(look.count, FIRST_ROWS)
+                continue
+            rows = look.count
+            found.wanted_words[line >> 3] |= <uint64_t> words << 8 * (line & 7)
+            if left_over == 1:
+                continue
+            words = words_of(asked) | words_of(between) << 8
             while words:
-                place = (word << 12) + (lowest_bit(words) << 6)
+                k = lowest_bit(words)
                 words &= words - 1
-                sure = found.wanted[place >> 6]
-                while sure:
-                    hit = self.order[place + lowest_bit(sure)]
-                    mark(marks, marked, hit)
-                    if not found.keyless:
-                        pyengine_prefetch(&self.keys[hit])
-                    mark_count += 1
-                    sure &= sure - 1
-        found.mark_count += mark_count
+                place = line * LINE + 64 * (k & 7)
+                if k >= 8:
+                    if look.open_entry_count >= MOST_OPEN:
+                        self.ask_intervals(event, look, found)
+                    look.open_entry_count += pyengine_spread(
+                        between[k - 8], place, look.open_entries + look.open_entry_count)
+                    continue
+                left = asked[k]
+                while left:
+                    self.ask_entry(event, place + lowest_bit(left), found)
+                    left &= left - 1
+        found.mark_count += pyengine_mark(
+            found.wanted, found.wanted_words, self.words, self.order, found.marks, found.marked,
+            NULL if found.keyless else <void**> self.keys)
+        self.ask_intervals(event, look, found)
 
     def _check(self):
         """Assert the invariants of segment.pxd."""

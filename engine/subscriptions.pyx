@@ -3,9 +3,9 @@
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from cython.view cimport array
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, malloc
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc, free, malloc, realloc
 
 from pyengine._engine.annex cimport annex_of
 from pyengine._engine.arrow cimport Columns, columns_of
@@ -301,6 +301,7 @@ cdef class Subscriptions:
         if search is None:
             search = Search(snapshot)
         search.found.keyless = keyless
+        search.found.size = 0
         return search
 
     def match(self, message, /):
@@ -321,7 +322,7 @@ cdef class Subscriptions:
                     raise error
             keys = PyList_New(search.found.size)
             for index in range(search.found.size):
-                key = <object> search.found.hits[index].key
+                key = <object> search.found.keys[index]
                 Py_INCREF(key)
                 PyList_SET_ITEM(keys, index, key)
             return keys
@@ -362,11 +363,9 @@ cdef class Subscriptions:
     def match_messages(self, Snapshot snapshot, messages):
         cdef Search search = self.begin(snapshot, True)
         cdef list rows = list(messages)
-        cdef int64_t row, index, size = 0
+        cdef int64_t row
         offsets = numpy.zeros(len(rows) + 1, numpy.int64)
-        cdef int64_t[::1] offset = offsets, into
-        parts = numpy.empty(max(64, len(rows)), numpy.int64)
-        into = parts
+        cdef int64_t[::1] offset = offsets
         try:
             for row in range(len(rows)):
                 search.event.read(rows[row])
@@ -375,18 +374,12 @@ cdef class Subscriptions:
                     error = search.refusal(snapshot, row)
                     if error is not None:
                         raise error
-                if size + search.found.size > len(parts):
-                    parts = numpy.concatenate([parts, numpy.empty(len(parts) + search.found.size, numpy.int64)])
-                    into = parts
-                for index in range(search.found.size):
-                    into[size + index] = search.found.hits[index].number
-                size += search.found.size
-                offset[row + 1] = size
+                offset[row + 1] = search.found.size
                 search.event.clear()
+            return offsets, numbers_of(search)
         finally:
             search.event.clear()
             snapshot.idle.append(search)
-        return offsets, parts[:size]
 
     def match_columns(self, Snapshot snapshot, Columns columns, missing):
         cdef Rows rows
@@ -400,7 +393,9 @@ cdef class Subscriptions:
                 return self.match_by_selector(living, columns, missing)
             except SelectorEvaluationError:
                 pass             # row by row, for the error of the first message
-        rows = Rows(snapshot, self.begin(snapshot, True), columns.row_count)
+        offsets = numpy.zeros(columns.row_count + 1, numpy.int64)
+        cdef int64_t[::1] offset = offsets
+        rows = Rows(snapshot, self.begin(snapshot, True))
         for slot in range(rows.search.event.count):
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)
@@ -408,35 +403,27 @@ cdef class Subscriptions:
                 if any([name in (<Subscription> it).selector.names for it in living]):
                     raise MissingColumnError(name, columns.names)
         event = rows.search.event
+        cdef int64_t* ends = &offset[0] + 1
         try:
             event.body = NULL
             while row < columns.row_count:
                 if snapshot.needs_gil:
-                    row = rows.run(event, columns, row, batch)
+                    row = rows.run(event, columns, row, batch, ends)
                 else:
                     with nogil:
-                        row = rows.run(event, columns, row, batch)
+                        row = rows.run(event, columns, row, batch, ends)
                 if row < 0:
                     raise MemoryError()
                 if row < columns.row_count:
                     error = rows.search.refusal(snapshot, row)
                     if error is not None:
                         raise error
-                    if rows.take(row) < 0:
-                        raise MemoryError()
                     row += 1
                     rows.search.event.forget()
+            return offsets, numbers_of(rows.search)
         finally:
             rows.search.event.clear()
             snapshot.idle.append(rows.search)
-        offsets = numpy.empty(columns.row_count + 1, numpy.int64)
-        found = numpy.empty(rows.size, numpy.int64)
-        cdef int64_t[::1] into = offsets
-        memcpy(&into[0], rows.offsets, (columns.row_count + 1) * sizeof(int64_t))
-        if rows.size:
-            into = found
-            memcpy(&into[0], rows.numbers, rows.size * sizeof(int64_t))
-        return offsets, found
 
     def match_by_selector(self, list living, Columns columns, missing):
         """Column by column: each selector of all rows, then who wants each row."""
@@ -513,6 +500,24 @@ cdef class Subscriptions:
             last = it.number
             for place, name in enumerate(it.program.names):
                 assert self.slot_of[name] == it.slots[place]
+
+
+cdef object numbers_of(Search search):
+    """What a search has found, int64; it has it no more."""
+    cdef int64_t size = search.found.size
+    cdef void* fitting
+    cdef array numbers
+    if not size:
+        return numpy.empty(0, numpy.int64)
+    fitting = realloc(search.found.numbers, size * sizeof(int64_t))
+    if fitting != NULL:
+        search.found.numbers = <int64_t*> fitting
+        search.found.room = size
+    numbers = <int64_t[:size]> search.found.numbers
+    numbers.callback_free_data = free
+    search.found.numbers = NULL
+    search.found.size = search.found.room = 0
+    return numpy.asarray(numbers)
 
 
 def restored(texts, dialect, on_error):
