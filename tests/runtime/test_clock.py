@@ -113,6 +113,29 @@ def test_an_action_that_waits_goes_on_as_soon_as_it_may() -> None:
     assert done == ["b", "a", "c"]
 
 
+def test_an_action_that_moves_the_clock_holds_up_the_other_workers_and_no_timer() -> None:
+    clock = ManualClock(0)
+    first, second = clock.worker("a"), clock.worker("b")
+    seen: list[tuple[str, int]] = []
+
+    def note(what: str) -> None:
+        seen.append((what, clock.now()))
+
+    def beat() -> None:
+        note("timer")
+        second.submit(lambda: note("heartbeat"))
+
+    def work() -> None:
+        clock.advance(100)
+        note("worked")
+
+    clock.call_at(30, beat)
+    first.submit(work)
+    second.submit(lambda: note("other"))
+    clock.settle()
+    assert seen == [("timer", 30), ("worked", 100), ("other", 100), ("heartbeat", 100)]
+
+
 def test_more_actions_wait_than_the_stack_has_room_for() -> None:
     clock = ManualClock(0)
     done: list[int] = []
