@@ -36,7 +36,7 @@ def seen_too_seldom(evidence: Evidence) -> list[Said]:
     check("evidence", evidence, Evidence)
     found = []
     served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
-    behind = [each for each in evidence.offsets if each.lag]
+    behind = [each for each in evidence.offsets if each.lag or each.uncommitted]
     waiting = [
         *([it.time for it in seen] for seen in by_time(served, lambda it: (it.broker, it.kind, it.name)).values()),
         *(

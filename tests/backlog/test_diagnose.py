@@ -62,11 +62,16 @@ def queues(*states: DestinationState | SubscriptionState) -> Evidence:
 
 
 def later(state: DestinationState, **changes: object) -> DestinationState:
-    return replace(state, time=LATER, **{"file": "f2", **changes})  # type: ignore[arg-type]
+    return replace(state, **{"file": "f2", "time": LATER, **changes})  # type: ignore[arg-type]
+
+
+def steady(count: int, **changes: object) -> DestinationState:
+    """The queue a minute later, when as many have gone as have come."""
+    return later(QUEUE, **{"enqueue_count": 1000 + count, "dequeue_count": 500 + count, **changes})
 
 
 def sub_later(state: SubscriptionState, **changes: object) -> SubscriptionState:
-    return replace(state, time=LATER, **changes)  # type: ignore[arg-type]
+    return replace(state, **{"time": LATER, **changes})  # type: ignore[arg-type]
 
 
 def offsets(*states: OffsetState) -> Evidence:
@@ -92,6 +97,8 @@ EXCLUSIVE = replace(SUB, exclusive=True, selector="region = 'EU'")
 STRICT = replace(SELECTIVE, consumer_id="c3", client_id="three", selector="region = 'US'")
 GROUPED = replace(QUEUE, message_groups=(("g1", "c1"), ("g2", "c1")))
 NEXT = replace(OFFSET, queue=1, client="c2")
+PARTITION = replace(OFFSET, system="kafka", broker="", queue=1, client="c2")
+UNCOMMITTED = replace(PARTITION, queue=0, consumer_offset=None, client="c1")
 ORDERLY = (("PROP_CONSUMEORDERLY", "true"),)
 
 WORK = ("java.net.SocketInputStream.socketRead0(Native Method)", "shop.Tax.call(Tax.java:7)")
@@ -151,6 +158,55 @@ CASES: dict[str, tuple[Evidence, Evidence]] = {
     "offsets.slow, three seconds of work": (
         offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=960, broker_offset=1100)),
         offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=1901, broker_offset=2010)),
+    ),
+    "offsets.slow, as much as before": (  # two queues: what waits in one that stands still is nobody's slowness
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=990, broker_offset=1090)),
+        offsets(OFFSET, replace(OFFSET, time=LATER), NEXT,
+                replace(NEXT, time=LATER, consumer_offset=1000, broker_offset=1100)),
+    ),
+    "offsets.slow, as much as before, all of which was committed meanwhile": (
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=999, broker_offset=1099)),
+        offsets(OFFSET, replace(OFFSET, time=LATER, consumer_offset=1000, broker_offset=1100)),
+    ),
+    "destinations.slow, as much as before": (
+        queues(QUEUE, steady(400), SUB, sub_later(SUB, dequeue_counter=650)),
+        queues(QUEUE, steady(500), SUB, sub_later(SUB, dequeue_counter=750)),
+    ),
+    "destinations.slow, as much as before, in six seconds": (
+        queues(QUEUE, steady(200, time=T + 6_000), SUB, sub_later(SUB, time=T + 6_000, dequeue_counter=450)),
+        queues(QUEUE, steady(320, time=T + 6_000), SUB, sub_later(SUB, time=T + 6_000, dequeue_counter=570)),
+    ),
+    "destinations.slow, as much as before, and no selector": (
+        queues(QUEUE, steady(400), SELECTIVE, sub_later(SELECTIVE), SUB, sub_later(SUB, dequeue_counter=650)),
+        queues(QUEUE, steady(400), SELECTIVE, sub_later(SELECTIVE, dequeue_counter=400)),
+    ),
+    "destinations.slow, as much as before, no owner of a group": (
+        queues(QUEUE, steady(400), SUB, sub_later(SUB, dequeue_counter=650)),
+        queues(GROUPED, steady(400, message_groups=GROUPED.message_groups), SUB, sub_later(SUB, dequeue_counter=650)),
+    ),
+    "destinations.slow, as much as before, but for what a consumer holds that stopped": (
+        queues(QUEUE, steady(400), IDLE, sub_later(IDLE, awaiting=99), SUB, sub_later(SUB, dequeue_counter=650)),
+        queues(QUEUE, steady(400), IDLE, sub_later(IDLE, awaiting=100), SUB, sub_later(SUB, dequeue_counter=650)),
+    ),
+    "stalled, in a partition without any commit": (
+        offsets(UNCOMMITTED, replace(UNCOMMITTED, time=LATER, broker_offset=1001)),
+        offsets(UNCOMMITTED, replace(UNCOMMITTED, time=LATER)),
+    ),
+    "stalled, in a partition without any commit, whose client is no new one": (
+        offsets(UNCOMMITTED, replace(UNCOMMITTED, time=LATER, broker_offset=1001)),
+        offsets(replace(UNCOMMITTED, client=""), replace(UNCOMMITTED, time=LATER, broker_offset=1001)),
+    ),
+    "one_queue_stuck, a partition without any commit": (
+        offsets(UNCOMMITTED, replace(UNCOMMITTED, time=LATER, broker_offset=1001), PARTITION,
+                replace(PARTITION, time=LATER, consumer_offset=1000)),
+        offsets(UNCOMMITTED, replace(UNCOMMITTED, time=LATER, broker_offset=1001, consumer_offset=1), PARTITION,
+                replace(PARTITION, time=LATER, consumer_offset=1000)),
+    ),
+    "unassigned_queue, a partition without any commit": (
+        offsets(replace(UNCOMMITTED, client=""), replace(UNCOMMITTED, client="", time=LATER, broker_offset=1001),
+                PARTITION, replace(PARTITION, time=LATER)),
+        offsets(replace(UNCOMMITTED, client=""), replace(UNCOMMITTED, client="", time=LATER),
+                PARTITION, replace(PARTITION, time=LATER)),
     ),
     "stuck_thread, a pool's thread": (dumps(WORK, WORK, WORK, WORK), dumps(POOL, POOL, POOL, POOL)),
     "stream_behind, now and then": (
@@ -462,6 +518,9 @@ def test_what_was_seen_too_seldom_to_say_whether_it_moves_is_said() -> None:
     assert [str(each) for each in behind] == [
         once[0].replace("4 queues with a backlog were", "1 queue with a backlog was")
     ]
+    uncommitted = table.replace("100            100            0   -", "-              100            -   c")
+    behind = seen_too_seldom(read_text(uncommitted, "groups.txt"))
+    assert [str(each) for each in behind] == [once[0].replace("4 queues", "2 queues")]
     twice = read_text(table, "groups.txt", 1000)
     twice.add(read_text(table, "groups.txt", 61_000))
     assert seen_too_seldom(twice) == []

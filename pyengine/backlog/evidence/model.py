@@ -117,6 +117,11 @@ class OffsetState:
         return delay(self.broker_offset, self.consumer_offset)
 
     @property
+    def uncommitted(self) -> bool:
+        """Kafka's tool shows no committed offset of a partition that holds or held messages: its lag is not known."""
+        return self.system == "kafka" and self.consumer_offset is None and bool(self.broker_offset)
+
+    @property
     def label(self) -> str:
         place = f"{self.broker}/{self.queue}" if self.broker else str(self.queue)
         return f"{self.topic}/{place}"

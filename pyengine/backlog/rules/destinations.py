@@ -321,7 +321,7 @@ def prefetch_hoarding(queue: Watched) -> Iterator[Finding]:
 
 
 def backlog_trend(queue: Watched) -> Iterator[Finding]:
-    """slow / draining: consumers acknowledge, and the queue grows, or shrinks (then: until when)."""
+    """slow / draining: consumers acknowledge, and the queue grows or stays, or shrinks (then: until when)."""
     dequeued = change(queue.first.dequeue_count, queue.last.dequeue_count)
     grown = change(queue.first.queue_size, queue.last.queue_size)
     if queue.last.kind != "queue" or queue.period < QUIET or not dequeued or dequeued < 0 or not queue.last.queue_size:
@@ -352,6 +352,18 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
                 need=need,
             ),
         )
+    elif grown == 0 and _for_those_who_work(queue) > max(dequeued, rate * BREATH):
+        yield Finding(
+            "slow",
+            Severity.WARNING,
+            queue.where,
+            seen,
+            say(
+                "Consumers are as fast as producers and no faster: what waits stays, each message for about {span}. "
+                "One more consumer lets it drain.",
+                span=span(queue.last.queue_size / rate),
+            ),
+        )
     elif grown is not None and grown < 0 and queue.last.queue_size > rate * 60:
         left = queue.last.queue_size / (-grown / queue.period)
         yield Finding(
@@ -361,6 +373,21 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             seen,
             empty_in(left, queue.last.time),
         )
+
+
+def _for_those_who_work(queue: Watched) -> int:
+    """How many of the messages go to consumers that acknowledge, 0 where that is not known.
+
+    Of a queue that stays as long as it was the rest may be what nobody takes: by their selectors, as an owner of its
+    group holds it up, or as it was sent to a consumer that stands still. Where one that takes everything is at work,
+    only the last is left.
+    """
+    moving = [(change(first.dequeue_counter, last.dequeue_counter) or 0) > 0 for first, last in queue.consumers]
+    at_work = [last for (_, last), moves in zip(queue.consumers, moving, strict=True) if moves]
+    if queue.last.paused or queue.last.message_groups or all(each.selector or each.no_local for each in at_work):
+        return 0
+    stands = [last for (_, last), moves in zip(queue.consumers, moving, strict=True) if not moves]
+    return queue.last.queue_size - sum(each.awaiting or 0 for each in stands)
 
 
 def blocked_producers(queue: Watched) -> Iterator[Finding]:

@@ -39,10 +39,34 @@ class Progress:
         return change(self.first.consumer_offset, self.last.consumer_offset)
 
     @property
+    def never_committed(self) -> bool:
+        """Messages came to a partition of Kafka for which nothing was ever committed, with a client or without.
+
+        One to which none came may be up to date: a client that begins at its end has nothing to commit.
+        """
+        return (
+            self.first.consumer_offset is None
+            and self.last.uncommitted
+            and (self.first.client == "") == (self.last.client == "")
+            and (change(self.first.broker_offset, self.last.broker_offset) or 0) > 0
+        )
+
+    @property
     def stands_still(self) -> bool:
-        return self.period >= QUIET and self.lag > 0 and (self.first.lag or 0) > 0 and self.moved == 0
+        if self.period < QUIET:
+            return False
+        return self.never_committed or (self.lag > 0 and (self.first.lag or 0) > 0 and self.moved == 0)
 
     def words(self) -> Said:
+        if self.never_committed:
+            return say(
+                "{label}: no offset was ever committed, broker offset {broker_offset}, {before} {span} before; a "
+                "client that comes anew begins where auto.offset.reset says",
+                label=self.last.label,
+                broker_offset=self.last.broker_offset,
+                before=self.first.broker_offset,
+                span=span(self.period),
+            )
         if self.period:
             return say(
                 "{label}: consumer offset {consumer_offset}, {before} {span} before, broker offset "
@@ -138,7 +162,11 @@ def stopped(group: Group) -> Iterator[Finding]:
 
 def unassigned_queue(group: Group) -> Iterator[Finding]:
     """unassigned_queue: the group has clients, but one queue with messages belongs to none of them."""
-    orphans = [each for each in group.queues if each.lag > 0 and each.last.client == "" and not each.moved]
+    orphans = [
+        each
+        for each in group.queues
+        if each.last.client == "" and (each.never_committed or (each.lag > 0 and not each.moved))
+    ]
     if orphans and group.clients:
         yield Finding(
             "unassigned_queue",
@@ -193,7 +221,7 @@ def stalled(group: Group) -> Iterator[Finding]:
 
 
 def trend(group: Group) -> Iterator[Finding]:
-    """slow / too_few_consumers / draining: commits move, and the lag grows, or falls (then: until when)."""
+    """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when)."""
     moved = sum(each.moved or 0 for each in group.queues)
     lag, before = sum(each.lag for each in group.queues), sum(each.first.lag or 0 for each in group.queues)
     if group.period < QUIET or moved <= 0 or lag <= 0:
@@ -204,7 +232,7 @@ def trend(group: Group) -> Iterator[Finding]:
         say("{rate:.1f} messages a second are committed", rate=rate),
     )
     clients = group.clients
-    if lag > before and lag > rate * BREATH:
+    if (lag > before and lag > rate * BREATH) or _stays(group):
         room = clients is not None and 0 < len(clients) < len(group.queues) > (group.connected or 0)
         if not room:
             advice = say(
@@ -234,6 +262,16 @@ def trend(group: Group) -> Iterator[Finding]:
             seen,
             empty_in(left, last),
         )
+
+
+def _stays(group: Group) -> bool:
+    """The lag is what it was, and messages that waited at first wait still: more than were committed meanwhile.
+
+    Only queues that move count. What stands still in others is no sign that those who work are slow.
+    """
+    moving = [each for each in group.queues if (each.moved or 0) > 0]
+    lag = sum(each.lag for each in moving)
+    return lag == sum(each.first.lag or 0 for each in moving) and lag > sum(each.moved or 0 for each in moving)
 
 
 def rewound(group: Group) -> Iterator[Finding]:
