@@ -146,7 +146,7 @@ class _Reader:
             return "localhost"
         try:
             return _broker_name(self.context.placeholders.resolve(value))
-        except KeyError:
+        except (KeyError, RecursionError):
             return value
 
     # Policies

@@ -190,7 +190,10 @@ class Placeholders:
         self._files.update(earlier)
 
     def resolve(self, text: str, depth: int = 0) -> str:
-        """``text`` with every placeholder replaced. Raises KeyError with the name that nobody defines."""
+        """``text`` with every placeholder replaced.
+
+        Raises KeyError with the name that nobody defines, RecursionError with one that is defined by itself.
+        """
         out, position = [], 0
         while (opened := text.find("${", position)) >= 0:
             closed = _closing(text, opened + 2)
@@ -203,7 +206,7 @@ class Placeholders:
 
     def _lookup(self, inside: str, depth: int) -> str:
         if depth > 20:
-            raise KeyError(inside)
+            raise RecursionError(inside)
         inside = self.resolve(inside, depth + 1)
         name, colon, default = inside.partition(":")
         for key in (inside, name):
@@ -361,8 +364,8 @@ class SpringContext:
         try:
             target = _local(self.placeholders.resolve(location), path)
             text = None if target is None else target.read_text("iso-8859-1")
-        except KeyError as missing:
-            self.unread.append(Unread(configurer, f"${{{missing.args[0]}}} is not defined", "location", location))
+        except (KeyError, RecursionError) as unresolved:
+            self.unread.append(Unread(configurer, _unresolved(unresolved), "location", location))
         except OSError as error:
             self.unread.append(Unread(configurer, f"property file not read: {error.strerror}", "location", location))
         else:
@@ -375,8 +378,8 @@ class SpringContext:
         resource = element.attributes.get("resource", "")
         try:
             target = _local(self.placeholders.resolve(resource), path)
-        except KeyError as missing:
-            self.unread.append(Unread(element, f"${{{missing.args[0]}}} is not defined", "resource", resource))
+        except (KeyError, RecursionError) as unresolved:
+            self.unread.append(Unread(element, _unresolved(unresolved), "resource", resource))
             return
         if target is None or not target.is_file():
             reason = "only local files are read" if target is None else "there is no such file"
@@ -454,7 +457,7 @@ class SpringContext:
         return found or Element("", f"#{name}", {}, {}, element.file, element.line)
 
     def text(self, value: str, at: Element, key: str) -> str:
-        """A value with its placeholders replaced. Raises InvalidTopologyError if one is not defined."""
+        """A value with its placeholders replaced. Raises InvalidTopologyError if one is not defined, or by itself."""
         if "#{" in value:
             raise InvalidTopologyError(
                 "is a Spring expression, which is not evaluated", file=at.file, line=at.line, key=f"{at}, {key}",
@@ -462,14 +465,24 @@ class SpringContext:
             )  # fmt: skip
         try:
             return self.placeholders.resolve(value)
+        except RecursionError as circle:
+            raise InvalidTopologyError(
+                _unresolved(circle), file=at.file, line=at.line, key=f"{at}, {key}", value=value,
+                hint="give it a value of its own where it is defined",
+            ) from None  # fmt: skip
         except KeyError as missing:
             name = missing.args[0]
             offer = did_you_mean(name, self.placeholders.names())
             hint = f"give properties={{{name!r}: ...}} (-D {name}=... to a command), or set it in the environment"
             raise InvalidTopologyError(
-                f"${{{name}}} is not defined", file=at.file, line=at.line, key=f"{at}, {key}", value=value,
+                _unresolved(missing), file=at.file, line=at.line, key=f"{at}, {key}", value=value,
                 hint=f"{offer} {hint}" if offer.startswith("did") else hint,
             ) from None  # fmt: skip
+
+
+def _unresolved(error: KeyError | RecursionError) -> str:
+    """Why a placeholder has no value, in a sentence's end."""
+    return f"${{{error.args[0]}}} is {'not defined' if isinstance(error, KeyError) else 'defined by itself'}"
 
 
 def _installation(path: Path) -> dict[str, str]:

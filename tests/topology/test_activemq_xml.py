@@ -423,6 +423,16 @@ def test_where_a_placeholder_gets_its_value(tmp_path: Path) -> None:
     assert load(tmp_path, text.replace(local, props)).name == "p"
 
 
+def test_a_placeholder_that_is_defined_by_itself_is_not_called_undefined(tmp_path: Path) -> None:
+    circle = {"a": "${b}", "b": "${a}"}
+    with pytest.raises(InvalidTopologyError, match=r"\$\{[ab]\} is defined by itself") as refused:
+        load(tmp_path, broker_xml("", 'brokerName="${a}"'), properties=circle)
+    assert "give properties" not in str(refused.value)
+    imported = broker_xml("").replace("<broker", '<import resource="${a}"/><broker', 1)
+    (left,) = load(tmp_path, imported, properties=circle).not_modelled
+    assert left.reason.endswith("is defined by itself")
+
+
 def test_of_two_configurers_the_first_counts(tmp_path: Path) -> None:
     # Recorded with 6.3.1 and 5.17.2: it replaces what it knows before the second one comes.
     beans = "".join(
