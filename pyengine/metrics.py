@@ -58,7 +58,7 @@ def prometheus_text(*sources: Source) -> str:
         lines += [f"# HELP {name} {_escaped(text)}", f"# TYPE {name} {kind.value}"]
         for row in rows:
             labels = ",".join(f'{label}="{_escaped(value, quotes=True)}"' for label, value in row.labels.items())
-            lines.append(f"{name}{'{' + labels + '}' if labels else ''} {row.value!r}")
+            lines.append(f"{name}{'{' + labels + '}' if labels else ''} {float(row.value)!r}")
     return "\n".join(lines) + "\n"
 
 
@@ -85,7 +85,7 @@ class PrometheusCollector:
         for (name, kind, text), rows in _families(self._sources):
             family = families[kind](name, text, labels=list(rows[0].labels))
             for row in rows:
-                family.add_metric(list(row.labels.values()), row.value)
+                family.add_metric([row.labels[label] for label in rows[0].labels], row.value)
             yield family
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -47,6 +48,22 @@ def test_the_text_is_what_prometheus_reads() -> None:
     registry = CollectorRegistry()
     registry.register(PrometheusCollector(Two()))
     assert samples(generate_latest(registry).decode()) == expected
+
+
+class Numpy:
+    """A source that counts with numpy and names its labels as they come."""
+
+    def metrics(self) -> Iterable[Metric]:
+        yield Metric("sent_total", MetricKind.COUNTER, "Messages sent", np.float64(2), {"topic": "a", "shard": "b"})
+        yield Metric("sent_total", MetricKind.COUNTER, "Messages sent", np.float64(3), {"shard": "c", "topic": "d"})
+
+
+def test_a_value_is_a_number_of_any_kind_and_labels_are_known_by_name() -> None:
+    registry = CollectorRegistry()
+    registry.register(PrometheusCollector(Numpy()))
+    for text in (prometheus_text(Numpy()), generate_latest(registry).decode()):
+        found = {(dict(labels)["topic"], dict(labels)["shard"]): value for (_, labels), value in samples(text).items()}
+        assert found == {("a", "b"): 2.0, ("d", "c"): 3.0}
 
 
 def test_opentelemetry_observes_the_source_as_it_changes() -> None:
