@@ -172,6 +172,7 @@ def read_text(path: str | Path) -> str:
 
 def root_table(text: str, file: str) -> Table:
     """The document of a TOML text. Raises InvalidTopologyError."""
+    text = text.removeprefix("\ufeff")  # of a file that the caller read as UTF-8
     try:
         document = tomllib.loads(text)
     except RecursionError as error:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidTopologyError
-from pyengine.topology import Consumer, Policy, Source, Steps, TimeColumn, Topology
+from pyengine.topology import BrokerConfiguration, Consumer, Policy, Source, Steps, TimeColumn, Topology
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights" / "flights.toml"
 HEAD = '[source]\npath = "orders.csv"\ndestination = "orders.{region}"\n'
@@ -41,6 +41,13 @@ def test_text_and_pickle_round_trip() -> None:
     topology = Topology.load(FLIGHTS)
     assert Topology.from_text(topology.to_text()) == topology
     assert pickle.loads(pickle.dumps(topology)) == topology
+
+
+def test_a_text_may_begin_with_the_mark_of_a_file() -> None:
+    # Notepad writes it, and Path.read_text(encoding="utf-8") leaves it there.
+    assert Topology.from_text("\ufeff" + HEAD) == Topology.from_text(HEAD)
+    policies = '[[policy]]\ndestination = "a"\n'
+    assert BrokerConfiguration.from_text("\ufeff" + policies) == BrokerConfiguration.from_text(policies)
 
 
 def test_every_setting_survives_the_round_trip() -> None:
