@@ -1,4 +1,4 @@
-"""Results on the disk: a file appears whole, and what the disk refuses is an OutputError."""
+"""Results on the disk: a file appears whole and stays, and what the disk refuses is an OutputError."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import OutputError, PyengineError
 
 
@@ -22,8 +23,8 @@ def written(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``; a second attempt may do so too, at
-    the same time.
+    """Call ``write`` with a name beside ``path`` and move what it wrote to ``path``, when it is on the disk; a second
+    attempt may do so too, at the same time.
 
     Raises OutputError for what the disk refuses.
     """
@@ -33,7 +34,10 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         try:
             write(partial)
             if partial.exists():
+                with partial.open("rb+") as file:
+                    sync_file(file.fileno())
                 partial.replace(path)
+                sync_folder(path.parent)
         finally:
             partial.unlink(missing_ok=True)
 

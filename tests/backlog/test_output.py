@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from pyengine.backlog import output
 from pyengine.backlog.output import remove_partials, replace_file
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +29,20 @@ def test_two_attempts_of_one_task_write_no_file_together(tmp_path: Path) -> None
     replace_file(path, slow)
     assert path.read_text() == "half, whole"
     assert [each.name for each in tmp_path.iterdir()] == ["part"]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds it after a power cut, as a run that goes on, takes it for done."""
+    path = tmp_path / "part"
+    seen: list[tuple[str, bool]] = []
+
+    def file_synced(descriptor: int) -> None:
+        seen.append((os.pread(descriptor, 9, 0).decode(), path.exists()))
+
+    monkeypatch.setattr(output, "sync_file", file_synced)
+    monkeypatch.setattr(output, "sync_folder", lambda folder: seen.append((folder.name, path.exists())))
+    replace_file(path, lambda partial: partial.write_text("whole"))
+    assert seen == [("whole", False), (tmp_path.name, True)]
 
 
 def test_what_a_killed_process_left_is_taken_away(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ FACADE_MAY = {
         "rocketmq",
         "backlog",
     },
-    "backlog": {"errors", "_engine", "clock", "topology", "destinations", "activemq", "rocketmq"},
+    "backlog": {"errors", "_engine", "clock", "disk_sync", "topology", "destinations", "activemq", "rocketmq"},
     "": {"errors", "_engine"},
     "cli": None,
     "__main__": None,
