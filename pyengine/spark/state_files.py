@@ -43,6 +43,14 @@ def write_whole(path: Path, data: bytes) -> None:
             raise
 
 
+def _unlink_older(folder: Path, name: str, *patterns: str) -> None:
+    """Let go of the files of earlier micro-batches than ``name`` is of, and of what killed writers left of them."""
+    for pattern in patterns:
+        for old in folder.glob(pattern):
+            if old.name.removeprefix(".") < name:
+                old.unlink(missing_ok=True)
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a stream has come and what it is a stream of. batch: the last micro-batch that is done, -1 none.
@@ -119,9 +127,7 @@ class StateFolder:
     def write_shard(self, shard: int, batch: int, before: int, data: bytes) -> None:
         """Write a generation; ones older than that it came from, ``before``, are no longer needed."""
         write_whole(self._shard(shard) / f"{batch:020d}.state", data)
-        for generation in self._generations(shard):
-            if generation < before:
-                (self._shard(shard) / f"{generation:020d}.state").unlink(missing_ok=True)
+        _unlink_older(self._shard(shard), f"{before:020d}.state", "*.state", ".*.state.*")
 
     def _progress(self, batch: int) -> Path:
         return Path(self.path) / f"progress-{batch:020d}"
@@ -183,9 +189,8 @@ class StateFolder:
                 ) from None
         with written(self._progress(batch)):
             sync_folder(Path(self.path))
-        for old in (*Path(self.path).glob("progress*"), *Path(self.path).glob("coming-*")):
-            if old.name < f"{old.name.partition('-')[0]}-{batch:020d}":
-                old.unlink(missing_ok=True)
+        _unlink_older(Path(self.path), self._progress(batch).name, "progress*")
+        _unlink_older(Path(self.path), self._coming(batch).name, "coming-*", ".coming-*")
 
     def before(self, start: Progress, batch: int) -> Progress | None:
         """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError."""

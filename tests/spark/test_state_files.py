@@ -55,6 +55,26 @@ def test_names_are_on_the_disk_before_what_they_replace_goes(tmp_path: Path, mon
     assert (found.batch, found.generations) == (2, (2,))
 
 
+def test_what_killed_writers_left_goes_with_what_they_wrote(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path))
+    left = []
+    for batch in range(4):
+        # Hidden, as a kill before the rename leaves them.
+        left += [tmp_path / "shard-00000" / f".{batch:020d}.state.x", tmp_path / f".coming-{batch:020d}.x"]
+        folder.write_shard(0, batch, batch - 1, b"state")
+        for path in left[-2:]:
+            path.write_bytes(b"st")
+        folder.prepare_progress(start().with_batch(batch, [0]))
+        folder.write_progress(batch, "deliveries")
+    assert [path.name for path in left if path.exists()] == [
+        f".{2:020d}.state.x", f".{3:020d}.state.x", f".coming-{3:020d}.x"
+    ]  # fmt: skip
+    assert names(tmp_path / "shard-00000") == {f"{each:020d}.state" for each in (2, 3)} | {
+        path.name for path in left if path.parent != tmp_path and path.exists()
+    }
+    assert names(tmp_path) == {"shard-00000", f"progress-{3:020d}", f".coming-{3:020d}.x"}
+
+
 def test_a_micro_batch_begins_where_the_state_stands(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path))
     assert folder.before(start(), 0) == start()
