@@ -111,7 +111,7 @@ def dispatch_stream(
     # Where the topology was read from, and its words, are no part of what the state is of.
     plain = replace(source, path="stream", package="", table="", format="")
     narrowed = replace(topology, source=plain, title="", description="", destinations=(), file="")
-    late_names, shown = tuple(sorted(late)), columns.serialize().to_pybytes()
+    late_names, shown = tuple(sorted(set(late))), columns.serialize().to_pybytes()
     progress = Progress(-1, shards, narrowed.to_text(), late_names, shown, (-1,) * shards)
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())

@@ -466,6 +466,13 @@ def test_a_stream_with_other_columns_shards_or_late_consumers_says_so(ran: Path)
             folder.before(replace(found, **change), found.batch + 1)
 
 
+def test_a_late_consumer_named_twice_is_one(spark: Any, ran: Path, tmp_path: Path) -> None:
+    place = copied(ran, tmp_path)
+    run(spark, ran / "in", 99, come_and_go(), place, event="event", late=["late", "late"])
+    run(spark, ran / "in", 99, come_and_go(), tmp_path / "calm", **OPTIONS)
+    assert_same_lines(told(spark, place), told(spark, tmp_path / "calm"))
+
+
 def test_a_state_of_an_earlier_version_goes_on(spark: Any, ran: Path, tmp_path: Path) -> None:
     """It has one file ``progress``, which names no generations."""
     place = copied(ran, tmp_path)
