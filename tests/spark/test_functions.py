@@ -33,8 +33,9 @@ def test_matches_filters(orders: Any, using: Any) -> None:
     assert ids(orders.where(ps.matches("region = '\U0001f600' OR price IS NULL", using=using))) == [4, 5]
 
 
-def test_matches_is_never_null(orders: Any) -> None:
-    found = orders.select("id", ps.matches("region = 'EU'").alias("wanted")).collect()
+@pytest.mark.parametrize("using", ["arrow", "native"])
+def test_matches_is_never_null(orders: Any, using: Any) -> None:
+    found = orders.select("id", ps.matches("region = 'EU'", using=using, schema=orders).alias("wanted")).collect()
     assert {row.id: row.wanted for row in found} == {1: True, 2: True, 3: False, 4: False, 5: False}
 
 

@@ -32,7 +32,7 @@ POOLS: dict[str, tuple[Any, list[Any]]] = {
     "d": (pa.float64(), [0.0, -0.0, 1.5, 5.0, float("nan"), float("-inf"), float(2**53), 0.1, 1e308]),
     "e": (pa.float64(), [0.0, -0.0, 5.0, float("nan"), 2.5]),
     "bo": (pa.bool_(), [True, False]),
-    "s": (pa.string(), ["", "a", "a%b", "ab", "a\nb", "\U0001f600", "\uff5e", "e\u0301", "5", "a_b"]),
+    "s": (pa.string(), ["", "a", "a%b", "ab", "a\nb", "\U0001f600", "\uff5e", "e\u0301", "5", "a_b", "a!b"]),
     "t": (pa.string(), ["a", "\U0001f600", "\uff5e", "b"]),
     "JMSPriority": (pa.int32(), [0, 4, 9]),
     "JMSType": (pa.string(), ["a", "b"]),
@@ -47,6 +47,19 @@ LITERALS = ["0", "1", "5", "-5", "0.0", "-0.0", "1.5", "0.1", "5000000000", "167
 PATTERNS = ["'a%'", "'%b'", "'a_b'", "'_'", "'%'", "'a!%b' ESCAPE '!'", "'a!_%' ESCAPE '!'", "''", "'a.b'",
             "'%\U0001f600%'", "'__'", "'a\\%'", "'!a' ESCAPE '!'", "'a!!b' ESCAPE '!'"]
 # fmt: on
+
+
+# What each rule of pyengine.spark.native is for: without it one of these has another answer.
+RULES = [
+    "i = by", "i > sh", "i <> sh", "by < i", "sh = by", "lo = f", "f < lo", "lo >= d", "f = 0.1", "i = f", "bo < bo",
+    "d = e", "d < e", "d <= e", "d > e", "d >= e", "d = 0.0", "d >= 0.0", "0.0 > d", "d < 0", "d > -0.0", "f > -0.0",
+    "NOT (5 = lo)", "NOT ('a' = s)", "s = t", "NOT (bo = (i = 5))", "(bo = (i = 5)) IS NULL", "NOT (s = i)",
+    "s < t", "s >= t", "s BETWEEN t AND s", "i BETWEEN 1 AND 5", "i NOT BETWEEN 1 AND 5",
+    "s LIKE 'a!!b' ESCAPE '!'", "s LIKE 'a!%b' ESCAPE '!'", "s LIKE 'a_b'", "s NOT LIKE 'a%'", "NOT (i LIKE '5')",
+    "s NOT IN ('a', '')", "NOT (i IN ('5'))", "bo", "NOT s", "NOT (s IS NULL)",
+    "-lo = lo", "-lo < 0", "-i < 0", "-f = 0.0", "-(-i) = i", "i / -5 > 1", "d % 5 = 0.0", "lo % 2 = 1", "i / 2 = 2.5",
+    "i + j < 0", "i - j > 0", "i * j > 5", "f + f > 5", "f * 3 = 0.3", "lo + 0.5 > 5", "by + sh = i",
+]  # fmt: skip
 
 
 def value(draw: random.Random, depth: int) -> str:
@@ -102,6 +115,19 @@ def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
             refused += 1
         else:
             asked.append(text)
+    assert_same_truth(frame, table, asked)
+    assert refused  # the generator reaches beyond what is native
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_each_rule_has_the_engines_answer(spark: Any, ansi: str) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    table = rows(random.Random(SEED), 1_000)
+    assert_same_truth(session.createDataFrame(table), table, RULES)
+
+
+def assert_same_truth(frame: Any, table: pa.Table, asked: list[str]) -> None:
     for start in range(0, len(asked), 30):
         some = asked[start : start + 30]
         truths = [native_truth(text, {}, "activemq", frame).alias(f"a{n}") for n, text in enumerate(some)]
@@ -111,7 +137,6 @@ def test_random_selectors_have_the_engines_answer(spark: Any) -> None:
             truth = Selector(text).truth(table).tolist()
             wrong = [n for n in range(len(given)) if given[n] != truth[n]]
             assert not wrong, (text, given[wrong[0]], truth[wrong[0]], table.slice(wrong[0], 1).to_pylist())
-    assert refused  # the generator reaches beyond what is native
 
 
 def test_every_header_has_the_value_of_a_fresh_message_where_its_column_is_null(spark: Any) -> None:
@@ -147,8 +172,9 @@ def test_nan_is_found_in_files_whose_statistics_leave_it_out(spark: Any, tmp_pat
     table = pa.table({"d": [1.0, 2.0, nan], "f": pa.array([5.0, 5.0, nan], pa.float32()), "row": [0, 1, 2]})
     pq.write_table(table, tmp_path / "all.parquet")
     frame = spark.read.parquet(str(tmp_path))
-    for text in ["d > 5", "d >= 5", "5 < d", "NOT (d < 5)", "NOT (5 >= d)", "f <> 5", "NOT (f = 5)", "d > 0",
-                 "f > 5.5", "d NOT BETWEEN 0 AND 5", "d > 100 OR f > 5", "d < 2", "NOT (d > 1)", "d = d"]:  # fmt: skip
+    for text in ["d > 5", "d >= 5", "5 < d", "5 <= d", "NOT (5 > f)", "NOT (d < 5)", "NOT (5 >= d)", "f <> 5",
+                 "NOT (f = 5)", "d > 0", "f > 5.5", "d NOT BETWEEN 0 AND 5", "d > 100 OR f > 5", "d < 2",
+                 "NOT (d > 1)", "d = d"]:  # fmt: skip
         found = frame.transform(ps.where, text, using="native").select("row").toArrow().column(0).to_pylist()
         assert sorted(found) == Selector(text).mask(table).nonzero()[0].tolist(), text
     plan = frame.transform(ps.where, "d < 2", using="native")._jdf.queryExecution().toString()
@@ -157,8 +183,11 @@ def test_nan_is_found_in_files_whose_statistics_leave_it_out(spark: Any, tmp_pat
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("d > f", "raises"), ("lo + 1 > 2", "wraps"), ("i / j > 1", "may be 0"), ("s + 'x' = 'ax'", "of a string"),
-     ("nowhere = 1", "not known"), ("convert_string_expressions:s = 5", "converts"), ("REGEX('a', s)", "FUNCTION"),
+    [("d > f", "raises"), ("lo + 1 > 2", "wraps"), ("1 + lo > 2", "wraps"), ("i / j > 1", "may be 0"),
+     ("i / 0 > 1", "may be 0"), ("d % 0.0 = 1", "may be 0"), ("-by > 1", "minus of a byte"),
+     ("-sh > 1", "minus of a short"), ("s + 'x' = 'ax'", "of a string"), ("lo < 9223372036854775808", "beyond long"),
+     ("s LIKE 'a\u0100\u0100b' ESCAPE '\u0100'", "its own"), ("nowhere = 1", "not known"),
+     ("convert_string_expressions:s = 5", "converts"), ("REGEX('a', s)", "FUNCTION"),
      ("s LIKE '" + "".join(map(chr, range(0x20, 0x7F))).replace("'", "''") + "'", "every sign")],
 )  # fmt: skip
 def test_what_is_not_exact_is_refused_with_the_reason(spark: Any, text: str, reason: str) -> None:
@@ -167,3 +196,18 @@ def test_what_is_not_exact_is_refused_with_the_reason(spark: Any, text: str, rea
         ps.matches(text, using="native", schema=schema)
     with pytest.raises(NotNativeError, match="give the schema"):
         ps.matches("i = 1", using="native")
+
+
+def test_a_column_that_means_something_else_is_refused(spark: Any) -> None:
+    """Another type than the header's, one of two columns of a name, a field that is reached by a dot."""
+    frame = spark.sql("SELECT 4L AS JMSPriority, 1 AS n, 2 AS n, 5 AS `a.b`, named_struct('b', 6) AS a, '7' AS q")
+    with pytest.raises(NotNativeError, match="JMSPriority is a int"):
+        frame.transform(ps.where, "JMSPriority = 4", using="native")
+    with pytest.raises(NotNativeError, match="the type of n is not known"):
+        frame.transform(ps.where, "n = 1", using="native")
+    with pytest.raises(NotNativeError, match="not read from a column"):
+        frame.transform(ps.where, "x = 5", columns={"x": "a.b"}, using="native")
+    assert frame.transform(ps.where, "x = 6", columns={"x": "a.b"}).count() == 1
+    with pytest.raises(NotNativeError, match="in the dialect rocketmq"):
+        frame.transform(ps.where, "q = 7", dialect="rocketmq", using="native")
+    assert frame.transform(ps.where, "q = 7", dialect="rocketmq").count() == 1
