@@ -33,6 +33,11 @@ _LITERALS = {1: "boolean", 4: "int", 5: "long", 7: "double", 8: "string"}
 _ORDERED = {
     TermKind.LESS: "<", TermKind.LESS_EQUAL: "<=", TermKind.GREATER: ">", TermKind.GREATER_EQUAL: ">=",
 }  # fmt: skip
+_TWICE = (
+    *_ORDERED, TermKind.EQUAL, TermKind.NOT_EQUAL, TermKind.BETWEEN, TermKind.NOT_BETWEEN, TermKind.NEGATE,
+)  # fmt: skip
+# Spark's planner recurses through an expression, on a stack that 500 comparisons are too many for.
+LARGEST = 1_000
 _ARITHMETIC = {
     TermKind.ADD: "+", TermKind.SUBTRACT: "-", TermKind.MULTIPLY: "*", TermKind.DIVIDE: "/", TermKind.REMAINDER: "%",
 }  # fmt: skip
@@ -70,7 +75,14 @@ def truth_of(selector: str, types: Mapping[str, str], columns: Mapping[str, Colu
         raise NotNativeError(selector, f"in the dialect {dialect} properties are texts that are converted")
     if tree.convert:
         raise NotNativeError(selector, "convert_string_expressions: converts texts")
+    if _size(tree.root) > LARGEST:
+        raise NotNativeError(selector, "it is too large for Spark's planner")
     return cast("Column", _Writer(selector, types, columns).truth(tree.root))
+
+
+def _size(term: Term) -> int:
+    """About how many expressions a term becomes: what is compared is written several times."""
+    return 1 + (4 if TermKind(term.kind) in _TWICE else 1) * sum(map(_size, term.terms))
 
 
 class _Writer:

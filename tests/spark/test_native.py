@@ -211,3 +211,15 @@ def test_a_column_that_means_something_else_is_refused(spark: Any) -> None:
     with pytest.raises(NotNativeError, match="in the dialect rocketmq"):
         frame.transform(ps.where, "q = 7", dialect="rocketmq", using="native")
     assert frame.transform(ps.where, "q = 7", dialect="rocketmq").count() == 1
+
+
+@pytest.mark.parametrize(
+    "text", [" OR ".join(f"n = {number}" for number in range(500)), "(" * 9 + "n = 1" + ") = (n = 2)" * 9]
+)
+def test_what_is_too_large_for_spark_is_evaluated_by_a_worker(spark: Any, text: str) -> None:
+    """Its planner ended with a StackOverflowError, or was at it for minutes."""
+    frame = spark.createDataFrame(pa.table({"n": pa.array([1, 2, 499, 500], pa.int32())}))
+    with pytest.raises(NotNativeError, match="too large"):
+        frame.transform(ps.where, text, using="native")
+    expected = Selector(text).mask(frame.toArrow()).sum()
+    assert frame.transform(ps.where, text).count() == expected
