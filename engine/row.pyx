@@ -345,18 +345,23 @@ cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nog
     return arithmetic_truth(leaf, stack, missing)
 
 
-cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
-    """Ask leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must answer."""
+cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint sure) noexcept nogil:
+    """Ask leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must answer. sure: or the
+    leaf whose value no guess finds, so that nothing runs that could change the dict."""
     cdef Leaf* leaf
     cdef PyObject* found
     cdef int truth
     while at >= 0:
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
-            if not find(&leaf.access, message, &found):
+            if sure:
+                found = pyengine_entry(message, leaf.access.place, leaf.access.name)
+                if found is NULL:
+                    return at
+            elif not find(&leaf.access, message, &found):
                 return at
             truth = leaf.absent if found is NULL else object_truth(leaf, found)
-        elif leaf.kind == ARITHMETIC:
+        elif leaf.kind == ARITHMETIC and not sure:
             truth = computed_truth(leaf, message, False)
         else:
             return at
@@ -364,6 +369,10 @@ cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
             return at
         at = leaf.next[truth]
     return at
+
+
+cdef int walk_dict(Leaf* leaves, int at, PyObject* message) noexcept nogil:
+    return walk(leaves, at, message, False)
 
 
 cdef int walk_native(Leaf* leaves, int at, Message message) noexcept nogil:
@@ -401,18 +410,25 @@ cdef Py_ssize_t quick_rows(
     Leaf* leaves, int start, list messages, Py_ssize_t row, Py_ssize_t count, int8_t* truths, int* at
 ) noexcept:
     cdef PyObject* message
+    cdef int next_leaf
     while row < count and row < PyList_GET_SIZE(messages):
         if row + AHEAD < PyList_GET_SIZE(messages):
             pyengine_fetch(
                 PyList_GET_ITEM(messages, row + (AHEAD >> 1)), PyList_GET_ITEM(messages, row + AHEAD)
             )
         message = PyList_GET_ITEM(messages, row)
-        Py_INCREF(<object>message)     # a strange key's __eq__ may change the list
-        at[0] = quick_match(leaves, start, message)
-        Py_DECREF(<object>message)
-        if at[0] >= 0:
+        if PyDict_CheckExact(<object>message):
+            next_leaf = walk(leaves, start, message, True)
+            if next_leaf >= 0:
+                Py_INCREF(<object>message)     # a strange key's __eq__ may change the list
+                next_leaf = walk_dict(leaves, next_leaf, message)
+                Py_DECREF(<object>message)
+        else:
+            next_leaf = quick_match(leaves, start, message)
+        if next_leaf >= 0:
+            at[0] = next_leaf
             break
-        truths[row] = at[0] == ACCEPT
+        truths[row] = next_leaf == ACCEPT
         row += 1
     return row
 
