@@ -20,12 +20,18 @@
 #endif
 #pragma GCC diagnostic pop
 /* What a dict has at a place among its entries if the name there is this very object; NULL: another name, or not
-   known. */
-static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
+   known. width, offset: how far from its table's begin the place lies in tables whose indices are as wide as those seen
+   last (0: none yet, of this place), so that the entry need not wait for the table to say so. */
+static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, uint8_t *width, int64_t *offset,
+                                       PyObject *name) {
     PyDictKeysObject *keys = ((PyDictObject *)mapping)->ma_keys;
     PyDictUnicodeEntry *entry;
     if ((size_t)(Py_ssize_t)place >= (size_t)keys->dk_nentries || keys->dk_kind == DICT_KEYS_GENERAL) return NULL;
-    entry = DK_UNICODE_ENTRIES(keys) + place;
+    if (*width != keys->dk_log2_index_bytes) {
+        *width = keys->dk_log2_index_bytes;
+        *offset = (char *)(DK_UNICODE_ENTRIES(keys) + place) - (char *)keys;
+    }
+    entry = (PyDictUnicodeEntry *)((char *)keys + *offset);
     return entry->me_key == name ? entry->me_value : NULL;
 }
 /* Messages of a list lie anywhere: ``soon`` is asked for now, of the next one what it points to. */
@@ -53,9 +59,11 @@ static inline int pyengine_next(PyObject *mapping, Py_ssize_t *place, PyObject *
 }
 #else
 #define pyengine_next(mapping, place, name, value) PyDict_Next(mapping, place, name, value)
-static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, PyObject *name) {
+static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, uint8_t *width, int64_t *offset,
+                                       PyObject *name) {
     Py_ssize_t at = place;
     PyObject *key, *value;
+    (void)width, (void)offset;
     return place >= 0 && PyDict_Next(mapping, &at, &key, &value) && key == name ? value : NULL;
 }
 static inline void pyengine_fetch(PyObject *next, PyObject *soon) {

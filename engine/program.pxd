@@ -110,6 +110,8 @@ cdef struct Access:          # where the value of a slot lies in a message
     int32_t place
     int32_t wait
     int32_t pause
+    uint8_t width            # with ``offset``, of a place in dicts; see mapping.h
+    int64_t offset
 
 
 cdef struct StackStep:       # of ARITHMETIC: SLOT and CONSTANT push, SUM .. MINUS work on the top of the stack

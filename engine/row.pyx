@@ -224,6 +224,7 @@ cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
         while at < LAST_PLACE and PyDict_Next(mapping, &at, &name, &value):
             if name == access.name:
                 access.place = <int32_t>(at - 1)
+                access.width = 0
                 break
         if access.place < 0:
             access.wait = LONGEST_PAUSE
@@ -279,7 +280,7 @@ cdef inline int object_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
 
 cdef inline bint find(Access* access, PyObject* mapping, PyObject** found) noexcept nogil:
     """What a dict has under a name, NULL for nothing; False where the look-up failed."""
-    found[0] = pyengine_entry(mapping, access.place, access.name)
+    found[0] = pyengine_entry(mapping, access.place, &access.width, &access.offset, access.name)
     if found[0] is NULL:
         found[0] = find_anew(access, mapping)
         if found[0] is NULL and PyErr_Occurred() is not NULL:
@@ -306,6 +307,7 @@ cdef inline bint find_native(Access* access, Message message, Value* into) noexc
         if at < 0:
             return False
         access.place = at
+        access.width = 0
     into[0] = message.values[at]
     return True
 
@@ -355,7 +357,9 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint sure) noexcep
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
             if sure:
-                found = pyengine_entry(message, leaf.access.place, leaf.access.name)
+                found = pyengine_entry(
+                    message, leaf.access.place, &leaf.access.width, &leaf.access.offset, leaf.access.name
+                )
                 if found is NULL:
                     return at
             elif not find(&leaf.access, message, &found):
