@@ -17,6 +17,7 @@ typedef struct {
 
 #if defined(Py_GIL_DISABLED) || !defined(Py_TPFLAGS_VALID_VERSION_TAG)
 #define pyengine_read(item, name, known) PyObject_GetAttr(item, name)
+#define pyengine_peek(item, known) ((PyObject *)NULL)
 #else
 
 static PyObject *pyengine_read_first(PyObject *item, PyObject *name, pyengine_slot *known)
@@ -46,13 +47,24 @@ static PyObject *pyengine_read_first(PyObject *item, PyObject *name, pyengine_sl
     return value;
 }
 
+static inline int pyengine_is_known(PyObject *item, const pyengine_slot *known)
+{
+    PyTypeObject *type = Py_TYPE(item);
+    return type == known->type && type->tp_version_tag == known->version &&
+           PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG);
+}
+
+/* What a slot has, borrowed; NULL where it is not as simple as that, and nothing is raised. */
+static inline PyObject *pyengine_peek(PyObject *item, const pyengine_slot *known)
+{
+    return pyengine_is_known(item, known) && known->place ? *(PyObject **)((char *)item + known->place) : NULL;
+}
+
 /* item.name, a new reference. known: one variable for each place that reads. */
 static inline PyObject *pyengine_read(PyObject *item, PyObject *name, pyengine_slot *known)
 {
-    PyTypeObject *type = Py_TYPE(item);
-    if (type == known->type && type->tp_version_tag == known->version &&
-        PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) {
-        PyObject *value = known->place ? *(PyObject **)((char *)item + known->place) : NULL;
+    if (pyengine_is_known(item, known)) {
+        PyObject *value = pyengine_peek(item, known);
         if (value == NULL) return PyObject_GetAttr(item, name);
         Py_INCREF(value);
         return value;

@@ -1,9 +1,11 @@
 # cython: binding=False, always_allow_keywords=False
 """RocketMQ's process queue and its flow-control verdict."""
 
-from cpython.bytes cimport PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.number cimport PyNumber_Index
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -15,8 +17,17 @@ from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessag
 cdef extern from "door.h":
     ctypedef struct Slot "pyengine_slot":
         pass
-    object read "pyengine_read"(object item, object name, Slot* known)
-    int64_t long_value "pyengine_long"(object number, int* beyond) noexcept
+    PyObject* read "pyengine_read"(object item, object name, Slot* known) noexcept    # a new reference; NULL: it raised
+    PyObject* peek "pyengine_peek"(object item, const Slot* known) noexcept     # borrowed; NULL: read it
+    int64_t long_value "pyengine_long"(PyObject* number, int* beyond) noexcept
+
+cdef extern from "Python.h":
+    # Of borrowed objects, which as ``object`` would be held for each question.
+    bint is_exact_bytes "PyBytes_CheckExact"(PyObject* item) noexcept
+    bint is_exact_integer "PyLong_CheckExact"(PyObject* item) noexcept
+    bint is_integer "PyLong_Check"(PyObject* item) noexcept
+    Py_ssize_t length_of_bytes "PyBytes_GET_SIZE"(PyObject* item) noexcept
+    Py_ssize_t PyObject_Size(PyObject* item) noexcept    # -1: it raised
 
 cdef enum:
     FEW = 64            # offsets of a batch up to this size are kept on the stack
@@ -33,7 +44,7 @@ cdef int64_t whole(str name, object value) except? -1:
     if not PyLong_Check(value) and hasattr(value, "__index__"):
         value = PyNumber_Index(value)
     if PyLong_Check(value):
-        number = long_value(value, &beyond)
+        number = long_value(<PyObject*>value, &beyond)
     if beyond:
         raise ConfigurationError(name, repr(value), "a whole number of 64 bits is needed")
     return number
@@ -47,49 +58,89 @@ cdef list batch_of(object messages):
     return list(messages)
 
 
+cdef int refuse_unread(object message, str reason) except -1:
+    """Raise what reading an attribute raised; of one that is not there, that this is no message. Apart from who reads,
+    because to be ready for an exception costs as much as the reading."""
+    if PyErr_ExceptionMatches(AttributeError):
+        PyErr_Clear()
+        raise InvalidMessageError("message", message, reason)
+    return -1
+
+
 cdef inline int64_t body_size(object message) except -1:
+    cdef PyObject* body
+    cdef Py_ssize_t size = 0
     if message is BARE or PyLong_CheckExact(message):
         return 0
-    try:
-        body = read(message, NAME_BODY, &BODY)
-    except AttributeError:
-        raise InvalidMessageError("message", message, "it has no body") from None
-    if PyBytes_CheckExact(body):
-        return PyBytes_GET_SIZE(body)
-    return 0 if body is None else len(body)
+    body = peek(message, &BODY)
+    if body is not NULL and is_exact_bytes(body):
+        return length_of_bytes(body)
+    body = read(message, NAME_BODY, &BODY)
+    if body is NULL:
+        refuse_unread(message, "it has no body")
+    if <object>body is not None:
+        size = PyObject_Size(body)
+    if size < 0:
+        refuse_body(body)
+    Py_DECREF(<object>body)
+    return size
+
+
+cdef int refuse_body(PyObject* body) except -1:
+    """Raise what asking for its length raised, of one that has none that it is no body; and let go of it."""
+    value = <object>body
+    Py_DECREF(value)
+    if PyErr_ExceptionMatches(TypeError):
+        PyErr_Clear()
+        raise InvalidMessageError("body", value, "a body is bytes, a text or None")
+    return -1
 
 
 cdef inline int64_t offset_of(object message) except? -1:
     cdef int beyond = 1
     cdef int64_t number = 0
+    cdef PyObject* offset
     if PyLong_CheckExact(message):
-        number = long_value(message, &beyond)
-        if not beyond:
-            return number
-        offset = message
+        offset = <PyObject*>message
+        Py_INCREF(message)
     else:
-        try:
-            offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
-        except AttributeError:
-            raise InvalidMessageError("message", message, "it has no queue_offset") from None
-        if PyLong_Check(offset):
+        offset = peek(message, &QUEUE_OFFSET)
+        if offset is not NULL and is_exact_integer(offset):
             number = long_value(offset, &beyond)
+            if not beyond:
+                return number
+        offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
+        if offset is NULL:
+            refuse_unread(message, "it has no queue_offset")
+    if is_integer(offset):
+        number = long_value(offset, &beyond)
     if beyond:
-        raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
+        refuse_offset(offset)
+    Py_DECREF(<object>offset)
     return number
 
 
-cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
-    """The offsets of all messages, in ``few`` if they fit; else the caller frees them."""
+cdef int refuse_offset(PyObject* offset) except -1:
+    """Raise that it is none, and let go of it."""
+    value = <object>offset
+    Py_DECREF(value)
+    raise InvalidMessageError("queue_offset", value, "an offset is a signed 64-bit integer")
+
+
+cdef int64_t* offsets_of(list batch, int64_t* few, bint sized) except NULL:
+    """The offsets of all messages, if ``sized`` and behind them the sizes of their bodies; in ``few``, which has room
+    for twice FEW, if they fit; else the caller frees them."""
     cdef int64_t count = len(batch), i
     cdef int64_t* offsets = few
     if count > FEW:
-        offsets = <int64_t*>malloc(count * sizeof(int64_t))
+        offsets = <int64_t*>malloc(2 * count * sizeof(int64_t))
         if offsets == NULL:
             raise MemoryError
     try:
         for i in range(count):
             offsets[i] = offset_of(batch[i])
+            if sized:
+                offsets[count + i] = body_size(batch[i])
     except BaseException:
         if offsets != few:
             free(offsets)
@@ -158,14 +209,14 @@ cdef class ProcessQueue:
     def put_messages(self, messages):
         """Cache pulled messages, in list order. Returns True if consumption should be started (spec 1.1).
 
-        A known offset replaces the message and counts nothing. Raises InvalidMessageError for what is no message and
-        for an offset that is no signed 64-bit integer (nothing is stored), ValueError for a MAX_OFFSET that is no
-        number (all are stored).
+        A known offset replaces the message and counts nothing. Raises InvalidMessageError for what is no message, an
+        offset that is no signed 64-bit integer and a body without a length (nothing is stored), ValueError for a
+        MAX_OFFSET that is no number (all are stored).
         """
         cdef list batch = batch_of(messages)
-        cdef int64_t few[FEW]
+        cdef int64_t few[2 * FEW]
         cdef int64_t count = len(batch), i = 0, offset = 0, ahead, run
-        cdef int64_t* offsets = offsets_of(batch, few)
+        cdef int64_t* offsets = offsets_of(batch, few, True)
         try:
             while i < count:
                 offset = offsets[i]
@@ -175,7 +226,7 @@ cdef class ProcessQueue:
                     if self.cached.put(offset, message):
                         self.message_count += 1
                         self.queue_offset_max = offset
-                        self.message_size += body_size(message)
+                        self.message_size += offsets[count + i - 1]
                     continue
                 run = run_of(batch, offsets, i, count)
                 if run > 1 and self.cached.put_run(offset, run, BARE):
@@ -208,13 +259,13 @@ cdef class ProcessQueue:
         now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
         """
         cdef list batch
-        cdef int64_t few[FEW]
+        cdef int64_t few[2 * FEW]
         cdef int64_t* offsets
         cdef int64_t i, time = whole("now", now)
         if type(messages) is list and len(<list>messages) == 1:
             return self.finish_one((<list>messages)[0], time)
         batch = batch_of(messages)
-        offsets = offsets_of(batch, few)
+        offsets = offsets_of(batch, few, False)
         try:
             if not self.finishing(time):
                 return -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,26 @@ def test_offsets_alone_stand_for_messages_without_a_body() -> None:
     assert (queue.expired(10**9, 1), queue.finish(4), queue.finish(4)) == (None, 5, -1)
     with pytest.raises(InvalidMessageError, match="queue_offset"):
         queue.finish(-(2**63) - 1)
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ({"queue_offset": 2, "body": 5}, "body = 5 .int.: a body is bytes, a text or None"),
+        ({"queue_offset": 2}, "it has no body"),
+        ({"queue_offset": 2.0, "body": b""}, "an offset is a signed 64-bit integer"),
+        ({"body": b""}, "it has no queue_offset"),
+    ],
+)
+@pytest.mark.parametrize("before", [1, 100])
+def test_nothing_of_a_batch_is_put_where_one_is_no_message(second: dict[str, Any], problem: str, before: int) -> None:
+    queue = rocketmq.ProcessQueue()
+    good = [SimpleNamespace(queue_offset=offset, body="four") for offset in range(before)]
+    with pytest.raises(InvalidMessageError, match=problem):
+        queue.put_messages([*good, SimpleNamespace(**second)])
+    assert (queue.message_count, queue.message_size, queue.cached_offsets) == (0, 0, [])
+    queue.put_messages(good)
+    assert (queue.message_count, queue.message_size) == (before, 4 * before)
 
 
 def test_a_message_class_may_change_what_an_offset_is() -> None:
