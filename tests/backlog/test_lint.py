@@ -127,6 +127,12 @@ def test_what_nobody_takes_hides_as_much_as_the_policy_s_page_holds(settings: st
     assert words in found.advice
 
 
+@pytest.mark.parametrize(("more", "words"), [("", "up to 1000"), ("prefetch = 32766\n", "up to 32766")])
+def test_the_largest_prefetch_of_consumers_that_share_a_queue_is_told(more: str, words: str) -> None:
+    found = lint(topology(consumer("a", more=""), consumer("b", more=more)))
+    assert [words in str(finding.evidence[0]) for finding in found if finding.code == "default_prefetch"] == [True]
+
+
 def test_every_trap_has_its_two_cases() -> None:
     of_files = {f"broker.{code}" if code in ("always_false", "surprising_selector") else code for code in BROKERS}
     of_files |= {f"entries.{code}" for code in BROKERS}

@@ -196,8 +196,9 @@ def local_only(queue: Linted) -> Iterator[Finding]:
 
 
 def default_prefetch(queue: Linted) -> Iterator[Finding]:
-    """default_prefetch: several consumers share a queue with the default prefetch of 1000."""
-    wide = [each for each in queue.consumers if queue.topology.prefetch_of(each, queue.name) >= 1000]
+    """default_prefetch: several consumers share a queue with the default prefetch of 1000, or a larger one."""
+    taken = [queue.topology.prefetch_of(each, queue.name) for each in queue.consumers]
+    wide = [prefetch for prefetch in taken if prefetch >= 1000]
     if len(wide) > 1 and not any(each.exclusive for each in queue.consumers):
         yield Finding(
             "default_prefetch",
@@ -205,8 +206,9 @@ def default_prefetch(queue: Linted) -> Iterator[Finding]:
             queue.where,
             (
                 say(
-                    "{count} consumers take up to 1000 messages each before they acknowledge one",
+                    "{count} consumers take up to {prefetch} messages each before they acknowledge one",
                     count=len(wide),
+                    prefetch=max(wide),
                 ),
             ),
             say(
