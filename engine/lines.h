@@ -137,8 +137,8 @@ static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, con
     PYENGINE_EACH_PART other[k] |= opened[k];
     return 1 + pyengine_any(other);
 }
-/* The numbers of the bits of a word, each more by ``more``; returns how many. So many are written at a
-   time, whether there are so many or not: to ask takes longer. */
+/* The numbers of the bits of a word, each more by ``more``; returns how many. They are written by fours, whether there
+   are so many or not: to ask takes longer. */
 #define PYENGINE_SPREAD 4
 static inline int pyengine_spread(uint64_t bits, int32_t more, int32_t *into) {
     const int count = count_bits(bits);
@@ -154,13 +154,16 @@ static inline int pyengine_spread(uint64_t bits, int32_t more, int32_t *into) {
     } while (bits);
     return count;
 }
+static inline void pyengine_mark_one(int32_t hit, uint64_t *marks, uint8_t *marked) {
+    marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
+    marked[hit >> 6] = 1;
+}
 static inline void pyengine_mark_all(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
                                      uint8_t *marked, void *const *keys) {
     int i;
     for (i = 0; i < count; i++) {
         const int32_t hit = order[places[i]];
-        marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
-        marked[hit >> 6] = 1;
+        pyengine_mark_one(hit, marks, marked);
         if (keys != NULL) pyengine_prefetch(&keys[hit]);
     }
 }

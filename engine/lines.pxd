@@ -14,8 +14,13 @@ cdef extern from "lines.h" nogil:
         const uint64_t* by_intervals, const uint64_t* const* passed, int count, const uint64_t* const* open,
         int open_count, const uint64_t* const* bounded, int bounded_count, int64_t at) noexcept
     int words_of "pyengine_words_of"(const uint64_t* bits) noexcept      # a bit for each of eight that is not 0
-    # the numbers of a word's bits, each more by ``more``; how many. So many more may be written, and four
+    # the numbers of a word's bits, each more by ``more``; how many. Up to four more are written behind them
     int pyengine_spread(uint64_t bits, int32_t more, int32_t* into) noexcept
+    # a bit becomes a mark; the bits order[places]
+    void pyengine_mark_one(int32_t hit, uint64_t* marks, uint8_t* marked) noexcept
+    void pyengine_mark_all(
+        const int32_t* places, int count, const int32_t* order, uint64_t* marks, uint8_t* marked,
+        void* const* keys) noexcept
     # the bits of the words that are named become marks; how many there were
     int64_t pyengine_mark(
         const uint64_t* found, uint64_t* words, int count, const int32_t* order, uint64_t* marks, uint8_t* marked,

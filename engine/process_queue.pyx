@@ -1,11 +1,9 @@
 # cython: binding=False, always_allow_keywords=False
 """RocketMQ's process queue and its flow-control verdict."""
 
-from cpython.exc cimport PyErr_Clear, PyErr_ExceptionMatches
 from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -17,7 +15,7 @@ from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessag
 cdef extern from "door.h":
     ctypedef struct Slot "pyengine_slot":
         pass
-    PyObject* read "pyengine_read"(object item, object name, Slot* known) noexcept    # a new reference; NULL: it raised
+    object read "pyengine_read"(object item, object name, Slot* known)
     PyObject* peek "pyengine_peek"(object item, const Slot* known) noexcept     # borrowed; NULL: read it
     int64_t long_value "pyengine_long"(PyObject* number, int* beyond) noexcept
 
@@ -25,9 +23,7 @@ cdef extern from "Python.h":
     # Of borrowed objects, which as ``object`` would be held for each question.
     bint is_exact_bytes "PyBytes_CheckExact"(PyObject* item) noexcept
     bint is_exact_integer "PyLong_CheckExact"(PyObject* item) noexcept
-    bint is_integer "PyLong_Check"(PyObject* item) noexcept
     Py_ssize_t length_of_bytes "PyBytes_GET_SIZE"(PyObject* item) noexcept
-    Py_ssize_t PyObject_Size(PyObject* item) noexcept    # -1: it raised
 
 cdef enum:
     FEW = 64            # offsets of a batch up to this size are kept on the stack
@@ -58,73 +54,57 @@ cdef list batch_of(object messages):
     return list(messages)
 
 
-cdef int refuse_unread(object message, str reason) except -1:
-    """Raise what reading an attribute raised; of one that is not there, that this is no message. Apart from who reads,
-    because to be ready for an exception costs as much as the reading."""
-    if PyErr_ExceptionMatches(AttributeError):
-        PyErr_Clear()
-        raise InvalidMessageError("message", message, reason)
-    return -1
+cdef object attribute(object message, str name, Slot* known, str missing):
+    try:
+        return read(message, name, known)
+    except AttributeError:
+        raise InvalidMessageError("message", message, missing) from None
 
 
 cdef inline int64_t body_size(object message) except -1:
     cdef PyObject* body
-    cdef Py_ssize_t size = 0
     if message is BARE or PyLong_CheckExact(message):
         return 0
     body = peek(message, &BODY)
-    if body is not NULL and is_exact_bytes(body):
-        return length_of_bytes(body)
-    body = read(message, NAME_BODY, &BODY)
-    if body is NULL:
-        refuse_unread(message, "it has no body")
-    if <object>body is not None:
-        size = PyObject_Size(body)
-    if size < 0:
-        refuse_body(body)
-    Py_DECREF(<object>body)
-    return size
+    return length_of_bytes(body) if body is not NULL and is_exact_bytes(body) else other_body_size(message)
 
 
-cdef int refuse_body(PyObject* body) except -1:
-    """Raise what asking for its length raised, of one that has none that it is no body; and let go of it."""
-    value = <object>body
-    Py_DECREF(value)
-    if PyErr_ExceptionMatches(TypeError):
-        PyErr_Clear()
-        raise InvalidMessageError("body", value, "a body is bytes, a text or None")
-    return -1
+cdef int64_t other_body_size(object message) except -1:
+    """Of any message. Apart, because to be ready for an exception costs as much as the reading."""
+    body = attribute(message, NAME_BODY, &BODY, "it has no body")
+    if body is None:
+        return 0
+    try:
+        return len(body)
+    except TypeError:
+        raise InvalidMessageError("body", body, "a body is bytes, a text or None") from None
 
 
 cdef inline int64_t offset_of(object message) except? -1:
+    cdef int beyond = 0
+    cdef int64_t number
+    cdef PyObject* offset = <PyObject*>message
+    if not PyLong_CheckExact(message):
+        offset = peek(message, &QUEUE_OFFSET)
+    if offset is not NULL and is_exact_integer(offset):
+        number = long_value(offset, &beyond)
+        if not beyond:
+            return number
+    return other_offset_of(message)
+
+
+cdef int64_t other_offset_of(object message) except? -1:
+    """Of any message."""
     cdef int beyond = 1
     cdef int64_t number = 0
-    cdef PyObject* offset
-    if PyLong_CheckExact(message):
-        offset = <PyObject*>message
-        Py_INCREF(message)
-    else:
-        offset = peek(message, &QUEUE_OFFSET)
-        if offset is not NULL and is_exact_integer(offset):
-            number = long_value(offset, &beyond)
-            if not beyond:
-                return number
-        offset = read(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET)
-        if offset is NULL:
-            refuse_unread(message, "it has no queue_offset")
-    if is_integer(offset):
-        number = long_value(offset, &beyond)
+    offset = message
+    if not PyLong_CheckExact(message):
+        offset = attribute(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET, "it has no queue_offset")
+    if PyLong_Check(offset):
+        number = long_value(<PyObject*>offset, &beyond)
     if beyond:
-        refuse_offset(offset)
-    Py_DECREF(<object>offset)
+        raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
     return number
-
-
-cdef int refuse_offset(PyObject* offset) except -1:
-    """Raise that it is none, and let go of it."""
-    value = <object>offset
-    Py_DECREF(value)
-    raise InvalidMessageError("queue_offset", value, "an offset is a signed 64-bit integer")
 
 
 cdef int64_t* offsets_of(list batch, int64_t* few, bint sized) except NULL:

@@ -43,6 +43,12 @@ cdef class Delivery:
         return Delivery, (self.consumer, self.message, self.body, self.redeliveries, self.group_first)
 
 
+cdef int check_group(object name) except -1:
+    if name is not None and not isinstance(name, str):
+        raise InvalidMessageError("JMSXGroupID", name, "must be a string", hint="None has no group")
+    return 0
+
+
 cdef class Queue(Inspection):
     """One queue of a broker: who gets which message, in which order, and why the rest waits.
 
@@ -192,8 +198,7 @@ cdef class Queue(Inspection):
             if persistent is ABSENT:
                 persistent = is_persistent(header_in(message, "JMSDeliveryMode"))
         group = None if group is ABSENT else group
-        if group is not None and not isinstance(group, str):
-            raise InvalidMessageError("JMSXGroupID", group, "must be a string")
+        check_group(group)
         # What cannot be hashed is refused before there is anything.
         if connection is not None:
             hash(connection)
@@ -543,8 +548,7 @@ cdef class Queue(Inspection):
         """
         names = list(names)
         for name in names:
-            if name is not None and not isinstance(name, str):
-                raise InvalidMessageError("JMSXGroupID", name, "must be a string", hint="None has no group")
+            check_group(name)
         return np.array([-1 if name is None else self.groups.intern(name) for name in names], dtype=np.int32)
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,

@@ -278,9 +278,14 @@ cdef inline int object_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
     return other_truth(leaf, found)
 
 
+cdef inline PyObject* guessed(Access* access, PyObject* mapping) noexcept nogil:
+    """What a dict has under a name if the guess is right, else NULL."""
+    return pyengine_entry(mapping, access.place, &access.width, &access.offset, access.name)
+
+
 cdef inline bint find(Access* access, PyObject* mapping, PyObject** found) noexcept nogil:
     """What a dict has under a name, NULL for nothing; False where the look-up failed."""
-    found[0] = pyengine_entry(mapping, access.place, &access.width, &access.offset, access.name)
+    found[0] = guessed(access, mapping)
     if found[0] is NULL:
         found[0] = find_anew(access, mapping)
         if found[0] is NULL and PyErr_Occurred() is not NULL:
@@ -357,9 +362,7 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint sure) noexcep
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
             if sure:
-                found = pyengine_entry(
-                    message, leaf.access.place, &leaf.access.width, &leaf.access.offset, leaf.access.name
-                )
+                found = guessed(&leaf.access, message)
                 if found is NULL:
                     return at
             elif not find(&leaf.access, message, &found):

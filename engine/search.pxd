@@ -47,7 +47,8 @@ cdef class Search:               # working memory of one match
     cdef int* ranges
     cdef Found found
 
-    cdef void find(self, Snapshot snapshot) noexcept nogil       # what matches the message, in order, behind the rest
+    # What matches event's message, in order, behind what was found before.
+    cdef void find(self, Snapshot snapshot) noexcept nogil
     cdef object refusal(self, Snapshot snapshot, object row)     # the exception of what raised, or None
 
 

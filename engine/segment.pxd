@@ -177,6 +177,7 @@ cdef class Segment:
     # The entries of a word that what is absent leaves are to be asked one by one; False if they are too many.
     cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
+    cdef void** keys_of(self, Found* found) noexcept nogil       # that are fetched early; NULL: nobody asks for them
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
     # Marks those of the wanted that match.
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil

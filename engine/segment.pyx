@@ -10,8 +10,8 @@ from libc.string cimport memset
 from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
 from pyengine._engine.lines cimport (
-    pyengine_gather, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_rank_all, pyengine_spread,
-    words_of,
+    pyengine_gather, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_mark_all, pyengine_mark_one,
+    pyengine_rank_all, pyengine_spread, words_of,
 )
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
 
@@ -105,11 +105,6 @@ cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* fou
         if found.size > found.first and found.numbers[found.size - 1] > number:
             found.unordered = True
         found.size += 1
-
-
-cdef inline void mark(uint64_t* marks, uint8_t* marked, int32_t hit) noexcept nogil:
-    marks[hit >> 6] |= <uint64_t> 1 << (hit & 63)
-    marked[hit >> 6] = 1
 
 
 cdef inline bint few(const Look* look, uint64_t words) noexcept nogil:
@@ -353,7 +348,7 @@ cdef class Segment:
 
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil:
         if wants(event, self.subscriptions[place], self.errors_count, found):
-            mark(found.marks, found.marked, self.order[place])
+            pyengine_mark_one(self.order[place], found.marks, found.marked)
             found.mark_count += 1
 
     cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil:
@@ -410,10 +405,12 @@ cdef class Segment:
                     meets = False
             look.open_entries[kept] = place
             kept += meets
-        for index in range(kept):
-            mark(found.marks, found.marked, self.order[look.open_entries[index]])
+        pyengine_mark_all(look.open_entries, kept, self.order, found.marks, found.marked, self.keys_of(found))
         found.mark_count += kept
         look.open_entry_count = 0
+
+    cdef inline void** keys_of(self, Found* found) noexcept nogil:
+        return NULL if found.keyless else <void**> self.keys
 
     cdef void gather(self, Found* found) noexcept nogil:
         cdef int64_t more = self.numbers[0] if self.consecutive else 0
@@ -525,7 +522,7 @@ cdef class Segment:
                     left &= left - 1
         found.mark_count += pyengine_mark(
             found.wanted, found.wanted_words, self.words, self.order, found.marks, found.marked,
-            NULL if found.keyless else <void**> self.keys)
+            self.keys_of(found))
         self.ask_intervals(event, look, found)
 
     def _check(self):
