@@ -33,7 +33,7 @@ _LITERALS = {1: "boolean", 4: "int", 5: "long", 7: "double", 8: "string"}
 _ORDERED = {
     TermKind.LESS: "<", TermKind.LESS_EQUAL: "<=", TermKind.GREATER: ">", TermKind.GREATER_EQUAL: ">=",
 }  # fmt: skip
-_TWICE = (
+_REPEATED = (
     *_ORDERED, TermKind.EQUAL, TermKind.NOT_EQUAL, TermKind.BETWEEN, TermKind.NOT_BETWEEN, TermKind.NEGATE,
 )  # fmt: skip
 # Spark's planner recurses through an expression, on a stack that 500 comparisons are too many for.
@@ -82,7 +82,7 @@ def truth_of(selector: str, types: Mapping[str, str], columns: Mapping[str, Colu
 
 def _size(term: Term) -> int:
     """About how many expressions a term becomes: what is compared is written several times."""
-    return 1 + (4 if TermKind(term.kind) in _TWICE else 1) * sum(map(_size, term.terms))
+    return 1 + (4 if TermKind(term.kind) in _REPEATED else 1) * sum(map(_size, term.terms))
 
 
 class _Writer:

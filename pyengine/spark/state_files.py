@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import unified_diff
@@ -19,28 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from pyengine._engine.varint import seal, unseal
-from pyengine.backlog.output import written
-from pyengine.disk_sync import sync_file, sync_folder
+from pyengine.backlog.output import replace_file, written
+from pyengine.disk_sync import sync_folder
 from pyengine.errors import OutputError, SnapshotError, counted, shown
 
 MAGIC, VERSION = b"PYEC", 1
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears under its name only when all of it is on the disk, and stays. Raises OutputError."""
-    waiting = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    """``replace_file`` of bytes, in a folder that is made if need be. Raises OutputError."""
     with written(path):
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with waiting.open("xb") as file:
-                file.write(data)
-                file.flush()
-                sync_file(file.fileno())
-            os.replace(waiting, path)
-            sync_folder(path.parent)
-        except OSError:
-            waiting.unlink(missing_ok=True)
-            raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, lambda partial: partial.write_bytes(data))
 
 
 def _unlink_older(folder: Path, name: str, *patterns: str) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.output import written
-from pyengine.disk_sync import sync_file, sync_folder
+from pyengine.backlog.output import replace_file, written
+from pyengine.disk_sync import sync_folder
 from pyengine.errors import (
     ConfigurationError,
     InvalidTopologyError,
@@ -299,13 +300,11 @@ class _Shards:
             carry.load(shard, folder.read_shard(shard, generations[shard]))
         told = self._through(carry, rows)
         path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
-        hidden = path.with_name(f"_{path.name}.{uuid.uuid4().hex}")
         texts = [field.name for field in told.schema if pa.types.is_dictionary(field.type)]
-        with written(path):
-            pq.write_table(told, hidden, use_dictionary=texts, store_schema=False)
+        write = partial(pq.write_table, told, use_dictionary=texts, store_schema=False)
         with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
             kept = [
-                disk.submit(_name, hidden, path),
+                disk.submit(replace_file, path, write),
                 *(
                     disk.submit(folder.write_shard, shard, self.batch, generations[shard], carry.save(shard))
                     for shard in shards
@@ -380,15 +379,6 @@ class _Shards:
             ]
             told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
         return told
-
-
-def _name(hidden: Path, path: Path) -> None:
-    """Deliveries get their name when they are on the disk, and it stays."""
-    with written(path):
-        with hidden.open("rb+") as file:
-            sync_file(file.fileno())
-        hidden.rename(path)
-        sync_folder(path.parent)
 
 
 def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:

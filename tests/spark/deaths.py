@@ -71,8 +71,9 @@ class Disk:
         self._sizes: dict[int, int] = {}
         self._names: dict[int, set[str]] = {}
         for module in modules:
-            patched.setattr(module, "sync_file", self._sync_file)
-            patched.setattr(module, "sync_folder", self._sync_folder)
+            for name, instead in (("sync_file", self._sync_file), ("sync_folder", self._sync_folder)):
+                if hasattr(module, name):
+                    patched.setattr(module, name, instead)
 
     def _sync_file(self, descriptor: int) -> None:
         about = os.fstat(descriptor)

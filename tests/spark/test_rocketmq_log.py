@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
+from pyengine.backlog import output
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import (
@@ -20,7 +21,7 @@ from pyengine.rocketmq import (
     Producer,
 )
 from pyengine.rocketmq.commit_log import FileLog
-from pyengine.spark import register_logs, rocketmq_log, staging, state_files
+from pyengine.spark import register_logs, rocketmq_log, staging
 from pyengine.spark.activemq_store import ActiveMQStore
 from pyengine.spark.rocketmq_log import RocketMQLog
 from pyengine.spark.staging import paths_of
@@ -266,7 +267,7 @@ def test_a_stream_is_written_once_however_often_it_is_committed(session: Any, tm
 def test_a_commit_that_was_cut_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 
-    disk = Disk(monkeypatch, staging, state_files)
+    disk = Disk(monkeypatch, staging, output)
     steps: list[str] = []
     note, sync = rocketmq_log._StreamWriter._note, FileLog.sync
 

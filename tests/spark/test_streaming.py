@@ -21,6 +21,7 @@ import pytest
 from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
 from pyengine.activemq.carry import STREAM_SCHEMA, Carry
 from pyengine.activemq.dispatch import columns_read, dispatch_table
+from pyengine.backlog import output
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
@@ -360,7 +361,7 @@ def test_two_drivers_of_one_stream_take_nothing_from_each_other(
 def test_deliveries_and_state_are_on_the_disk_before_the_progress(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = Disk(monkeypatch, streaming, state_files)
+    disk = Disk(monkeypatch, streaming, state_files, output)
     write_files(traffic(0), tmp_path / "in", 1)
     rows = spark.read.parquet(str(tmp_path / "in"))
     works: list[Any] = []

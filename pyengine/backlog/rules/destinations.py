@@ -340,30 +340,20 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             consumer_count=queue.last.consumer_count,
         ),
     )
+    slow = None
     if grown is not None and grown > 0 and queue.last.queue_size > rate * BREATH:
-        need = queue.last.consumer_count * (1 + grown / dequeued)
-        yield Finding(
-            "slow",
-            Severity.WARNING,
-            queue.where,
-            seen,
-            say(
-                "Consumers are slower than producers. At this speed about {need:.1f} consumers would keep up.",
-                need=need,
-            ),
+        slow = say(
+            "Consumers are slower than producers. At this speed about {need:.1f} consumers would keep up.",
+            need=queue.last.consumer_count * (1 + grown / dequeued),
         )
     elif grown == 0 and _for_those_who_work(queue) > max(dequeued, rate * BREATH):
-        yield Finding(
-            "slow",
-            Severity.WARNING,
-            queue.where,
-            seen,
-            say(
-                "Consumers are as fast as producers and no faster: what waits stays, each message for about {span}. "
-                "One more consumer lets it drain.",
-                span=span(queue.last.queue_size / rate),
-            ),
+        slow = say(
+            "Consumers are as fast as producers and no faster: what waits stays, each message for about {span}. "
+            "One more consumer lets it drain.",
+            span=span(queue.last.queue_size / rate),
         )
+    if slow is not None:
+        yield Finding("slow", Severity.WARNING, queue.where, seen, slow)
     elif grown is not None and grown < 0 and queue.last.queue_size > rate * 60:
         left = queue.last.queue_size / (-grown / queue.period)
         yield Finding(
