@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from pyengine import Selector
 from pyengine.errors import UnsupportedColumnError
@@ -70,24 +74,52 @@ def _from_json(names: tuple[str, ...], rows: Any, *kinds: Any) -> Any:
     if not names or rows.empty:
         return pa.RecordBatch.from_arrays([pa.nulls(len(rows)) for _ in names or ("",)], names=list(names or ("",)))
     objects = [json.loads(row) for row in rows]
-    arrays = []
-    for place, (name, given) in enumerate(zip(names, kinds, strict=True)):
-        kind = given.iloc[0]
-        if kind not in _ARROW_TYPES:
-            raise UnsupportedColumnError(name, kind, "cast it, or leave it out of the selector")
-        values = [each.get(str(place)) for each in objects]
-        if kind in ("float", "double"):
-            values = [None if value is None else float(value) for value in values]
-        array = pa.array(values, pa.string() if kind in ("timestamp", "timestamp_ntz", "date") else None)
-        arrays.append(array.cast(getattr(pa, _ARROW_TYPES[kind][0])(*_ARROW_TYPES[kind][1:])))
+    arrays = [
+        _from_texts(name, kinds[place].iloc[0], [each.get(str(place)) for each in objects])
+        for place, name in enumerate(names)
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
-_ARROW_TYPES: dict[str, tuple[str, ...]] = {
-    "tinyint": ("int8",), "smallint": ("int16",), "int": ("int32",), "bigint": ("int64",), "float": ("float32",),
-    "double": ("float64",), "boolean": ("bool_",), "string": ("string",), "void": ("null",), "date": ("date32",),
-    "timestamp": ("timestamp", "us"), "timestamp_ntz": ("timestamp", "us"),
+def _from_texts(name: str, kind: str, values: list[Any]) -> Any:
+    """A column as JSON has its values, in the type that Spark names. Raises UnsupportedColumnError."""
+    import pyarrow as pa
+
+    if kind in _ARROW_TYPES:
+        if kind in ("float", "double"):
+            values = [None if value is None else float(value) for value in values]
+        return pa.array(values).cast(getattr(pa, _ARROW_TYPES[kind])())
+    read = _LONGS.get(re.sub(r" .*(day|hour|minute|second)$|\(\d+\)$", "", kind))
+    if read is None:
+        raise UnsupportedColumnError(name, kind, "cast it, or leave it out of the selector")
+    return pa.array([None if value is None else read(value) for value in values], pa.int64())
+
+
+def _since(text: str, unit: Literal["D", "us", "ns"]) -> int:
+    """Of a moment, since 1970; years may have a sign and more than four digits."""
+    return int(np.datetime64(text, unit).astype(np.int64))
+
+
+def _microseconds(interval: str) -> int:
+    """Of a text such as INTERVAL '-1 02:03:04.5' DAY TO SECOND, which begins with the unit of the first number."""
+    sign, numbers, unit = re.findall(r"'(-?)(.*)' (\w+)", interval)[0]
+    whole, _, fraction = numbers.partition(".")
+    units = [86_400, 3_600, 60, 1][("DAY", "HOUR", "MINUTE", "SECOND").index(unit) :]
+    seconds = sum(int(number) * unit for number, unit in zip(re.split("[ :]", whole), units, strict=False))
+    return int(f"{sign}{seconds}{fraction:0<6}")
+
+
+_ARROW_TYPES = {
+    "tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "float": "float32", "double": "float64",
+    "boolean": "bool_", "string": "string", "void": "null",
 }  # fmt: skip
+_LONGS: dict[str, Callable[[str], int]] = {
+    "timestamp": partial(_since, unit="us"),
+    "timestamp_ntz": partial(_since, unit="us"),
+    "date": partial(_since, unit="D"),
+    "time": lambda text: _since(f"1970-01-01T{text}", "ns"),
+    "interval": _microseconds,
+}
 
 
 def matches(

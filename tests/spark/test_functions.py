@@ -85,6 +85,34 @@ def test_arrow_and_pandas_see_the_same_values(spark: Any, using: Any) -> None:
         assert table.filter(Selector(text).mask(table)).column("id").to_pylist() == wanted, text
 
 
+MOMENTS = {
+    "make_timestamp_ntz(-5, 1, 1, 0, 0, 0)": -62_324_985_600_000_000,
+    "make_timestamp_ntz(123456, 1, 1, 0, 0, 0.5)": 3_833_727_840_000_500_000,
+    "make_timestamp(0, 12, 31, 23, 59, 59, 'UTC')": -62_135_596_801_000_000,
+    "make_date(-5, 1, 1)": -721_354,
+    "make_date(10000, 1, 1)": 2_932_897,
+    "interval '-1 02:03:04.000005' day to second": -93_784_000_005,
+    "interval '-106751991 04:00:54.775808' day to second": -(2**63),
+    "interval '26' hour": 93_600_000_000,
+    "interval '1 02' day to hour": 93_600_000_000,
+    "interval '26:03' hour to minute": 93_780_000_000,
+    "interval -'63:04.5' minute to second": -3_784_500_000,
+    "interval '0.000001' second": 1,
+}
+
+
+@pytest.mark.parametrize("using", ["arrow", "pandas"])
+def test_moments_of_all_years_and_intervals_are_longs(spark: Any, using: Any) -> None:
+    columns = {f"m{place}": text for place, text in enumerate(MOMENTS)}
+    frame = spark.sql(
+        f"SELECT id, {', '.join(f'if(id = 0, {text}, null) AS {name}' for name, text in columns.items())} FROM range(2)"
+    )
+    for name, text in columns.items():
+        wanted = f"{name} = {MOMENTS[text]}"
+        found = frame.select("id", ps.matches(wanted, using=using), ps.matches(f"{name} IS NULL", using=using))
+        assert [tuple(row) for row in found.collect()] == [(0, True, False), (1, False, True)], text
+
+
 def test_a_type_that_no_property_has_is_told_before_a_job_starts(spark: Any) -> None:
     frame = spark.createDataFrame([(1, b"x")], "id long, raw binary")
     for ask in (
@@ -96,6 +124,9 @@ def test_a_type_that_no_property_has_is_told_before_a_job_starts(spark: Any) -> 
             ask()
     with pytest.raises(Exception, match="'raw' of type binary"):
         frame.where(ps.matches("raw IS NULL", using="pandas")).collect()
+    months = spark.sql("SELECT interval '1-2' year to month AS span")
+    with pytest.raises(Exception, match="'span' of type interval year to month"):
+        months.where(ps.matches("span IS NULL", using="pandas")).collect()
 
 
 def test_a_bad_selector_raises_at_the_call(spark: Any) -> None:
