@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyengine.spark.session import require_spark
+from pyengine.spark.pipeline import is_classic
+from pyengine.spark.session import require_spark, running_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,5 +21,16 @@ def register_logs(spark: SparkSession) -> None:
     from pyengine.spark.activemq_store import ActiveMQStore
     from pyengine.spark.rocketmq_log import RocketMQLog
 
-    spark.dataSource.register(RocketMQLog)
-    spark.dataSource.register(ActiveMQStore)
+    # Spark looks in the active session, not in this one, for whether a name is taken.
+    active = running_session() if is_classic(spark) else spark
+    _make_active(spark, active)
+    try:
+        spark.dataSource.register(RocketMQLog)
+        spark.dataSource.register(ActiveMQStore)
+    finally:
+        _make_active(active, spark)
+
+
+def _make_active(session: SparkSession | None, before: SparkSession | None) -> None:
+    if session is not None and session is not before:
+        session.createDataFrame([], "nothing int")

@@ -85,6 +85,17 @@ def test_a_batch_is_what_the_brokers_have(session: Any, tmp_path: Path) -> None:
         assert read(session.read.format("rocketmq_log").load(str(tmp_path)).collect()) == []
 
 
+def test_a_session_made_of_one_that_knows_the_logs_is_told_of_them_too(session: Any, tmp_path: Path) -> None:
+    with Broker(tmp_path, clock=ManualClock()) as broker:
+        produce(broker, range(3))
+    other = session.newSession()
+    for _ in range(2):
+        register_logs(other)
+        assert type(session).active() is session
+    for each in (other, session):
+        assert each.read.format("rocketmq_log").load(str(tmp_path)).count() == 3
+
+
 def test_a_cluster_without_a_message_has_no_rows(session: Any, tmp_path: Path) -> None:
     with Broker(tmp_path):
         assert session.read.format("rocketmq_log").load(str(tmp_path)).collect() == []
