@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
@@ -32,7 +31,15 @@ from pyengine.activemq.store_file import Stored
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidMessageError
-from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
+from pyengine.spark.log_source import (
+    LogSource,
+    StreamWriter,
+    TableReader,
+    Target,
+    another_checkpoint,
+    batches_of,
+    check_columns,
+)
 from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -139,18 +146,15 @@ def _parts(directory: Path, wanted: frozenset[str], after: int, upto: int) -> li
 
 
 @dataclass(frozen=True)
-class _Reader(DataSourceReader):
+class _Reader(TableReader):
     """What nobody has acknowledged yet."""
 
-    directory: Path
     destinations: frozenset[str]
 
     def partitions(self) -> Sequence[InputPartition]:
         return _parts(self.directory, self.destinations, -1, StoreReader(self.directory).newest())
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, _Part):  # Spark makes one up where there is none
-            return iter(())
+    def rows(self, partition: _Part) -> Iterator[pa.RecordBatch]:
         return _batches(self.directory, partition)
 
 
@@ -261,7 +265,7 @@ class _StreamWriter(StreamWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self.target.send(paths_of(messages), self.name, batchId, zlib.crc32(self.checkpoint.encode()))
-        forget(paths_of(messages))
+        self.target.finish(paths_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        forget(paths_of(messages))
+        forget(paths_of(messages), self.target.folder)

@@ -6,20 +6,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
+    DataSourceReader,
     DataSourceStreamArrowWriter,
+    InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
-from pyengine.spark.staging import forget, paths_of, stage
+from pyengine.spark.session import require_path
+from pyengine.spark.staging import forget, paths_of, stage, sweep_left
 
 ROWS = 4096  # of an Arrow batch
 
@@ -38,6 +42,7 @@ class LogSource(DataSource):
         path = self.options.get("path")
         if not path:
             raise ConfigurationError("path", path, "missing", "load(DIRECTORY): what the Broker was given")
+        require_path("path", path)
         return path
 
     def writer(self, schema: StructType, overwrite: bool) -> TableWriter:
@@ -66,6 +71,21 @@ class LogSource(DataSource):
 
 
 @dataclass(frozen=True)
+class TableReader(DataSourceReader):
+    """What a broker has. directory: its own."""
+
+    directory: Path
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark makes one up where there is none.
+        return iter(()) if type(partition) is InputPartition else self.rows(partition)
+
+    @abstractmethod
+    def rows(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The messages of a partition of ``partitions``."""
+
+
+@dataclass(frozen=True)
 class Target(ABC):
     """A broker that is written to. directory: its own; folder: for the files of the tasks."""
 
@@ -84,6 +104,11 @@ class Target(ABC):
         """Keep the rows of a task, all of which the broker will take: none is stored before that is known."""
         return stage(self.folder, map(self._checked, batches))
 
+    def finish(self, paths: Iterable[str]) -> None:
+        """Let go of files whose rows were sent, and of what other writes left that were killed."""
+        forget(paths, self.folder)
+        sweep_left(self.directory)
+
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         self.check(batch)
         return batch
@@ -100,10 +125,10 @@ class TableWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self.target.send(paths_of(messages))
-        forget(paths_of(messages))
+        self.target.finish(paths_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        forget(paths_of(messages))
+        forget(paths_of(messages), self.target.folder)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
@@ -36,7 +35,15 @@ from pyengine.rocketmq.message import (
 from pyengine.rocketmq.message_check import check_sent_message
 from pyengine.rocketmq.message_store import SCHEDULE_TOPIC
 from pyengine.rocketmq.producer import Producer
-from pyengine.spark.log_source import LogSource, StreamWriter, Target, another_checkpoint, batches_of, check_columns
+from pyengine.spark.log_source import (
+    LogSource,
+    StreamWriter,
+    TableReader,
+    Target,
+    another_checkpoint,
+    batches_of,
+    check_columns,
+)
 from pyengine.spark.staging import forget, new_folder, paths_of, staged_rows
 from pyengine.spark.state_files import write_whole
 
@@ -133,10 +140,9 @@ def _row(message: MessageExt) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
-class _Reader(DataSourceReader):
+class _Reader(TableReader):
     """What the brokers still have."""
 
-    directory: Path
     topics: frozenset[str]
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -148,9 +154,7 @@ class _Reader(DataSourceReader):
             found += [_Part(name, low, high, smallest) for low, high in log.parts(start, end)]
         return found
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, _Part):  # Spark makes one up where there is none
-            return iter(())
+    def rows(self, partition: _Part) -> Iterator[pa.RecordBatch]:
         return _batches(self.directory, self.topics, partition)
 
 
@@ -276,7 +280,7 @@ class _StreamWriter(StreamWriter):
             if not known["done"]:
                 self._send(broker, known)
                 self._note({**known, "done": True, "files": [], "logs": {}})
-            forget([*known["files"], *paths_of(messages)])
+            self.target.finish([*known["files"], *paths_of(messages)])
 
     def _noted(self) -> Any:
         return json.loads(self._path.read_text("utf-8")) if self._path.exists() else None
@@ -305,4 +309,4 @@ class _StreamWriter(StreamWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Nothing of the micro-batch was stored; or its commit failed, and the next one goes on with the same files."""
         known = self._noted()
-        forget(set(paths_of(messages)) - set(known["files"] if known is not None else []))
+        forget(set(paths_of(messages)) - set(known["files"] if known is not None else []), self.target.folder)

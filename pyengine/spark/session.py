@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -46,6 +47,15 @@ def require_count(option: str, count: int | None) -> None:
     """Raise ConfigurationError unless a number of tasks or files is one, or None for the default."""
     if count is not None and (type(count) is not int or count < 1):
         raise ConfigurationError(option, count, "must be a whole number, 1 or more")
+
+
+def require_path(option: str, path: str | os.PathLike[str]) -> None:
+    """Raise ConfigurationError for what is an address of Spark's, s3://..., not a path of the file system."""
+    if re.match(r"[a-zA-Z][\w.+-]+:/", os.fspath(path)):
+        raise ConfigurationError(
+            option, str(path), "is an address, not a path of the file system",
+            "name a folder that the driver and every worker see under one path",
+        )  # fmt: skip
 
 
 def start_session(master: str = LOCAL, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -94,13 +104,13 @@ def own_session(master: str) -> Iterator[SparkSession]:
     connections that come later. A second Ctrl-C is raised at once.
     """
     session = start_session(master)
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
         try:
             yield session
         finally:
             session.stop()
         return
-    before = signal.getsignal(signal.SIGINT)
     came = False
     over = threading.Event()
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -13,6 +17,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from pyengine.disk_sync import sync_file, sync_folder
+
+LEFT = 7 * 86_400  # seconds; a task that is alive writes some batch within them
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ def stage(folder: str, batches: Iterable[pa.RecordBatch]) -> Staged:
             sync_file(file.fileno())
         sync_folder(path.parent)  # whoever goes on with a commit after a power cut finds the file whole
     except BaseException:
-        forget([str(path)])
+        path.unlink(missing_ok=True)  # not the folder: another task may have just made it for its own file
         raise
     return Staged(str(path))
 
@@ -62,9 +68,28 @@ def paths_of(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
     return [message.path for message in messages if isinstance(message, Staged)]
 
 
-def forget(paths: Iterable[str]) -> None:
-    """Let go of the files of tasks, and of their folder with the last one."""
+def forget(paths: Iterable[str], folder: str) -> None:
+    """Let go of the files of tasks, of their folders with the last one, and of ``folder`` if nothing is in it."""
     for path in paths:
         Path(path).unlink(missing_ok=True)
+    for each in {folder, *(str(Path(path).parent) for path in paths)}:
         with suppress(OSError):  # others are in it, or it is gone
-            Path(path).parent.rmdir()
+            Path(each).rmdir()
+
+
+def sweep_left(directory: str) -> None:
+    """Take away what writes left in ``directory`` whose driver was killed: folders and half notes in which nothing was
+    written for a week. What the note of a stream names stays, its micro-batch goes on with that.
+    """
+    hidden = Path(directory).absolute() / ".spark"
+    with suppress(OSError, ValueError, LookupError, TypeError):  # the write that is over must not fail
+        notes = [*hidden.glob("*.json")]
+        named = {Path(path).parent.name for note in notes for path in json.loads(note.read_text("utf-8"))["files"]}
+        for left in set(hidden.iterdir()) - set(notes):
+            files = [left, *(left.iterdir() if left.is_dir() else ())]
+            if left.name not in named and max(map(_changed, files)) < time.time() - LEFT:
+                (shutil.rmtree if left.is_dir() else os.unlink)(left)
+
+
+def _changed(path: Path) -> float:
+    return path.stat().st_mtime

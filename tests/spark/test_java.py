@@ -43,6 +43,23 @@ def test_an_interrupt_waits_for_java_to_start() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_session_of_our_own_where_python_does_not_handle_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What embeds Python may; there is nothing that could be set again behind it."""
+
+    class Session:
+        stopped = 0
+
+        def stop(self) -> None:
+            self.stopped += 1
+
+    made = Session()
+    monkeypatch.setattr(session, "start_session", lambda master: made)
+    monkeypatch.setattr(session.signal, "getsignal", lambda number: None)
+    with session.own_session("local"):
+        assert not made.stopped
+    assert made.stopped == 1
+
+
 def test_the_command_prints_one_line_without_a_warning(tmp_path: Path) -> None:
     home = fake(tmp_path / "home", 'openjdk version "21.0.1"')
     done = subprocess.run(
