@@ -23,6 +23,7 @@ from pyengine.disk_sync import sync_folder
 from pyengine.errors import OutputError, SnapshotError, counted, shown
 
 MAGIC, VERSION = b"PYEC", 1
+CHECKPOINT = "checkpoint"  # Spark's folder in ours
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -45,6 +46,7 @@ class Progress:
     """How far a stream has come and what it is a stream of. batch: the last micro-batch that is done, -1 none.
 
     generations: the one of each shard that counts behind that micro-batch, -1 for a shard that has no state yet.
+    checkpoint: the id that Spark's checkpoint gives the query, "" if it is not known.
     """
 
     batch: int
@@ -53,6 +55,7 @@ class Progress:
     late: tuple[str, ...]
     columns: bytes
     generations: tuple[int, ...]
+    checkpoint: str = ""
 
     def difference(self, now: Progress) -> str:
         """What the stream that left this has, and the one that is to go on now has not; empty if they are the same."""
@@ -71,6 +74,8 @@ class Progress:
             return f"its topology is one {', '.join(changes[:4])}{more}"
         if self.columns != now.columns:
             return f"its columns are {_columns(self.columns)}, not {_columns(now.columns)}"
+        if self.checkpoint and now.checkpoint and self.checkpoint != now.checkpoint:
+            return "its checkpoint was deleted or replaced, and what was read until then would be read again"
         return ""
 
     def with_batch(self, batch: int, shards: Iterable[int]) -> Progress:
@@ -92,6 +97,13 @@ class StateFolder:
     """path: a folder that the driver and every worker see under this name."""
 
     path: str
+
+    def _checkpoint(self) -> str:
+        """The id of Spark's query; "" where its checkpoint is none of ``CHECKPOINT`` here."""
+        try:
+            return str(json.loads((Path(self.path) / CHECKPOINT / "metadata").read_text("utf-8"))["id"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return ""
 
     def _shard(self, shard: int) -> Path:
         return Path(self.path) / f"shard-{shard:05d}"
@@ -146,6 +158,7 @@ class StateFolder:
             tuple(told["late"]),
             base64.b64decode(told["columns"]),
             tuple(told.get("generations") or (self._newest(shard, batch) for shard in range(shards))),
+            told.get("checkpoint", ""),
         )
 
     def _newest(self, shard: int, batch: int) -> int:
@@ -160,6 +173,7 @@ class StateFolder:
             "late": list(progress.late),
             "columns": base64.b64encode(progress.columns).decode("ascii"),
             "generations": progress.generations,
+            "checkpoint": progress.checkpoint,
         }
         write_whole(self._coming(progress.batch), seal(MAGIC, VERSION, json.dumps(told).encode()))
 
@@ -183,7 +197,7 @@ class StateFolder:
 
     def before(self, start: Progress, batch: int) -> Progress | None:
         """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError."""
-        found = self.read_progress()
+        found, start = self.read_progress(), replace(start, checkpoint=self._checkpoint())
         if found is None:
             if batch:
                 raise SnapshotError(
@@ -202,4 +216,4 @@ class StateFolder:
                 f"{self.path}: the state stands behind micro-batch {found.batch}, and the stream begins {batch}; "
                 "checkpoint and state belong together, restore both"
             )
-        return found
+        return replace(found, checkpoint=found.checkpoint or start.checkpoint)

@@ -27,8 +27,8 @@ from pyengine.errors import (
 )
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.functions import arrow_schema, map_in_arrow, quoted
-from pyengine.spark.session import require_count, require_spark
-from pyengine.spark.state_files import Progress, StateFolder
+from pyengine.spark.session import require_count, require_path, require_spark
+from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
 from pyengine.spark.transforms import UNNUMBERED, has_column, numbered, problem_of, source_read
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
@@ -117,7 +117,7 @@ def dispatch_stream(
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())
     work = _Work(progress, str(state), where, row, event, tuple(needed), partitions)
-    return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / "checkpoint"))
+    return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
 
 
 def held(spark: SparkSession, state: str | Path) -> DataFrame:

@@ -236,6 +236,24 @@ def test_consumers_join_and_leave_between_messages(spark: Any, tmp_path: Path) -
     assert {*lines, *(line["row"] for line in waits)} == set(range(17)) - set(events)
 
 
+def test_rows_of_a_new_checkpoint_are_not_taken_for_those_of_the_micro_batch_that_is_done(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Both are the first, and what has come since then would be nowhere."""
+    topology = small_topology(Consumer("one", "q.>"))
+    write_files(numbered(["a", "b"]), tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 9, topology, tmp_path)
+    shutil.copytree(tmp_path / "state", tmp_path / "kept")
+    shutil.rmtree(tmp_path / "state" / "checkpoint")
+    write_files(numbered(["a"] * 7), tmp_path / "in", 1, first=1)
+    with pytest.raises(Exception, match=r"SnapshotError.*its checkpoint was deleted or replaced"):
+        run(spark, tmp_path / "in", 9, topology, tmp_path)
+    shutil.rmtree(tmp_path / "state")
+    shutil.move(tmp_path / "kept", tmp_path / "state")
+    run(spark, tmp_path / "in", 9, topology, tmp_path)
+    assert told(spark, tmp_path).num_rows == 9
+
+
 def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_together(spark: Any, tmp_path: Path) -> None:
     topology = small_topology(Consumer("one", "q.>", prefetch=2, acknowledges=False))
     write_files(numbered(["a", "b"] * 20), tmp_path / "in", 2)
