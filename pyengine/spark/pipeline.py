@@ -103,7 +103,10 @@ def run(
         tell("read")
         plan = _plan(topology, aside, partitions)
         work = aside / plan.work
-        if not (work / MARKER).is_file():  # else it was interrupted behind its last step
+        if (work / MARKER).is_file():  # it was interrupted behind its last step
+            summary = json.loads((work / MARKER).read_text("utf-8"))
+            _explain_again(topology, summary)
+        else:
             with interrupted_as_such():
                 summary = _dispatched(topology, plan, aside, spark, LOCAL if master is None else master, tell)
             name: Literal["messages", "deliveries", "held", "rejects"]
@@ -114,8 +117,6 @@ def run(
             summary["times"]["total"] = round(time.monotonic() - begun, 3)
             text = json.dumps(summary, indent=1, ensure_ascii=False)
             replace_file(work / MARKER, lambda path: path.write_text(text, "utf-8"))
-        summary = json.loads((work / MARKER).read_text("utf-8"))
-        _explain_again(topology, summary)
         for done in ("runs", "done"):
             shutil.rmtree(work / done, ignore_errors=True)
         _replace(folder, work)
