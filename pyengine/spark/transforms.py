@@ -75,7 +75,7 @@ def match(
 
 def has_column(df: DataFrame, name: str) -> bool:
     """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
-    heeded = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    heeded = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     return name in df.columns or (not heeded and name.lower() in (each.lower() for each in df.columns))
 
 

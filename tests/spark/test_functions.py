@@ -170,6 +170,12 @@ def test_match_tells_what_is_missing(orders: Any) -> None:
         ps.match(orders, {"eu": "region = 'EU'"}, into="PRICE")  # Spark would replace the column
 
 
+def test_match_adds_a_column_in_other_capitals_where_spark_heeds_them(spark: Any) -> None:
+    session = spark.newSession()
+    session.sql("SET spark.sql.caseSensitive=TRUE")
+    assert ps.match(session.range(1), {"all": "id = 0"}, into="ID").columns == ["id", "ID"]
+
+
 def test_nobody_subscribes(orders: Any) -> None:
     assert [row.subscriptions for row in ps.match(orders, {}).collect()] == [[], [], [], [], []]
 
