@@ -24,7 +24,7 @@ from pyengine.backlog.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.failure import interrupted_as_such
-from pyengine.spark.session import LOCAL, own_session, require_count, require_spark, running_session
+from pyengine.spark.session import LOCAL, own_session, require_count, require_path, require_spark, running_session
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
@@ -90,6 +90,7 @@ def run(
     require_spark()
     check("topology", topology, Topology)
     check("out", out, str | os.PathLike)
+    require_path("out", out)
     require_count("partitions", partitions)
     begun = time.monotonic()
     check("master", master, str | None)

@@ -6,18 +6,21 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.output import remove_partials
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
-from pyengine.spark.session import require_count, require_spark
+from pyengine.spark.session import require_count, require_path, require_spark
 from pyengine.topology import Topology
 from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyengine.backlog.sources import Piece
 
 RUNS = ".runs"
 
@@ -35,18 +38,23 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     """
     require_spark()
     require_count("shards", shards)
-    from pyengine.backlog import shards as files
-    from pyengine.backlog.runs import run_from_text
     from pyengine.backlog.sources import parquet_pieces
 
     check("topology", topology, Topology)
     check("folder", folder, str | os.PathLike)
-    into = Path(folder).absolute()
-    if into.exists() and any(into.iterdir()):
-        raise OutputExistsError(str(into))
+    require_path("folder", folder)
+    into = _new(folder)
     pieces = parquet_pieces(topology.source)
     if pieces is None:
         raise InvalidSourceError(topology.source.path, "is not Parquet", "write it as Parquet first")
+    with _emptied(into):
+        return _write_shards(session, topology, into, pieces, shards)
+
+
+def _write_shards(session: SparkSession, topology: Topology, into: Path, pieces: Sequence[Piece], shards: int) -> int:
+    from pyengine.backlog import shards as files
+    from pyengine.backlog.runs import run_from_text
+
     (into / RUNS).mkdir(parents=True)
     (into / "rejects").mkdir()
     text, texts = topology.to_text(), files.pieces_to_text(pieces)
@@ -116,11 +124,9 @@ def assign_shards(
     """
     require_spark()
     check("out", out, str | os.PathLike)
-    into = Path(out).absolute()
-    if into.exists() and any(into.iterdir()):
-        raise OutputExistsError(str(into))
+    require_path("out", out)
+    into = _new(out)
     paths, schema = _shards_of(topology, folder, columns)
-    into.mkdir(parents=True, exist_ok=True)
     text, names = topology.to_text(), tuple(schema.names)
 
     def assign(number: int) -> str:
@@ -131,9 +137,33 @@ def assign_shards(
         answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names, codes=True)
         return str(files.write_answer(into / f"part-{number:05}.parquet", schema, answer))
 
-    total = sum(int(each) for each in scheduled(session, len(paths), assign))
-    remove_partials(into)
+    with _emptied(into):
+        into.mkdir(parents=True, exist_ok=True)
+        total = sum(int(each) for each in scheduled(session, len(paths), assign))
+        remove_partials(into)
     return total
+
+
+def _new(folder: str | os.PathLike[str]) -> Path:
+    """A folder that is empty or not there. Raises OutputExistsError."""
+    into = Path(folder).absolute()
+    if into.exists() and not into.is_dir():
+        raise OutputExistsError(str(into), "it is a file: name a folder")
+    if into.exists() and any(into.iterdir()):
+        raise OutputExistsError(str(into))
+    return into
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[None]:
+    """Around filling a new folder: where that fails it is as before, and can be tried again."""
+    there = folder.exists()
+    try:
+        yield
+    except BaseException:
+        for made in folder.iterdir() if there else [folder]:
+            shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
+        raise
 
 
 def _shards_of(
@@ -147,6 +177,7 @@ def _shards_of(
 
     check("topology", topology, Topology)
     check("folder", folder, str | os.PathLike)
+    require_path("folder", folder)
     where = Path(folder).absolute()
     marker = read_marker(where)
     if marker["order"] != topology.source.order:

@@ -89,6 +89,8 @@ def dispatch_stream(
     for name, folder in (("state", state), ("sink", sink)):
         if folder == "":
             raise ConfigurationError(name, "''", "names no folder", "'.' is here")
+        if not callable(folder):
+            require_path(name, folder)
     if topology.has_topics:
         raise InvalidTopologyError("a stream carries queues; a topic of the topology needs a job of its own")
     unknown = set(late) - {consumer.name for consumer in topology.consumers}
@@ -127,6 +129,7 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     """
     require_spark()
     check("state", state, str | os.PathLike)
+    require_path("state", state)
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.activemq.carry import STREAM_SCHEMA

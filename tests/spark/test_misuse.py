@@ -12,6 +12,8 @@ import pytest
 from pyengine import Subscriptions
 from pyengine import spark as ps
 from pyengine.errors import ConfigurationError, MissingColumnError
+from pyengine.spark.rocketmq_log import RocketMQLog
+from pyengine.spark.session import require_path
 from pyengine.topology import Consumer, Source, Topology
 
 
@@ -42,6 +44,23 @@ def stream(out: Path, **given: Any) -> object:
         (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a text"),
         (lambda out: ps.held(None, 5), "state=5: must be a text or a PathLike"),
         (lambda out: ps.assign_shards(None, Topology(Source("q")), out, 5), "out=5: must be a text or a PathLike"),
+        (
+            lambda out: ps.run(Topology(Source("q")), "s3://bucket/out"),
+            "out=s3://bucket/out: is an address",
+        ),
+        (
+            lambda out: ps.write_shards(None, Topology(Source("q")), "file:///out"),
+            "folder=file:///out: is an address",
+        ),
+        (
+            lambda out: ps.dispatch_shards(None, Topology(Source("q")), Path("hdfs://out")),
+            "folder=hdfs:/out: is an address",
+        ),
+        (lambda out: ps.assign_shards(None, Topology(Source("q")), out, "dbfs:/out"), "out=dbfs:/out: is an address"),
+        (lambda out: stream(out, state="s3a://b/state"), "state=s3a://b/state: is an address"),
+        (lambda out: stream(out, sink="s3a://b/sink"), "sink=s3a://b/sink: is an address"),
+        (lambda out: ps.held(None, "gs://b/state"), "state=gs://b/state: is an address"),
+        (lambda out: RocketMQLog({"path": "file:/out"}).reader(None), "path=file:/out: is an address"),  # type: ignore[arg-type]
         (lambda out: ps.sweep(None, 5, []), "workload=5: must be a Workload"),
     ],
 )
@@ -52,6 +71,11 @@ def test_what_cannot_be_used_is_named_before_anything_is_written(
         call(tmp_path / "out")
     assert words in str(refused.value)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("path", ["out", "a:b", "./s3:/b", "/a/s3://b", "C:/out", r"C:\out", "c:", Path("out")])
+def test_a_path_is_no_address(path: str | Path) -> None:
+    require_path("out", path)
 
 
 def test_a_column_of_numbers_or_events_that_is_not_there_is_named(spark: Any, tmp_path: Path) -> None:

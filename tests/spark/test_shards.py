@@ -19,7 +19,7 @@ from pyengine.backlog import runs
 from pyengine.backlog.messages import rejects_table, to_messages
 from pyengine.backlog.rows import Rows
 from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
-from pyengine.errors import InvalidSourceError, OutputExistsError
+from pyengine.errors import InvalidSourceError, MissingColumnError, OutputExistsError, UnsupportedColumnError
 from pyengine.spark import assign_shards, dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
@@ -157,6 +157,31 @@ def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_pa
         write_shards(spark, topology, tmp_path / "shards")
     with pytest.raises(InvalidSourceError, match="sorted by timestamp"):
         dispatch_shards(spark, topology_for(source, "rows"), tmp_path / "shards")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_shards_that_could_not_be_written_can_be_after_all(spark: Any, tmp_path: Path, there: bool) -> None:
+    pq.write_table(pa.table({"queue": ["a", "b"], "tags": [["x"], ["y"]]}), tmp_path / "orders.parquet")
+    topology = Topology(Source("{queue}", path=str(tmp_path / "orders.parquet")), (Consumer("c", ">"),))
+    shards, out, file = tmp_path / "shards", tmp_path / "out", tmp_path / "file"
+    file.touch()
+    if there:
+        shards.mkdir()
+        out.mkdir()
+    with pytest.raises(UnsupportedColumnError, match="tags"):
+        write_shards(spark, topology, shards)
+    assert shards.exists() == there
+    assert [*shards.rglob("*")] == []
+    topology = replace(topology, source=replace(topology.source, properties=("queue",)))
+    assert write_shards(spark, topology, shards, shards=2) == 2
+    unknown = replace(topology, consumers=(Consumer("c", ">", selector="n > 1"),))
+    with pytest.raises(MissingColumnError, match="n"):
+        assign_shards(spark, unknown, shards, out)
+    assert [*out.rglob("*")] == [] if there else not out.exists()
+    assert assign_shards(spark, topology, shards, out) == 2
+    for write in (lambda: write_shards(spark, topology, file), lambda: assign_shards(spark, topology, shards, file)):
+        with pytest.raises(OutputExistsError, match="it is a file: name a folder"):
+            write()
 
 
 def test_a_merge_holds_a_window_and_a_block_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
