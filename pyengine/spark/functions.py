@@ -299,7 +299,19 @@ class Named:
         self.work = work
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        return self.work(batch.rename_columns(self.names) for batch in batches)
+        return self.work(_in_utc(batch.rename_columns(self.names)) for batch in batches)
+
+
+def _in_utc(batch: Any) -> Any:
+    """The batch, whose moments Spark tells in the session's time zone: as texts they would be others in another one."""
+    import pyarrow as pa
+
+    types = [
+        pa.timestamp(kind.unit, kind.tz and "UTC") if pa.types.is_timestamp(kind) else kind
+        for kind in batch.schema.types
+    ]
+    columns = [column.cast(kind) for column, kind in zip(batch.columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def map_in_arrow(

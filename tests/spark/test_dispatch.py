@@ -314,6 +314,22 @@ def test_a_row_without_a_number_is_rejected(spark: Any) -> None:
     assert told == [("-3", "c", None), ("None", None, missing), ("None", None, missing)]
 
 
+def test_a_moment_is_the_same_text_in_any_time_zone_of_the_session(spark: Any) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    frame = session.sql(
+        "SELECT 0L AS number, timestamp'2020-11-01 05:30:00Z' AS at, timestamp_ntz'2020-01-01' AS clock"
+    )
+    topology = Topology(
+        source=Source(destination="q.{clock}", path="x", group="at", types=(("at", "string"),)),
+        consumers=(Consumer("c", ">", selector="at = '2020-11-01 05:30:00.000000Z'"),),
+    )
+    (line,) = dispatch(frame, topology, row="number").toArrow().to_pylist()
+    assert (line["destination"], line["consumer"], line["group"]) == (
+        "q.2020-01-01 00:00:00.000000", "c", "2020-11-01 05:30:00.000000Z"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_number_of_rows_beyond_long_is_rejected(spark: Any, ansi: str) -> None:
     topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", ">"),))
