@@ -44,17 +44,13 @@ class SelectorMask:
         if self.kind == "pandas":
             batch = _from_json(self.names, *arrays)
         else:
-            batch = pa.RecordBatch.from_arrays([_plain(array) for array in arrays], names=list(self.names or ("",)))
+            batch = pa.RecordBatch.from_arrays(list(arrays), names=list(self.names or ("",)))
         mask = compiled(self.text, self.dialect).mask(batch, self.on_error)
         if self.kind == "pandas":
             import pandas as pd
 
             return pd.Series(mask)
         return pa.array(mask)
-
-
-def _plain(array: Any) -> Any:
-    return array.combine_chunks() if hasattr(array, "combine_chunks") else array
 
 
 # pandas has no nulls among whole numbers, tells no null from NaN and shifts moments to the session's time zone, so rows

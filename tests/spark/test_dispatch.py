@@ -431,6 +431,9 @@ def test_a_name_of_a_message_s_own_column_is_told_before_anything_runs(spark: An
         )
         with pytest.raises(UnsupportedColumnError, match=name):
             dispatch(frame, topology)
+    groups = ConsumerGroups([("a", "b", 8)], [ConsumerGroup("g", ["c"], {"a": "*"})], MessageColumns("queue", "__row"))
+    with pytest.raises(UnsupportedColumnError, match="__row"):
+        dispatch(frame, groups)
     topology = Topology(source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a"),))
     assert dispatch(frame, topology, row="__row").toArrow().column("row").to_pylist() == [7]
 

@@ -161,6 +161,28 @@ def test_match_lists_the_subscriptions(orders: Any) -> None:
     assert {row.who: row["count"] for row in exploded} == {"all": 5, "eu": 2, "dear": 2}
 
 
+def test_a_subscription_reads_headers_that_no_column_has_as_those_of_a_new_message(spark: Any) -> None:
+    wanted = {"usual": "JMSPriority = 4", "urgent": "JMSPriority > 4", "marked": "JMSType IS NOT NULL"}
+    assert [row.subscriptions for row in ps.match(spark.range(2), wanted).collect()] == [["usual"]] * 2
+
+
+def test_subscriptions_bring_their_dialect_and_what_becomes_of_errors(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, "7"), (2, "3")], "id long, text string")
+    filters = {"large": "text > 5", "small": "text < 5"}
+    raising = {"product": "text * 2 = 14", "one": "id = 1"}
+    asked = [
+        (filters, {"dialect": "rocketmq"}, [["large"], ["small"]]),
+        (filters, {}, [[], []]),
+        (raising, {"on_error": "reject"}, [["one"], []]),
+    ]
+    for texts, given, found in asked:
+        for frames in (ps.match(frame, Subscriptions(texts, **given)), ps.match(frame, texts, **given)):
+            assert [row.subscriptions for row in frames.orderBy("id").collect()] == found, given
+    for subscriptions in (raising, Subscriptions(raising)):
+        with pytest.raises(Exception, match="SelectorEvaluationError"):
+            ps.match(frame, subscriptions).collect()
+
+
 def test_match_tells_what_is_missing(orders: Any) -> None:
     with pytest.raises(MissingColumnError, match="subscription 'eu'"):
         ps.match(orders, {"eu": "regio = 'EU'"})
