@@ -33,8 +33,8 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     files, each the work of one task; a queue is in one of them. Memory does not grow with the source, a queue or a
     group.
 
-    Raises OutputExistsError, InvalidSourceError (also for a source that is not Parquet), MissingColumnError,
-    UnsupportedColumnError, ConfigurationError for a number of shards that is none.
+    Raises OutputExistsError, InvalidSourceError (also for a source that is not Parquet of one schema),
+    MissingColumnError, UnsupportedColumnError, ConfigurationError for a number of shards that is none.
     """
     require_spark()
     require_count("shards", shards)
@@ -46,7 +46,12 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     into = _new(folder)
     pieces = parquet_pieces(topology.source)
     if pieces is None:
-        raise InvalidSourceError(topology.source.path, "is not Parquet", "write it as Parquet first")
+        source = topology.source
+        problem, hint = (
+            "is not Parquet, or its files differ in their columns",
+            "write it as Parquet of one schema first",
+        )
+        raise InvalidSourceError(source.path or f"{source.package}:{source.table}", problem, hint)
     with _emptied(into):
         return _write_shards(session, topology, into, pieces, shards)
 

