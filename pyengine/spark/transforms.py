@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector, Subscriptions
-from pyengine.errors import MissingColumnError, UnsupportedColumnError
+from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.failure import sent_to_driver
 from pyengine.spark.functions import OnError, arrow_schema, map_in_arrow, no_rows, quoted
 from pyengine.spark.session import require_count, require_spark
@@ -145,6 +145,9 @@ def dispatch(
 
     if not isinstance(topology, Topology):
         return _consume(df, topology, row, partitions)
+    if df.isStreaming:
+        problem, hint = "is a stream, whose queues live on from one micro-batch to the next", "use dispatch_stream"
+        raise ConfigurationError("df", "DataFrame", problem, hint)
     # As text, in which it travels, a source must come from somewhere.
     topology = replace(topology, source=replace(topology.source, path="DataFrame", package="", table=""))
 
@@ -206,17 +209,24 @@ def numbered(df: DataFrame, row: Column | str | None) -> Column:
 
 
 def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:
+    import pyarrow as pa
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.backlog.messages import ROW, refuse_own_name
-    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups
+    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
     names = groups.columns_read(df.columns)
     for name in names:
         refuse_own_name(name)
     read = [F.col(quoted(name)) for name in names]
+    # What has a type that no message has is told here.
+    nothing = pa.RecordBatch.from_pylist([], arrow_schema(df.select(*read).schema.fields))
+    dispatch_messages(groups, nothing, pa.array([], pa.int64()))
+    for data in (data for group in groups.groups for data in group.data.values()):
+        if data.expression_type == "SQL92":
+            Selector(data.sub_string, "rocketmq").mask(nothing, missing="null")
     rows = df.select(*read, numbered(df, row).alias(ROW))
     rows = rows.repartition(partitions) if partitions else rows
     return map_in_arrow(rows, Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))

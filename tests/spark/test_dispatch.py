@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F  # noqa: N812
 
 from pyengine import MissingColumnError, Selector, UnsupportedColumnError
 from pyengine import spark as ps
@@ -25,6 +26,7 @@ from pyengine.activemq.dispatch import (
 )
 from pyengine.backlog.messages import to_messages
 from pyengine.errors import ConfigurationError
+from pyengine.rocketmq import sql
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.spark.transforms import assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
@@ -421,6 +423,23 @@ def test_an_unusable_type_is_told_before_anything_runs(spark: Any) -> None:
     )
     with pytest.raises(UnsupportedColumnError, match="price"):
         dispatch(frame, topology)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("id", "timestamp'2020-01-01'"), ("tag", "array('x')"), ("n", "X'00'"), ("n", "interval '1' month")],
+)
+def test_a_column_that_consumer_groups_cannot_use_is_told_before_anything_runs(
+    spark: Any, column: str, value: str
+) -> None:
+    frame = spark.sql("SELECT 'a' AS topic, 1 AS id, 'x' AS tag, '5' AS n")
+    groups = ConsumerGroups(
+        [("a", "broker-a", 1)], [ConsumerGroup("g", ["c"], {"a": sql("n > 1")}), ConsumerGroup("h", ["c"], {"a": "x"})],
+        MessageColumns("topic", "id", tags="tag"),
+    )  # fmt: skip
+    assert dispatch(frame, groups).count() == 2
+    with pytest.raises(UnsupportedColumnError, match=f"'{column}' of type"):
+        dispatch(frame.withColumn(column, F.expr(value)), groups)
 
 
 def test_a_name_of_a_message_s_own_column_is_told_before_anything_runs(spark: Any) -> None:

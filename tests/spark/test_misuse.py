@@ -92,6 +92,8 @@ def test_a_column_of_numbers_or_events_that_is_not_there_is_named(spark: Any, tm
     ):
         with pytest.raises(MissingColumnError, match=f"the DataFrame has no column '{name}'; did you mean"):
             ask()
+    with pytest.raises(ConfigurationError, match=r"is a stream, .* use dispatch_stream"):
+        ps.dispatch(messages, topology, row="number")
     with pytest.raises(ConfigurationError, match="row=5: must be a Column or a text or None"):
         ps.dispatch(frame, topology, row=5)  # type: ignore[arg-type]
     assert ps.dispatch(frame, topology, row="NUMBER").count() == 1
