@@ -48,8 +48,7 @@ cdef int64_t EXACT_REAL = <int64_t> 1 << 53      # integers up to here are doubl
 
 
 cdef extern from "Python.h":
-    PyObject* PyDict_GetItemWithError(object mapping, object name)
-    PyObject* PyErr_Occurred()
+    PyObject* PyDict_GetItemWithError(object mapping, object name) except? NULL
 
 
 cdef extern from *:
@@ -339,8 +338,6 @@ cdef class Event:
             found = PyDict_GetItemWithError(message, self.reader.names[slot])
             if found != NULL:
                 self.take(slot, found)
-            elif PyErr_Occurred() != NULL:
-                raise
         return 0
 
     cdef int know(self, int slot, PyObject* name) noexcept:

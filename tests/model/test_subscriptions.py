@@ -589,6 +589,23 @@ def test_dicts_of_any_shape_are_read_by_property_or_by_name() -> None:
         assert subscriptions.match(message) == loop(selectors, message, "raise")
 
 
+def test_what_a_key_raises_is_raised() -> None:
+    class Odd:
+        def __hash__(self) -> int:
+            return hash("price")
+
+        def __eq__(self, other: object) -> bool:
+            raise ZeroDivisionError
+
+    subscriptions = Subscriptions({"dear": "price > 100"})
+    for message in ({Odd(): 1}, {Odd(): 1, **{f"n{place}": 0 for place in range(20)}}):
+        with pytest.raises(ZeroDivisionError):
+            subscriptions.match(message)
+        with pytest.raises(ZeroDivisionError):
+            subscriptions.match_batch([message])
+        assert subscriptions.match({"price": 101}) == ["dear"]
+
+
 def test_keys_errors_and_copies() -> None:
     subscriptions: Subscriptions[Any] = Subscriptions({"audit": "price > 100", ("eu", 1): Selector("region = 'EU'")})
     assert subscriptions.match({"price": 101, "region": "EU"}) == ["audit", ("eu", 1)]
