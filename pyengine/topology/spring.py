@@ -16,6 +16,7 @@ from typing import NoReturn, TypeAlias
 from xml.parsers import expat
 
 from pyengine.errors import InvalidTopologyError, did_you_mean
+from pyengine.topology.properties import parse_properties
 
 BEANS = ("http://www.springframework.org/schema/beans", "http://www.osgi.org/xmlns/blueprint/v1.0.0")
 P_NAMESPACE = "http://www.springframework.org/schema/p"
@@ -240,26 +241,6 @@ def _closing(text: str, position: int) -> int:
                 return position
         position += 1
     return -1
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """A Java .properties file: ``name = value``, ``#`` and ``!`` comments, lines joined by a backslash at the end."""
-    found: dict[str, str] = {}
-    for line in re.sub(r"\\\r?\n[ \t]*", "", text).splitlines():
-        line = line.strip()
-        if line and line[0] not in "#!":
-            name, value = re.fullmatch(r"((?:\\.|[^\s=:\\])*)\s*[=:]?\s*(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
-            found[_unescape(name)] = _unescape(value)
-    return found
-
-
-def _unescape(text: str) -> str:
-    letters = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-    def one(match: re.Match[str]) -> str:
-        return chr(int(match[1], 16)) if match[1] else letters.get(match[2], match[2])
-
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text, flags=re.DOTALL)
 
 
 @dataclass(slots=True)

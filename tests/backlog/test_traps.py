@@ -301,6 +301,13 @@ def test_parameters_are_read_from_any_spelling() -> None:
              '{"consumerGroup": "g", "consumeThreadMax": "64"}',
              'consumer_group = "g"\n[rocketmq]\nconsumeThreadMax = "64"\n')  # fmt: skip
     assert [push_consumer.read(text) for text in texts] == [want] * 3
+    escaped = "consumerGroup=caf\\u00e9\\ \\\n  bar\nclient\\u0049d=x\nconsume\\u0054hreadMax=64 \nsubscribe later\n"
+    assert push_consumer.read(escaped) == {
+        "consumer_group": "caf\xe9 bar",
+        "client_id": "x",
+        "consume_thread_max": "64",
+    }
+    assert push_consumer.read("topic and\nconsumer_group of no file\n") is None
     assert push_consumer.read("[source]\npath = 'x'\n") is None
     assert push_consumer.read("server.port=80\n") is None
     with pytest.raises(InvalidSourceError, match="is not valid JSON"):

@@ -23,6 +23,7 @@ from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean, json_problem
 from pyengine.rocketmq.parameters import ConsumerParameters, java_name
+from pyengine.topology.properties import parse_properties
 
 DEFAULTS = {each.name: each.default for each in fields(ConsumerParameters)}
 # What a file may say about the consumer beside its parameters.
@@ -48,11 +49,7 @@ def read(text: str, file: str = "") -> dict[str, Any] | None:
         try:
             given = tomllib.loads(text)
         except (ValueError, RecursionError):
-            given = {
-                match[1].strip(): match[2].strip()
-                for line in text.splitlines()
-                if (match := re.match(r"\s*([^#!=:\s][^=:]*)[=:](.*)", line))
-            }
+            given = {name: value.strip() for name, value in parse_properties(text, bare_names=False).items()}
     if not isinstance(given, dict) or {"source", "policy", "variant"} & given.keys():
         return None
     known = dict(_flat(given))
