@@ -233,7 +233,7 @@ def watch(
         from pyengine.cli import watch as watching
 
         pages.check_target(report)
-        evidence, found = watching.ask(pid, samples, every, tool.value if tool else "")
+        evidence, found = watching.ask(pid, samples, every, tool.value if tool else "", lang.value)
         if report is not None:
             pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
         if as_json:
@@ -295,7 +295,7 @@ def simulate(
         from pyengine.cli import simulate as simulating
 
         pages.check_target(report)
-        asked, played = simulating.ask(scenario, encoding)
+        asked, played = simulating.ask(scenario, encoding, lang.value)
         if report is not None:
             pages.write(simulation_page.render(asked.title, played, lang.value), report)
         if as_json:

@@ -25,7 +25,6 @@ from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_line, show_table
-from pyengine.errors import counted
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def run(
     from pyengine.spark import pipeline
 
     try:
-        with stdout_to_stderr(), _without_log(), _progress(quiet) as show:
+        with stdout_to_stderr(), _without_log(), _progress(quiet, language) as show:
             result = pipeline.run(topology, out, master=master, partitions=partitions, progress=show)
     except KeyboardInterrupt:
         left = pipeline.aside_of(out)
@@ -84,17 +83,16 @@ def _without_log() -> Iterator[None]:
 
 
 STAGES = {
-    "read": "reading the source",
-    "start": "starting Spark",
-    "ingest": "reading and sorting",
-    "dispatch": "dispatching",
-    "measure": "counting",
-    "done": "done",
+    "read": say("reading the source"),
+    "start": say("starting Spark"),
+    "ingest": say("reading and sorting"),
+    "dispatch": say("dispatching"),
+    "measure": say("counting"),
 }
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
+def _progress(quiet: bool, language: Language) -> Iterator[Callable[[Stage], None]]:
     """A callback for the pipeline's Progress: one bar for each stage on a terminal, one line for each elsewhere."""
     console = Console(stderr=True)
     bars = Progress(
@@ -114,11 +112,12 @@ def _progress(quiet: bool) -> Iterator[Callable[[Stage], None]]:
                 bars.update(task, completed=1, total=1, count="")
             if stage == "done":
                 return
-            tasks[stage] = bars.add_task(STAGES.get(stage, stage), total=None, count="")
+            words = STAGES[stage].in_language(language)
+            tasks[stage] = bars.add_task(words, total=None, count="")
             if not quiet and not console.is_terminal:
-                print(f"{STAGES.get(stage, stage)} ...", file=sys.stderr)
+                print(f"{words} ...", file=sys.stderr)
         if progress.total:
-            count = f"{progress.done} of {counted(progress.total, 'task')}"
+            count = say("{done} of {total:task|tasks}", done=progress.done, total=progress.total).in_language(language)
             bars.update(tasks[stage], completed=progress.done, total=progress.total, count=count)
 
     with (

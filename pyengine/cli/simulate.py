@@ -22,12 +22,12 @@ from pyengine.cli.tables import show_line, show_table
 POINTS = 200
 
 
-def ask(file: str, encoding: str = "") -> tuple[Scenario, dict[str, Simulation]]:
+def ask(file: str, encoding: str = "", language: Language = "en") -> tuple[Scenario, dict[str, Simulation]]:
     """Every variant of a scenario, played. Raises InvalidSourceError, InvalidTopologyError."""
     opened = open_whole(file, encoding)
     asked = scenario.parse(opened.text, opened.name)
     played: dict[str, Simulation] = {}
-    with _progress(len(asked.variants)) as advance:
+    with _progress(len(asked.variants), language) as advance:
         for variant in asked.variants:
             played[variant.name] = variant.play(asked.workload, asked.until)
             advance()
@@ -35,9 +35,10 @@ def ask(file: str, encoding: str = "") -> tuple[Scenario, dict[str, Simulation]]
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Any]:
+def _progress(total: int, language: Language) -> Iterator[Any]:
     console = Console(stderr=True)
-    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    words = say("simulating").in_language(language)
+    columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bars = Progress(*columns, console=console, transient=True)
     task = bars.add_task("", total=total)
     with bars if console.is_terminal else nullcontext():  # rich 13 ends one that shows nothing with a line

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import track
 
 from pyengine.backlog.evidence import Evidence, read_text
-from pyengine.backlog.findings import Finding
+from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.rules import threads
 from pyengine.errors import InvalidSourceError
 
@@ -26,7 +26,7 @@ def tool_for(pid: int) -> str:
     return "jstack" if name.exists() and name.read_bytes().strip() == b"java" else "py-spy"
 
 
-def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list[Finding]]:
+def ask(pid: int, samples: int, every: float, tool: str, language: Language = "en") -> tuple[Evidence, list[Finding]]:
     """``samples`` dumps, ``every`` seconds apart, and the consumer threads that stand still in all of them.
 
     Raises InvalidSourceError where the tool is missing or cannot look into the process.
@@ -40,9 +40,8 @@ def ask(pid: int, samples: int, every: float, tool: str) -> tuple[Evidence, list
         raise InvalidSourceError(f"process {pid}", f"{tool} is not on PATH", hint)
     evidence = Evidence()
     console = Console(stderr=True)
-    for number in track(
-        range(samples), "taking dumps", console=console, transient=True, disable=not console.is_terminal
-    ):
+    words = say("taking dumps").in_language(language)
+    for number in track(range(samples), words, console=console, transient=True, disable=not console.is_terminal):
         if number:
             time.sleep(every)
         try:

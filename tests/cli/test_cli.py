@@ -13,15 +13,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 import pytest
 from rich.console import Console
 
 from pyengine.backlog.findings import Language, translated
 from pyengine.cli import outlet
-from pyengine.cli.run import show
+from pyengine.cli.run import _progress, show
 from pyengine.cli.watch import tool_for
+from pyengine.spark.pipeline import Progress as Stage
 from pyengine.topology import Topology
 from tests.backlog import summaries
 
@@ -671,6 +672,19 @@ def test_a_run_from_rows_to_page(tmp_path: Path) -> None:
     page = Path(summary["paths"]["report"]).read_text()
     assert "<title>Orders</title>" in page
     assert "No consumer is on this queue." in page
+
+
+@pytest.mark.parametrize(("language", "first"), [("en", "reading the source ..."), ("zh", "正在读取数据源 ...")])
+def test_progress_is_told_in_the_language_of_the_table(
+    language: Language, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages = get_args(get_type_hints(Stage)["stage"])
+    with _progress(False, language) as advance:
+        for stage in stages:
+            advance(Stage(stage, 1, 2, 3))
+    told = capsys.readouterr().err.splitlines()
+    assert (told[0], len(told)) == (first, len(stages) - 1)
+    assert all(re.search("[\u4e00-\u9fff]", line) for line in told) is (language == "zh")
 
 
 POLICIES = ROOT / "tests" / "topology" / "data" / "everything.xml"
