@@ -195,8 +195,8 @@ def simulate_group(
     end = script.play(run, until)
     left = run.finished < 0
     left[run.dead] = False
-    if until is not None:  # what has not come yet, or is in work, may be finished later
-        left &= (workload.arrivals <= end) & (run.started < 0)
+    if until is not None:  # what no pull can have brought yet, or is in work, may be finished later
+        left &= (workload.arrivals <= end - int(round_trip * NS)) & (run.started < 0)
     kept = int(left.sum())
     seen = run.members_seen()
     nobody = np.full(rows, -1, np.int64)

@@ -161,6 +161,19 @@ def test_what_has_not_come_by_the_end_does_not_wait(service: float, held: dict[s
     assert cut.summary()["backlog_end"] == cut.backlog([1.505])[0] == 150 - cut.summary()["finished"]
 
 
+@pytest.mark.parametrize("round_trip", [0.0, 0.001, 0.5])
+def test_what_no_pull_can_have_brought_by_the_end_does_not_wait(round_trip: float) -> None:
+    workload = Workload.from_log([0, 2000], [0.01, 0.01])
+    for after in (-0.001, 0.0, round_trip / 2, round_trip, round_trip + 0.001):
+        found = simulate_group(workload, (SimulatedClient("c"),), round_trip=round_trip, until=2.0 + after)
+        assert found.held == {}
+        assert bool(found.started[1] >= 0) is (after >= round_trip)
+    nobody = simulate_group(
+        workload, (SimulatedClient("c", leaves_at=1.0),), round_trip=round_trip, until=2.0 + round_trip
+    )
+    assert nobody.held == {"not_consumed": 1}
+
+
 def test_dead_letters_wait_no_more() -> None:
     workload = Workload.from_rate(100, 0.01, 20, failures=np.full(20, 1, np.int32))
     summary = simulate_group(workload, (SimulatedClient("c", max_reconsume_times=0),)).summary()
