@@ -412,7 +412,8 @@ def allocate(
     """The queues of one client of a group.
 
     strategy: RocketMQ's name ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", ...) or a strategy object with options.
-    queues: MessageQueue or (topic, broker name, queue id) tuples, in the order in which they are handed over.
+    queues: MessageQueue or (topic, broker name, queue id) tuples, in the order in which they are handed over; one that
+    is listed twice counts as two, as in the real classes, so that two clients may get it.
     Returns the client's queues in the real class's order; empty if the client is not in the list.
     Raises AllocationError with RocketMQ's own text for empty input, with ours for what is no queue or no client id.
     """
