@@ -107,9 +107,9 @@ cdef int64_t other_offset_of(object message) except? -1:
     return number
 
 
-cdef int64_t* offsets_of(list batch, int64_t* few, bint sized) except NULL:
-    """The offsets of all messages, if ``sized`` and behind them the sizes of their bodies; in ``few``, which has room
-    for twice FEW, if they fit; else the caller frees them."""
+cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
+    """The offsets of all messages and behind them the sizes of their bodies; in ``few``, which has room for twice FEW,
+    if they fit; else the caller frees them."""
     cdef int64_t count = len(batch), i
     cdef int64_t* offsets = few
     if count > FEW:
@@ -119,8 +119,7 @@ cdef int64_t* offsets_of(list batch, int64_t* few, bint sized) except NULL:
     try:
         for i in range(count):
             offsets[i] = offset_of(batch[i])
-            if sized:
-                offsets[count + i] = body_size(batch[i])
+            offsets[count + i] = body_size(batch[i])
     except BaseException:
         if offsets != few:
             free(offsets)
@@ -196,7 +195,7 @@ cdef class ProcessQueue:
         cdef list batch = batch_of(messages)
         cdef int64_t few[2 * FEW]
         cdef int64_t count = len(batch), i = 0, offset = 0, ahead, run
-        cdef int64_t* offsets = offsets_of(batch, few, True)
+        cdef int64_t* offsets = offsets_of(batch, few)
         try:
             while i < count:
                 offset = offsets[i]
@@ -236,23 +235,25 @@ cdef class ProcessQueue:
     def remove_messages(self, messages, *, now=0):
         """Finish messages. Returns the offset that is safe to commit, or -1 if nothing was cached (spec 1.2).
 
-        now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left.
+        now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left. Raises
+        InvalidMessageError as ``put_messages``, and finishes nothing then.
         """
         cdef list batch
         cdef int64_t few[2 * FEW]
         cdef int64_t* offsets
-        cdef int64_t i, time = whole("now", now)
+        cdef int64_t i, count, time = whole("now", now)
         if type(messages) is list and len(<list>messages) == 1:
             return self.finish_one((<list>messages)[0], time)
         batch = batch_of(messages)
-        offsets = offsets_of(batch, few, False)
+        count = len(batch)
+        offsets = offsets_of(batch, few)
         try:
             if not self.finishing(time):
                 return -1
-            for i in range(len(batch)):
+            for i in range(count):
                 if self.cached.drop(offsets[i]):
                     self.message_count -= 1
-                    self.message_size -= body_size(batch[i])
+                    self.message_size -= offsets[count + i]
         finally:
             if offsets != few:
                 free(offsets)
@@ -270,12 +271,12 @@ cdef class ProcessQueue:
 
     cdef inline object finish_one(self, object message, int64_t now):
         cdef int64_t offset = offset_of(message)
+        cdef int64_t size = body_size(message)  # of the one given counts, not of the one that was cached
         if not self.finishing(now):
             return -1
         if self.cached.drop(offset):
-            # The body of the one given counts, not of the one that was cached.
             self.message_count -= 1
-            self.message_size -= body_size(message)
+            self.message_size -= size
         return self.safe()
 
     cdef bint put_offset(self, int64_t offset, int64_t size) except -1:
@@ -316,17 +317,20 @@ cdef class ProcessQueue:
     def commit(self):
         """Finish all taken messages. Returns the offset to commit (spec 1.4).
 
-        Raises IllegalStateError if none is taken.
+        Raises IllegalStateError if none is taken, InvalidMessageError for a body that has no length any more; none is
+        finished then.
         """
         if self.taken.count == 0:
             raise IllegalStateError("commit: no message is taken; take_messages comes first")
         cdef int64_t answer = wrapped_next(self.taken.largest())
-        self.message_count -= self.taken.count
-        if self.message_count == 0:
-            self.message_size = 0
-        else:
+        cdef int64_t size = self.message_size
+        if self.message_count != self.taken.count:
             for offset in self.taken:
-                self.message_size -= body_size(self.taken.get(offset))
+                size -= body_size(self.taken.get(offset))
+        else:
+            size = 0
+        self.message_count -= self.taken.count
+        self.message_size = size
         self.taken.clear()
         return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,6 +81,30 @@ def test_a_stuck_head_and_a_wide_gap_cost_no_memory_for_the_gap() -> None:
 def test_a_window_is_iterated_in_order() -> None:
     window = Window()
     assert (len(window), list(window), 5 in window) == (0, [], False)
+
+
+@pytest.mark.parametrize("how", ["remove_messages", "remove_two", "finish", "commit"])
+def test_a_body_that_has_no_length_any_more_finishes_nothing(how: str) -> None:
+    queue = rocketmq.ProcessQueue()
+    messages = [SimpleNamespace(queue_offset=offset, body=b"four") for offset in range(3)]
+    queue.put_messages(messages)
+    calls: dict[str, Callable[[], object]] = {
+        "remove_messages": lambda: queue.remove_messages(messages[1:2]),
+        "remove_two": lambda: queue.remove_messages(messages[:2]),
+        "finish": lambda: queue.finish(messages[1]),
+        "commit": lambda: queue.commit(),
+    }
+    if how == "commit":
+        queue.take_messages(2)
+    messages[1].body = 5
+    before = (queue.cached_offsets, queue.taken_offsets, queue.message_count, queue.message_size)
+    for _ in range(2):
+        with pytest.raises(InvalidMessageError, match="a body is bytes"):
+            calls[how]()
+        assert (queue.cached_offsets, queue.taken_offsets, queue.message_count, queue.message_size) == before
+    messages[1].body = b"four"
+    assert calls[how]() == (0 if how in ("remove_messages", "finish") else 2)
+    assert (queue.message_count, queue.message_size) == (len(queue.cached_offsets), 4 * len(queue.cached_offsets))
 
 
 def test_offsets_alone_stand_for_messages_without_a_body() -> None:
