@@ -248,7 +248,8 @@ class Administration:
             yield handle, queue.core.object_of_handle(handle)
 
     def _matching(self, queue: QueueDestination, selector: str) -> list[tuple[int, Message]]:
-        wanted = None if selector == "" else Selector(selector)
+        check("selector", selector, str)
+        wanted = Selector(selector) if selector else None
         return [
             (handle, message) for handle, message in self._messages(queue) if wanted is None or wanted.matches(message)
         ]

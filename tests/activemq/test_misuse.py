@@ -232,6 +232,8 @@ def test_an_operator_is_told_what_cannot_be_used(activemq_broker: activemq.Broke
     broker = activemq_broker
     wrong: list[tuple[Callable[[], object], type[Exception]]] = [
         (lambda: broker.remove_messages("q", "  "), InvalidSelectorError),
+        (lambda: broker.remove_messages("q", 5), ConfigurationError),  # type: ignore[arg-type]
+        (lambda: broker.browse("q", None), ConfigurationError),  # type: ignore[arg-type]
         (lambda: broker.move_messages("q", ""), InvalidDestinationError),
         (lambda: broker.move_messages("q", 5), InvalidDestinationError),  # type: ignore[arg-type]
         (lambda: broker.copy_messages("q", "r", maximum="x"), ConfigurationError),  # type: ignore[arg-type]
