@@ -373,7 +373,7 @@ cdef object packed_truth(Program program, PackedMessages messages, int question,
     if not missing_is_null and not messages.complete:
         for name in program.names:
             if messages.slot_of(name) < 0 and not messages.knows(name, program.every_text):
-                raise MissingColumnError(name, messages.names, "the packed messages")
+                raise MissingColumnError(name, messages.names, "the batch of packed messages")
     columns = packed_columns(messages, program)
     if columns is not None:
         if evaluating:
