@@ -219,7 +219,12 @@ class _Reader:
         for prop in self.context.properties(element).values():
             (covering if prop.name in (*_KINDS, "destination") else rest).append(prop)
         # The last one counts: attributes are set in the order of the alphabet, then what stands inside.
-        for prop in sorted(covering, key=lambda prop: prop.name if prop.element is element else "~"):
+        covering.sort(key=lambda prop: prop.name if prop.element is element else "~")
+        for prop in covering[:-1]:
+            text = ", ".join(str(value) for value in prop.values if value is not None)
+            reason = f"{covering[-1].name} of the same entry is set after it and counts"
+            self.listed.append(self._listing(element, prop.name, text, reason, changes_answers=False))
+        for prop in covering:
             if prop.name in ("queue", "topic"):
                 text = self._text(element, prop)
                 try:

@@ -225,7 +225,7 @@ def test_every_strategy_as_element_and_as_bean(tmp_path: Path, key: str, attribu
 )
 def test_what_an_entry_covers_as_the_broker_reads_it(tmp_path: Path, written: str, found: str) -> None:
     # Recorded with 6.3.1 and 5.17.2: attributes are set in the order of the alphabet, a prefix is part of the name.
-    entry = policy(tmp_path, written)
+    (entry,) = load(tmp_path, policy_xml(written)).policies.entries
     assert entry.destination == found
     if found == "queue://queue://a":
         (covered,) = parse_destination(entry.destination)
@@ -561,6 +561,28 @@ def test_a_second_entry_of_one_name_counts_and_the_first_is_listed(tmp_path: Pat
     assert found.policies.entries == (Policy("A", max_page_size=3),)
     assert [(part.line, part.reason) for part in found.not_modelled] == [
         (4, "line 5 has another entry of this name, which counts")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inside", "lost"),
+    [
+        ('topic="b" queue="a"', "", [("queue", "a", "topic")]),
+        (
+            'queue="a" topic="c"',
+            '<destination><topic physicalName="b"/></destination>',
+            [("queue", "a", "destination"), ("topic", "c", "destination")],
+        ),
+        ('topic="b"', "", []),
+    ],
+)
+def test_what_an_entry_covers_besides_and_does_not_count_is_listed(
+    tmp_path: Path, attributes: str, inside: str, lost: list[tuple[str, str, str]]
+) -> None:
+    found = load(tmp_path, policy_xml(attributes, inside))
+    assert [entry.destination for entry in found.policies.entries] == ["topic://b"]
+    assert [(part.name, part.value, part.reason, part.changes_answers) for part in found.not_modelled] == [
+        (name, value, f"{last} of the same entry is set after it and counts", False) for name, value, last in lost
     ]
 
 
