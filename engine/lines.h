@@ -36,7 +36,8 @@ static inline int pyengine_any(const pyengine_line *line) {
 }
 /* How many of eight are not above a key, and of 16. */
 #ifdef __GNUC__
-static inline int64_t pyengine_sum(pyengine_eight minus) {
+/* Always inline: a copy that is not compiled for vectors this wide would look for its argument elsewhere. */
+static inline __attribute__((always_inline)) int64_t pyengine_sum(pyengine_eight minus) {
     pyengine_half halves[2];
     pyengine_quarter quarters[2];
     int64_t words[2];
