@@ -274,7 +274,7 @@ cdef class Segment:
                 bucket = ODD_BUCKET
                 if table.numbers_are_points:
                     ordinary = False
-            if point != NULL and point.kind != NOTHING and point.last:
+            if point != NULL and point.kind != NOTHING and point.last and not self.shares:
                 ranges[2 * range_count] = point.first
                 ranges[2 * range_count + 1] = point.last
                 pyengine_prefetch(required_of(self.required, point.first))

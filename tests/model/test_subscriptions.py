@@ -378,6 +378,18 @@ def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
     assert subscriptions.match({"u": 7}) == [7]
 
 
+def test_an_annex_beside_more_access_points_than_it_has_room() -> None:
+    """Each of 30,000 texts is where one subscription of the segment lies; the annex has none of these places."""
+    subscriptions: Subscriptions[int] = Subscriptions({number: f"c = 'v{number}'" for number in range(30_000)})
+    subscriptions.add(-1, "c LIKE 'v%' AND d = 1")
+    subscriptions.add(-2, "c IN ('v29999', 'v3', 'w')")
+    subscriptions.add(-3, "d = 1 AND c = 'v25000'")
+    assert subscriptions._sizes() == [30_000, 3]  # type: ignore[attr-defined]
+    for number in range(30_000):
+        added = {3: [-2], 25_000: [-1, -3], 29_999: [-2]}.get(number, [])
+        assert subscriptions.match({"c": f"v{number}", "d": int(number == 25_000)}) == [number, *added]
+
+
 def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
     """A segment and an annex, whose subscriptions were removed and replaced in between; by turns with keys."""
     draw = Random(31)
