@@ -7,13 +7,14 @@ from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.building cimport Builder, Need
-from pyengine._engine.event cimport NOTHING, WORD, Reading, point_of
+from pyengine._engine.event cimport WORD, Reading, point_of
+from pyengine._engine.points cimport Point, seek
 from pyengine._engine.program cimport PREFIX, Leaf
 from pyengine._engine.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANCHES
 from pyengine._engine.segment cimport (
     LINE,
+    OPEN_TO_PROGRAMS,
     STRANGE_BUCKET,
-    Point,
     Segment,
     Subscription,
     Table,
@@ -42,8 +43,8 @@ cdef class Annex(Builder):
             return True              # of no use without access points
         if reading.length > LONGEST:
             return False
-        point = segment.seek(need.table, reading.kind, reading.hash, reading.bytes, reading.length)
-        if point.kind == NOTHING:
+        point = seek(segment.points, segment.point_room, need.table, &reading)
+        if point.of == 0:
             self.unknown = True
             return True
         self.seat(need, point)
@@ -79,10 +80,10 @@ cdef class Annex(Builder):
         self.texts_of = {}
         for index in range(self.segment.point_room):
             point = &self.segment.points[index]
-            if point.kind == WORD:
-                table = &self.segment.tables[point.table]
+            if point.of & 3 == WORD:
+                table = &self.segment.tables[point.of >> 2]
                 if table.distinct <= table.texts:
-                    self.texts_of.setdefault(point.table, []).append(index)
+                    self.texts_of.setdefault(point.of >> 2, []).append(index)
         return 0
 
     cdef bint take(self, Subscription it) except -1:
@@ -110,8 +111,8 @@ cdef class Annex(Builder):
         """The next entry."""
         cdef Segment segment = self.segment
         cdef int32_t entry = segment.size
-        if entry % LINE == 0 and segment.table_count:
-            memset(segment.tables[0].passed + entry // LINE * segment.line_step, 0xFF, segment.line_step * 8)
+        if entry % LINE == 0:
+            memset(segment.passed + entry // LINE * segment.line_step, 0xFF, segment.line_step * 8)
         self.need_count = self.seat_count = 0
         self.collect_entry(it, entry, first, stop)
         segment.entries.append(it)
@@ -129,10 +130,7 @@ cdef Annex annex_of(Segment model, int room):
     cdef Annex annex = Annex()
     cdef Segment segment = Segment()
     cdef Table* table
-    cdef int64_t offset = 0
     cdef int number
-    cdef uint64_t* passed
-    cdef uint64_t* open_bits
     if model.model is not None:
         model = model.model
     annex.segment = segment
@@ -158,25 +156,21 @@ cdef Annex annex_of(Segment model, int room):
     memcpy(segment.tables, model.tables, model.table_count * sizeof(Table))
     for number in range(model.table_count):
         table = &segment.tables[number]
-        table.passed = table.open = table.lively = NULL
-        table.opens = NULL
         table.bounded = False
         table.numbers_are_points = False
         table.buckets = first_text_stretch(table) + (table.text_bound_count + 1 if table.text_bound_count else 0)
-        offset += table.buckets
+        table.first = segment.buckets
+        segment.buckets += table.buckets
         annex.table_of[table.slot] = number
     segment.table_count = segment.with_buckets = model.table_count
     segment.bucket_step = 8
-    segment.line_step = offset * 8
-    if segment.table_count:
-        passed = segment.tables[0].passed = segment.bits(segment.lines * segment.line_step)
-        open_bits = segment.tables[0].open = segment.bits(segment.lines * segment.line_step)
-    for number in range(segment.table_count):
-        table = &segment.tables[number]
-        table.passed = passed
-        table.open = open_bits
-        passed += table.buckets * 8
-        open_bits += table.buckets * 8
-        table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
-        memset(table.lively, 0xFF, <size_t> table.buckets * segment.words * 8)
+    segment.line_step = <int64_t> segment.buckets * 8
+    segment.passed = segment.bits(segment.lines * segment.line_step)
+    segment.open = segment.bits(segment.lines * segment.line_step)
+    segment.lively = <uint64_t*> zeros(<size_t> segment.buckets * segment.words * 8)
+    memset(segment.lively, 0xFF, <size_t> segment.buckets * segment.words * 8)
+    segment.opens = <unsigned char*> zeros(segment.buckets)
+    memset(segment.opens, OPEN_TO_PROGRAMS, segment.buckets)
+    segment.share_buckets()
+    segment.note_tables()
     return annex

@@ -119,8 +119,6 @@ cdef struct Column:
 # Row ``row`` as a property value; NULL_VALUE where it is null. Text borrows from the column. Not for UNSUPPORTED.
 cdef int width_of(int storage) noexcept nogil          # bytes of one element of a typed buffer
 cdef void read_cell(const Column* column, int64_t row, Value* out) noexcept nogil
-# The cells of ``count`` rows from ``first`` on, each ``step`` Values behind the one before.
-cdef void read_cells(const Column* column, int64_t first, int count, Value* out, int step) noexcept nogil
 
 
 cdef class Columns:

@@ -94,20 +94,6 @@ cdef void read_cell(const Column* column, int64_t row, Value* out) noexcept nogi
         out.type = NULL_VALUE
 
 
-cdef void read_cells(const Column* column, int64_t first, int count, Value* out, int step) noexcept nogil:
-    cdef int index
-    if column.storage == DOUBLE_VALUES or column.storage == INT64_VALUES:
-        for index in range(count):
-            out[index * step].type = column.java_type
-            out[index * step].payload.integer = (<const int64_t*> column.values)[first + index]    # or a real's bits
-        # Nobody can foresee which are null, so that no branch is taken on it.
-        for index in range(count if column.validity != NULL else 0):
-            out[index * step].type *= has_bit(column.validity, column.validity_start + first + index)
-        return
-    for index in range(count):
-        read_cell(column, first + index, &out[index * step])
-
-
 cdef int width_of(int storage) noexcept nogil:
     if storage in (INT8_VALUES, UINT8_VALUES):
         return 1

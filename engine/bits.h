@@ -16,6 +16,16 @@ static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t wo
 static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) { return __builtin_popcountll(word); }
 #endif
 
+/* The numbers of a word's bits, in order; how many. */
+static inline int numbers_of(uint64_t word, uint8_t *into) {
+    int count = 0;
+    if (word == UINT64_MAX)
+        for (; count < 64; count++) into[count] = (uint8_t)count;
+    else
+        for (; word; word &= word - 1) into[count++] = (uint8_t)lowest_bit(word);
+    return count;
+}
+
 /* A bit for each of eight bytes that are 0 or 1, the first the lowest. */
 static inline uint64_t bits_of_bytes(const uint8_t *eight) {
     uint64_t bytes;

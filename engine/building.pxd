@@ -7,7 +7,8 @@ so no rule of comparison stands here.
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.program cimport Leaf
-from pyengine._engine.segment cimport Point, Segment, Subscription
+from pyengine._engine.points cimport Point
+from pyengine._engine.segment cimport Segment, Subscription
 from pyengine._engine.value cimport Value
 
 
@@ -51,6 +52,7 @@ cdef class Builder:              # one building of a segment
     cdef int seat(self, Need* need, const Point* point) except -1   # one more point of it
     cdef int rehash(self, int64_t room) except -1
     cdef Point* point(self, const Need* need, int which) noexcept nogil
+    cdef object users(self)
     cdef int choose_order(self) except -1
     cdef int cut_number_lines(self) except -1
     cdef int fill(self) except -1

@@ -8,7 +8,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.bits cimport count_bits
 from pyengine._engine.clusters cimport clustered, positions_of
-from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Reading, point_of
+from pyengine._engine.event cimport NUMERAL, WORD, Reading, point_of
+from pyengine._engine.points cimport Point, point_kind, reading_of, seek
 from pyengine._engine.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
 from pyengine._engine.requirements cimport (
     MAY_BE_FALSE,
@@ -30,8 +31,9 @@ from pyengine._engine.segment cimport (
     NULL_BUCKET,
     ODD_BUCKET,
     STRANGE_BUCKET,
+    OPEN_TO_INTERVALS,
+    OPEN_TO_PROGRAMS,
     Interval,
-    Point,
     Segment,
     Subscription,
     Table,
@@ -69,6 +71,9 @@ import numpy
 
 cdef enum:
     TEXT_BUCKETS = 256
+    FEW_LINES = 4            # of a small segment, at most
+
+cdef int few_lines = FEW_LINES
 
 
 cdef class Builder:
@@ -97,6 +102,7 @@ cdef class Builder:
         segment.bucket_step = <int64_t> segment.lines * 8
         segment.line_step = 8
         segment.whole = <uint64_t*> zeros(segment.lines * 64)
+        segment.is_small = segment.lines <= few_lines
         for it in subscriptions:
             segment.needs_gil |= it.program.needs_gil
             segment.widest = max(segment.widest, <int> len(it.program.names))
@@ -242,19 +248,16 @@ cdef class Builder:
         cdef Table* table = &segment.tables[need.table]
         if not point_of(constant, &reading, &segment.scratch):
             return False
-        if 2 * segment.point_count >= segment.point_room:
+        if 3 * segment.point_count >= 2 * segment.point_room:
             self.rehash(max(64, 2 * segment.point_room))
-        point = segment.seek(need.table, reading.kind, reading.hash, reading.bytes, reading.length)
-        if point.kind == NOTHING:
-            point.hash = reading.hash
-            point.bytes = reading.bytes
-            point.length = reading.length
-            point.kind = reading.kind
-            point.table = need.table
+        point = seek(segment.points, segment.point_room, need.table, &reading)
+        if point.of == 0:
+            point.of = point_kind(need.table, reading.kind)
+            point.hash, point.key = reading.hash, reading.key
+            point.bytes, point.length = reading.bytes, reading.length
             point.code = table.texts
             table.texts += reading.kind == WORD
             segment.point_count += 1
-        point.users += 1
         self.seat(need, point)
         return True
 
@@ -277,14 +280,15 @@ cdef class Builder:
         cdef Segment segment = self.segment
         cdef Point* old = segment.points
         cdef Point* seat
+        cdef Reading reading
         cdef int64_t index, former = segment.point_room
         cdef int64_t* moved = <int64_t*> zeros((former + 1) * sizeof(int64_t))
         segment.points = <Point*> zeros(room * sizeof(Point))
         segment.point_room = room
         for index in range(former):
-            if old[index].kind != NOTHING:
-                seat = segment.seek(
-                    old[index].table, old[index].kind, old[index].hash, old[index].bytes, old[index].length)
+            if old[index].of:
+                reading = reading_of(&old[index])
+                seat = seek(segment.points, room, old[index].of >> 2, &reading)
                 seat[0] = old[index]
                 moved[index] = seat - segment.points
         for index in range(self.seat_count):
@@ -296,6 +300,12 @@ cdef class Builder:
     cdef Point* point(self, const Need* need, int which) noexcept nogil:
         return &self.segment.points[self.seats[need.point + which]]
 
+    cdef object users(self):
+        """How often a need names each point."""
+        return numpy.bincount(
+            numpy.asarray(<int64_t[:self.seat_count]> self.seats) if self.seat_count else numpy.empty(0, numpy.int64),
+            minlength=self.segment.point_room)
+
     cdef int choose_order(self) except -1:
         """Entries by access point; many of one, and those without, in clusters."""
         cdef Segment segment = self.segment
@@ -306,7 +316,7 @@ cdef class Builder:
         cdef int32_t place
         access = numpy.full(size, -1, numpy.int64)
         rarest = numpy.full(size, 2**31 - 1, numpy.int64)
-        cdef int64_t[::1] of = access, rare = rarest
+        cdef int64_t[::1] of = access, rare = rarest, users = self.users()
         numeric = numpy.empty(self.need_count, bool)
         cdef uint8_t[::1] is_numeric = numeric.view(numpy.uint8)
         columns = numpy.empty((4, self.need_count), numpy.int64)
@@ -318,16 +328,21 @@ cdef class Builder:
             column[1, index] = need.table
             column[2, index] = need.leaf.real_low == INT64_MIN
             column[3, index] = need.leaf.real_high if need.leaf.real_low == INT64_MIN else need.leaf.real_low
-            if need.equality and self.point(need, 0).users < rare[need.entry]:
-                rare[need.entry] = self.point(need, 0).users
+            if need.equality and not segment.is_small and users[self.seats[need.point]] < rare[need.entry]:
+                rare[need.entry] = users[self.seats[need.point]]
                 of[need.entry] = self.seats[need.point]
         askers, tables, upper, bounds = columns[:, numeric]
-        positions = positions_of(size, askers, tables, upper, bounds)
-        order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
-        ends = numpy.flatnonzero(numpy.diff(access[order], append=-2)) + 1
-        for first, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
-            if end - first > LINE:
-                order[first:end] = clustered(order[first:end], positions, first)
+        numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
+        if segment.is_small:
+            order = numpy.argsort(numbers, kind="stable")
+            segment.in_order = size == segment.members
+        else:
+            positions = positions_of(size, askers, tables, upper, bounds)
+            order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
+            ends = numpy.flatnonzero(numpy.diff(access[order], append=-2)) + 1
+            for first, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+                if end - first > LINE:
+                    order[first:end] = clustered(order[first:end], positions, first)
         cdef int64_t[::1] entries = order
         places = numpy.empty(size, numpy.int64)
         places[order] = numpy.arange(size)
@@ -338,7 +353,6 @@ cdef class Builder:
         segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
         segment.required = segment.bits(128 * 8 * segment.lines)
-        numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
         cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
         cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
         segment.loose = segment.size
@@ -358,8 +372,8 @@ cdef class Builder:
                 if point.last == 0:
                     point.first = place
                 point.last = place + 1
-                if point.kind == NUMERAL:
-                    segment.tables[point.table].numbers_are_points = True
+                if point.of & 3 == NUMERAL:
+                    segment.tables[point.of >> 2].numbers_are_points = True
             elif segment.loose == segment.size:
                 segment.loose = place
             place += 1
@@ -397,7 +411,6 @@ cdef class Builder:
         cdef Need* need
         cdef int64_t index
         cdef int number, texts
-        cdef Py_ssize_t buckets = 0
         cdef list ends = [[] for _ in range(segment.table_count)]
         cdef list text_ends = [[] for _ in range(segment.table_count)]
         cdef int64_t low, high
@@ -429,16 +442,13 @@ cdef class Builder:
             if text_ends[number]:
                 table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count)
                 table.buckets += table.text_bound_count + 1
-            buckets += table.buckets
-            table.lively = <uint64_t*> zeros(<size_t> table.buckets * segment.words * 8)
-        cdef uint64_t* passed = segment.bits(buckets * segment.bucket_step)
-        cdef uint64_t* open_bits = segment.bits(buckets * segment.bucket_step)
-        for number in range(segment.table_count):
-            table = &segment.tables[number]
-            table.passed = passed
-            table.open = open_bits
-            passed += table.buckets * segment.bucket_step
-            open_bits += table.buckets * segment.bucket_step
+            table.first = segment.buckets
+            segment.buckets += table.buckets
+        segment.passed = segment.bits(segment.buckets * segment.bucket_step)
+        segment.open = segment.bits(segment.buckets * segment.bucket_step)
+        segment.lively = <uint64_t*> zeros(<size_t> segment.buckets * segment.words * 8)
+        segment.opens = <uint8_t*> zeros(segment.buckets)
+        segment.share_buckets()
         return 0
 
     cdef int fill(self) except -1:
@@ -456,9 +466,9 @@ cdef class Builder:
         cdef uint64_t* required
         for index in range(segment.point_room):
             point = &segment.points[index]
-            if point.kind == WORD:
+            if point.of & 3 == WORD:
                 longest = max(longest, <int> point.length)
-                self.texts_of.setdefault(point.table, []).append(index)
+                self.texts_of.setdefault(point.of >> 2, []).append(index)
         self.name_strange(longest)
         for index in range(self.need_count):
             need = &self.needs[index]
@@ -467,11 +477,11 @@ cdef class Builder:
         for number in range(segment.table_count):
             table = &segment.tables[number]
             passing = 0
-            table.opens = <uint8_t*> zeros(table.buckets)
             for bucket in range(table.buckets):
                 for line in range(segment.lines):
                     for other in range(8):
-                        table.opens[bucket] |= table.open[bucket * cells + line * 8 + other] != 0
+                        if table.open[bucket * cells + line * 8 + other]:
+                            table.opens[bucket] = OPEN_TO_PROGRAMS
                     row = table.passed + bucket * cells + line * 8
                     for other in range(8):
                         row[other] |= ~asked[number * cells + line * 8 + other]
@@ -492,8 +502,9 @@ cdef class Builder:
         free(segment.tables)
         segment.tables = sorted_tables
         for index in range(segment.point_room):
-            if segment.points[index].kind != NOTHING:
-                segment.points[index].table = place_of[segment.points[index].table]
+            point = &segment.points[index]
+            if point.of:
+                point.of = point_kind(place_of[point.of >> 2], point.of & 3)
         for index in range(self.need_count):
             need = &self.needs[index]
             number = need.table = place_of[need.table]
@@ -501,6 +512,7 @@ cdef class Builder:
             if not segment.tables[number].passed[at] >> (need.entry & 63) & 1:
                 required = required_of(segment.required, need.entry)
                 required[number >> 4 & 4] |= <uint64_t> 1 << (number & 63)
+        segment.note_tables()
         self.keep_intervals()
         return self.rehash(segment.point_room)          # points hash by their table too
 
@@ -524,7 +536,7 @@ cdef class Builder:
         cdef const Table* table
         cdef const Need* need
         cdef int64_t index, at, word
-        cdef int32_t place, next_of, count
+        cdef int32_t place, next_of, count, number
         cdef uint64_t bit
         segment.interval_starts = <int32_t*> zeros((segment.size + 1) * sizeof(int32_t))
         segment.by_intervals = <uint64_t*> zeros(segment.lines * 64)
@@ -549,7 +561,6 @@ cdef class Builder:
             segment.interval_starts[place + 1] = next_of         # where the next of its intervals goes
             next_of += count
         segment.intervals = <Interval*> zeros(next_of * sizeof(Interval))
-        segment.interval_tables = <uint8_t*> zeros(next_of)
         for index in range(self.need_count):
             need = &self.needs[index]
             if self.is_interval(need):
@@ -557,8 +568,14 @@ cdef class Builder:
                 segment.interval_starts[need.entry + 1] += 1
                 segment.intervals[at].low = need.leaf.real_low
                 segment.intervals[at].high = need.leaf.real_high
-                segment.interval_tables[at] = <uint8_t> need.table
+                segment.intervals[at].slot = segment.tables[need.table].slot
                 segment.tables[need.table].bounded = True
+        for number in range(segment.table_count):
+            table = &segment.tables[number]
+            for at in range(FIRST_TEXT + table.texts, FIRST_TEXT + table.texts + table.bound_count + 1
+                            if table.bounded else 0):
+                if table.opens[at]:
+                    table.opens[at] = OPEN_TO_INTERVALS
         return 0
 
     cdef int mark(self, const Need* need, int bucket, int count, int possible) except -1:
@@ -652,6 +669,13 @@ cdef class Builder:
                 need, first_text_stretch(table) + bucket, 1,
                 covered(least, most, low, high) | (0 if exact or most < low or least > high else MAY_BE_FALSE))
         return 0
+
+
+def use_few_lines(int lines):
+    """Choose how many lines a small segment has at most, for tests and measurements; return what it was."""
+    global few_lines
+    former, few_lines = few_lines, lines
+    return former
 
 
 cdef Segment segment_of(list subscriptions, bint errors_count):

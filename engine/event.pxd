@@ -9,6 +9,7 @@ from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pyengine._engine.arrow cimport Column
 from pyengine._engine.program cimport Program
 from pyengine._engine.value cimport Scratch, Value
 
@@ -20,10 +21,21 @@ cdef enum Kind:
     ODD               # anything else: only the programs know
 
 
+cdef struct Kinds:               # of a slot's values in up to 64 messages: a bit for each
+    uint64_t numerals
+    uint64_t words
+    uint64_t odd
+
+
+cdef inline uint64_t some_of(const Kinds* kinds) noexcept nogil:
+    """What is not null."""
+    return kinds.numerals | kinds.words | kinds.odd
+
+
 cdef struct Reading:
     uint8_t kind
     uint32_t length              # of ``bytes``
-    int64_t key
+    int64_t key                  # of a number its order; of a text up to eight bytes all of it
     uint64_t hash                # of the bytes; of a number number_hash, set where one is sought
     const uint8_t* bytes         # WORD; in a message nothing else has them
 
@@ -38,11 +50,13 @@ cdef struct Known:               # a name
 cdef class Event:
     cdef Program reader          # has names, defaults and headers, and no leaves
     cdef int count               # slots
-    cdef Value* values           # ``own_values``, or those of a row that were read with others
-    cdef Reading* at             # the same
-    cdef Value* own_values
+    cdef Value* values
+    cdef Reading* at             # ``own_at``, or of a row that was read with others
+    cdef int step                # at[slot * step]
     cdef Reading* own_at
     cdef Reading* fresh          # of the defaults
+    cdef const Column** cells    # [slot]: of rows, NULL none
+    cdef int64_t row             # of the cells, from which a value is read when a program asks; -1: ``values`` are read
     cdef dict slots              # name -> slot; behind the slots, names that no slot has
     cdef Known* names            # [slot]
     cdef int* after              # [slot]: the next in the last dict that had this one; its first is behind all others
@@ -59,9 +73,10 @@ cdef class Event:
     cdef int slot_of(self, PyObject* name) except -1
     cdef int take(self, int slot, PyObject* found) except -1
     cdef int interpret(self, int slot) noexcept nogil            # at[slot] from values[slot]; -1 without memory
-    # The same of rows whose slots lie behind each other; what is null becomes the default. type: of all that is not
-    # null, or NULL_VALUE: of any.
-    cdef int interpret_rows(self, int slot, int type, int count, Value* values, Reading* at) noexcept nogil
+    # The same of up to 64 rows of cells[slot], into ``at``; what is null becomes the default.
+    cdef int interpret_rows(self, int slot, int64_t first, int count, Reading* at, Kinds* kinds) noexcept nogil
+    # A row's value of cells[slot], null without a default; -1 without memory.
+    cdef int cell(self, int slot, int64_t row, Value* value) noexcept nogil
     cdef void clear(self) noexcept                               # after read
     cdef void forget(self) noexcept nogil                        # what the scratch holds; after columns
     # matches() of a program, whose slot s is slots[s] here: FALSE, TRUE or RAISED
@@ -70,7 +85,14 @@ cdef class Event:
 
 
 cdef Program reader_of(list names, bint every_text)
-cdef uint64_t number_hash(int64_t key) noexcept nogil    # no two numbers have the same
+
+cdef inline uint64_t number_hash(int64_t key) noexcept nogil:
+    """No two numbers have the same."""
+    # A short number's key is zeros below: its high half is brought down before and behind the product.
+    cdef uint64_t hash = (<uint64_t> key ^ <uint64_t> key >> 32) * <uint64_t> 0x9E3779B97F4A7C15
+    return hash ^ hash >> 32
+
+
 # A constant as a point: False if its equality to a value is not that of the points. ``scratch`` holds the bytes that
 # are not the constant's.
 cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil

@@ -9,9 +9,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.arrow cimport DOUBLE_VALUES, INT32_VALUES, INT64_VALUES, TEXT32, Column, read_cell
+from pyengine._engine.bits cimport numbers_of
 from pyengine._engine.header cimport fresh_header, header_code
+from pyengine._engine.kernels cimport kernel_load_bits
 from pyengine._engine.mapping cimport pyengine_next
 from pyengine._engine.message cimport Message
+from pyengine._engine.plan cimport as_property
 from pyengine._engine.program cimport ACCEPT, GENERAL, Leaf, Program, general_truth, leaf_truth
 from pyengine._engine.row cimport found_value, read_slot
 from pyengine._engine.value cimport (
@@ -19,6 +23,7 @@ from pyengine._engine.value cimport (
     DOUBLE,
     LATIN1,
     LONG,
+    NO_MEMORY,
     NULL_VALUE,
     OBJECT,
     RAISED,
@@ -28,6 +33,7 @@ from pyengine._engine.value cimport (
     Scratch,
     Value,
     ascii_data,
+    fail,
     free_scratch,
     is_ascii,
     is_exact_text,
@@ -64,8 +70,10 @@ cdef extern from *:
         return x ^ (x >> 29) ^ b * 0xD6E8FEB86659FD93u;
     #endif
     }
-    /* Eight bytes at a time, the last ones wherever they begin; ``high`` gathers the top bits of all bytes. */
-    static inline uint64_t pyengine_hash(const uint8_t *bytes, uint32_t length, uint64_t seed, uint64_t *high) {
+    /* Eight bytes at a time, the last ones wherever they begin: ``last``, all there is of a text no longer than them.
+       ``high`` gathers the top bits of all bytes. */
+    static inline uint64_t pyengine_hash(
+            const uint8_t *bytes, uint32_t length, uint64_t seed, int64_t *last, uint64_t *high) {
         uint64_t word = 0, hash = seed ^ (length * 0xA0761D6478BD642Fu), seen = 0;
         uint32_t half, other;
         const uint8_t *end = bytes + length;
@@ -83,11 +91,13 @@ cdef extern from *:
         } else if (length) {
             word = bytes[0] | (uint64_t)bytes[length >> 1] << 32 | (uint64_t)end[-1] << 56;
         }
+        *last = (int64_t)word;
         *high = (seen | word) & 0x8080808080808080u;
         return pyengine_mix(hash ^ word, 0x8EBC6AF09C88C6E3u);
     }
     """
-    uint64_t pyengine_hash(const uint8_t* bytes, uint32_t length, uint64_t seed, uint64_t* high) noexcept nogil
+    uint64_t pyengine_hash(
+        const uint8_t* bytes, uint32_t length, uint64_t seed, int64_t* last, uint64_t* high) noexcept nogil
 
 
 cdef inline bint is_named(const Known* known, PyObject* name) noexcept:
@@ -96,12 +106,6 @@ cdef inline bint is_named(const Known* known, PyObject* name) noexcept:
         is_exact_text(name) and is_ascii(name) and text_length(name) == known.length
         and pyengine_same_bytes(known.text, ascii_data(name), known.length)
     )
-
-
-cdef uint64_t number_hash(int64_t key) noexcept nogil:
-    # A short number's key is zeros below: its high half is brought down before and behind the product.
-    cdef uint64_t hash = (<uint64_t> key ^ <uint64_t> key >> 32) * <uint64_t> 0x9E3779B97F4A7C15
-    return hash ^ hash >> 32
 
 
 cdef inline uint32_t unit(const Value* text, uint32_t place) noexcept nogil:
@@ -160,13 +164,13 @@ cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratc
         if value.encoding == UTF8 or value.encoding == LATIN1:
             reading.bytes = <const uint8_t*> value.payload.text
             reading.length = value.length
-            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &high)
+            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &reading.key, &high)
             if value.encoding == UTF8 or not high:
                 return 0
         if transcode(value, reading, scratch) < 0:
             return -1
         if reading.kind == WORD:
-            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &high)
+            reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &reading.key, &high)
     elif BYTE <= value.type <= LONG:
         integer = value.payload.integer
         if -EXACT_REAL <= integer <= EXACT_REAL:
@@ -180,6 +184,52 @@ cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratc
     else:
         reading.kind = NOTHING if value.type == NULL_VALUE else ODD
     return 0
+
+
+cdef inline uint64_t valid_bits(const Column* column, int64_t first, int count) noexcept nogil:
+    """A bit for each of up to 64 rows that is not null."""
+    cdef uint64_t bits = 0
+    if column.validity == NULL:
+        return ~(<uint64_t> 0) >> (64 - count)
+    kernel_load_bits(column.validity, column.validity_start + first, count, &bits)
+    return bits
+
+
+cdef void number_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:
+    """Of a column of doubles, longs or ints."""
+    cdef int index, row
+    cdef bint exact = True
+    cdef int64_t integer
+    cdef double real
+    cdef uint8_t[64] those
+    for index in range(numbers_of(rows, those)):
+        row = those[index]
+        if column.storage == DOUBLE_VALUES:
+            real = (<const double*> column.values)[first + row]
+        elif column.storage == INT64_VALUES:
+            integer = (<const int64_t*> column.values)[first + row]
+            exact = (-EXACT_REAL <= integer) & (integer <= EXACT_REAL)
+            real = <double> integer
+        else:
+            real = <double> (<const int32_t*> column.values)[first + row]
+        at[row].kind = NUMERAL if exact else ODD
+        at[row].key = order_key(real)
+        kinds.numerals |= <uint64_t> exact << row
+        kinds.odd |= <uint64_t> (not exact) << row
+
+
+cdef void text_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:
+    cdef int index, row
+    cdef uint64_t high
+    cdef const int32_t* offsets = <const int32_t*> column.values + first
+    cdef uint8_t[64] those
+    kinds.words = rows
+    for index in range(numbers_of(rows, those)):
+        row = those[index]
+        at[row].kind = WORD
+        at[row].bytes = column.data + offsets[row]
+        at[row].length = <uint32_t> (offsets[row + 1] - offsets[row])
+        at[row].hash = pyengine_hash(at[row].bytes, at[row].length, 1, &at[row].key, &high)
 
 
 cdef bint point_of(const Value* constant, Reading* reading, Scratch* scratch) noexcept nogil:
@@ -227,13 +277,17 @@ cdef Program reader_of(list names, bint every_text):
 cdef class Event:
     def __cinit__(self, Program reader not None):
         cdef int slot
+        self.step = 1
+        self.row = -1
         self.reader = reader
         self.count = <int> len(reader.names)
-        self.values = self.own_values = <Value*> calloc(self.count + 1, sizeof(Value))
+        self.values = <Value*> calloc(self.count + 1, sizeof(Value))
         self.at = self.own_at = <Reading*> calloc(self.count + 1, sizeof(Reading))
+        self.cells = <const Column**> calloc(self.count + 1, sizeof(Column*))
         self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
         self.fresh = <Reading*> calloc(self.count + 1, sizeof(Reading))
-        if self.values == NULL or self.at == NULL or self.held == NULL or self.fresh == NULL:
+        if (self.values == NULL or self.at == NULL or self.cells == NULL or self.held == NULL
+                or self.fresh == NULL):
             raise MemoryError()
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
         self.names = <Known*> calloc(self.count + BEYOND + 1, sizeof(Known))
@@ -252,8 +306,9 @@ cdef class Event:
 
     def __dealloc__(self):
         self.clear()
-        free(self.own_values)
+        free(self.values)
         free(self.own_at)
+        free(self.cells)
         free(self.fresh)
         free(self.held)
         free(self.names)
@@ -276,8 +331,9 @@ cdef class Event:
             if self.held[slot] != NULL:
                 Py_XDECREF(self.held[slot])
                 self.held[slot] = NULL
-        self.values = self.own_values
         self.at = self.own_at
+        self.step = 1
+        self.row = -1
         self.forget()
 
     cdef void forget(self) noexcept nogil:
@@ -373,45 +429,59 @@ cdef class Event:
             self.has_objects = True
         return read_value_as_point(&self.values[slot], reading, &self.scratch)
 
-    cdef int interpret_rows(self, int slot, int type, int count, Value* values, Reading* at) noexcept nogil:
-        cdef int _
-        cdef bint exact = True
-        cdef double real
-        cdef Value* value = &values[slot]
-        cdef Reading* reading = &at[slot]
-        if (BYTE <= type <= LONG or type == DOUBLE) and self.reader.defaults[slot].type == NULL_VALUE:
-            # Which are null nobody can foresee, so that no branch is taken on it.
-            for _ in range(count):
-                if type == DOUBLE:
-                    real = value.payload.real
-                else:
-                    real = <double> value.payload.integer
-                    exact = -EXACT_REAL <= value.payload.integer <= EXACT_REAL
-                reading.key = order_key(real)
-                reading.kind = (value.type != NULL_VALUE) * (NUMERAL if exact else ODD)
-                value += self.count
-                reading += self.count
-            return 0
-        for _ in range(count):
-            if value.type == NULL_VALUE:
-                value[0] = self.reader.defaults[slot]
-                reading[0] = self.fresh[slot]
-            elif read_value_as_point(value, reading, &self.scratch) < 0:
+    cdef int cell(self, int slot, int64_t row, Value* value) noexcept nogil:
+        value.type = NULL_VALUE
+        if self.cells[slot] != NULL:
+            read_cell(self.cells[slot], row, value)
+            if self.reader.every_text and not as_property(self.reader, value, &self.scratch):
                 return -1
-            value += self.count
-            reading += self.count
+        if value.type == NULL_VALUE:
+            value[0] = self.reader.defaults[slot]
+        return 0
+
+    cdef int interpret_rows(self, int slot, int64_t first, int count, Reading* at, Kinds* kinds) noexcept nogil:
+        cdef int index
+        cdef const Column* column = self.cells[slot]
+        cdef Value value
+        memset(kinds, 0, sizeof(Kinds))
+        if not self.reader.every_text and self.reader.defaults[slot].type == NULL_VALUE and (
+                column == NULL or column.storage in (DOUBLE_VALUES, INT64_VALUES, INT32_VALUES, TEXT32)):
+            for index in range(count):
+                at[index].kind = NOTHING
+            if column == NULL:
+                return 0
+            if column.storage == TEXT32:
+                text_points(column, first, valid_bits(column, first, count), at, kinds)
+            else:
+                number_points(column, first, valid_bits(column, first, count), at, kinds)
+            return 0
+        for index in range(count):
+            if column == NULL:
+                at[index] = self.fresh[slot]
+            elif self.cell(slot, first + index, &value) < 0 or (
+                    read_value_as_point(&value, &at[index], &self.scratch) < 0):
+                return -1
+            kinds.numerals |= <uint64_t> (at[index].kind == NUMERAL) << index
+            kinds.words |= <uint64_t> (at[index].kind == WORD) << index
+            kinds.odd |= <uint64_t> (at[index].kind == ODD) << index
         return 0
 
     cdef int ask(self, Program program, const int* slots) noexcept nogil:
-        cdef int at = program.start, truth, index
+        cdef int at = program.start, truth, index, slot
         cdef const Leaf* leaf
         while at >= 0:
             leaf = &program.leaves[at]
             if leaf.kind < GENERAL:
-                truth = leaf_truth(leaf, &self.values[slots[leaf.access.slot]], &self.scratch)
+                slot = slots[leaf.access.slot]
+                if self.row >= 0 and self.cell(slot, self.row, &self.values[slot]) < 0:
+                    return fail(NO_MEMORY, &self.scratch)
+                truth = leaf_truth(leaf, &self.values[slot], &self.scratch)
             else:
                 for index in range(leaf.count):
-                    self.gathered[leaf.slots[index]] = self.values[slots[leaf.slots[index]]]
+                    slot = slots[leaf.slots[index]]
+                    if self.row >= 0 and self.cell(slot, self.row, &self.values[slot]) < 0:
+                        return fail(NO_MEMORY, &self.scratch)
+                    self.gathered[leaf.slots[index]] = self.values[slot]
                 truth = general_truth(program, leaf, self.gathered, self.body, &self.scratch)
             if truth == RAISED:
                 return RAISED

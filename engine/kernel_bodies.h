@@ -315,6 +315,24 @@ COMPUTE(int, int64_t, uint64_t, (int32_t)(uint32_t), 0)
 COMPUTE(long, int64_t, uint64_t, , 0)
 COMPUTE(double, double, double, , a[i] / b[i])
 
+KERNEL_TARGET static void KERNEL(ranks)(const int64_t *const *bounds, int64_t bound_step, const void *keys,
+                                        int64_t key_step, int64_t n, int32_t *ranks) {
+    const char *at = (const char *)keys;
+    int64_t i, key;
+    for (i = 0; i < n; i++, at += key_step, bounds += bound_step) {
+        int rank;
+        memcpy(&key, at, 8);
+#ifdef KERNEL_WORDS
+        rank = 8 * KERNEL(below16)(*bounds + 128, key);
+        rank += KERNEL(below8)(*bounds + rank, key);
+#else
+        int half;
+        for (rank = 0, half = 64; half; half >>= 1) rank += (*bounds)[rank + half - 1] <= key ? half : 0;
+#endif
+        ranks[i] = rank;
+    }
+}
+
 static const kernel_table KERNEL(table) = {
     {KERNEL(range_int8), KERNEL(range_int16), KERNEL(range_int32), KERNEL(range_int64), KERNEL(range_uint8),
      KERNEL(range_uint16), KERNEL(range_uint32), KERNEL(range_uint64), KERNEL(range_float), KERNEL(range_double),
@@ -332,6 +350,7 @@ static const kernel_table KERNEL(table) = {
     KERNEL(to_real),
     {KERNEL(opposite_int), KERNEL(opposite_long), KERNEL(opposite_double)},
     {KERNEL(compute_int), KERNEL(compute_long), KERNEL(compute_double)},
+    KERNEL(ranks),
 };
 
 #undef WIDEN

@@ -154,6 +154,19 @@ KERNEL_TARGET KERNEL_INLINE uint64_t text_word_avx2(const uint64_t *prefixes, co
     }
     return word;
 }
+/* How many of 8 and of 16 numbers in order are not above a key, the last of which is. */
+KERNEL_TARGET KERNEL_INLINE int above8_avx2(const int64_t *bounds, __m256i key) {
+    const __m256i low = _mm256_cmpgt_epi64(_mm256_loadu_si256((const __m256i *)bounds), key);
+    const __m256i high = _mm256_cmpgt_epi64(_mm256_loadu_si256((const __m256i *)(bounds + 4)), key);
+    return _mm256_movemask_pd(_mm256_castsi256_pd(low)) | _mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
+}
+KERNEL_TARGET KERNEL_INLINE int below8_avx2(const int64_t *bounds, int64_t key) {
+    return __builtin_ctz((unsigned)above8_avx2(bounds, _mm256_set1_epi64x(key)));
+}
+KERNEL_TARGET KERNEL_INLINE int below16_avx2(const int64_t *bounds, int64_t key) {
+    const __m256i many = _mm256_set1_epi64x(key);
+    return __builtin_ctz((unsigned)(above8_avx2(bounds, many) | above8_avx2(bounds + 8, many) << 8));
+}
 #define KERNEL_WORDS
 #define KERNEL(name) name##_avx2
 #define PACK64 kernel_pack_avx2
@@ -271,6 +284,15 @@ KERNEL_TARGET KERNEL_INLINE uint64_t text_word_avx512(const uint64_t *prefixes, 
         word |= (uint64_t)_mm512_mask_cmpeq_epi64_mask(fits, x, wanted) << (8 * k);
     }
     return word;
+}
+KERNEL_TARGET KERNEL_INLINE int below8_avx512(const int64_t *bounds, int64_t key) {
+    return __builtin_ctz(_mm512_cmpgt_epi64_mask(_mm512_loadu_si512(bounds), _mm512_set1_epi64(key)));
+}
+KERNEL_TARGET KERNEL_INLINE int below16_avx512(const int64_t *bounds, int64_t key) {
+    const __m512i many = _mm512_set1_epi64(key);
+    const __mmask8 low = _mm512_cmpgt_epi64_mask(_mm512_loadu_si512(bounds), many);
+    const __mmask8 high = _mm512_cmpgt_epi64_mask(_mm512_loadu_si512(bounds + 8), many);
+    return __builtin_ctz((unsigned)low | (unsigned)high << 8);
 }
 #define KERNEL_WORDS
 #define KERNEL(name) name##_avx512

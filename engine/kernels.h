@@ -33,6 +33,11 @@ typedef void (*kernel_prefixes_loop)(const void *offsets, const uint8_t *data, i
 typedef void (*kernel_texts_loop)(const uint64_t *prefixes, const uint64_t *lengths, int64_t n, uint64_t prefix,
                                   uint64_t mask, uint64_t length, uint64_t *words);
 
+/* ranks[i] = how many of the 128 bounds[i * bound_step], the last INT64_MAX, are not above the key that is key_step * i
+   bytes behind the first; behind the bounds lie the last of every eight again. */
+typedef void (*kernel_ranks_loop)(const int64_t *const *bounds, int64_t bound_step, const void *keys, int64_t key_step,
+                                  int64_t n, int32_t *ranks);
+
 typedef struct {
     kernel_range_loop range[12]; /* int8 .. int64, uint8 .. uint64, float, double, float by key, double by key */
     kernel_pair_loop pair[10];   /* int8 .. int64, uint8 .. uint64, float, double */
@@ -47,6 +52,7 @@ typedef struct {
     void (*to_real)(const int64_t *, int64_t, double *);
     void (*opposite[3])(const void *, int64_t, void *);
     void (*compute[3])(int, const void *, const void *, int64_t, void *);
+    kernel_ranks_loop ranks;
 } kernel_table;
 
 /* Double.compareTo as integer order: -Infinity < .. < -0.0 < 0.0 < .. < Infinity < NaN, all NaN alike. */

@@ -43,6 +43,7 @@ cdef extern from "kernels.h" nogil:
         void (*to_real)(const int64_t*, int64_t, double*) noexcept nogil
         void (**opposite)(const void*, int64_t, void*) noexcept nogil
         void (**compute)(int, const void*, const void*, int64_t, void*) noexcept nogil
+        void (*ranks)(const int64_t* const*, int64_t, const void*, int64_t, int64_t, int32_t*) noexcept nogil
 
     int64_t kernel_key64(double value) noexcept
     int32_t kernel_key32(float value) noexcept

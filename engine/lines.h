@@ -1,5 +1,5 @@
-/* lines: many bits at a time, 512 to a line, and many numbers among bounds at a time, in vectors where the compiler has
-   them; on x86-64 in the widest that the machine has. */
+/* lines: many bits at a time, 512 to a line, in vectors where the compiler has them; on x86-64 in the widest that the
+   machine has. */
 #ifndef PYENGINE_LINES_H
 #define PYENGINE_LINES_H
 
@@ -12,7 +12,6 @@
 /* A line of 512 bits. */
 #ifdef __GNUC__
 typedef uint64_t pyengine_line __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int64_t pyengine_eight __attribute__((vector_size(64), aligned(8), may_alias));
 typedef uint64_t pyengine_half __attribute__((vector_size(32)));
 typedef uint64_t pyengine_quarter __attribute__((vector_size(16)));
 #define PYENGINE_PARTS 1
@@ -33,42 +32,6 @@ static inline int pyengine_any(const pyengine_line *line) {
 #else
     return (line[0] | line[1] | line[2] | line[3] | line[4] | line[5] | line[6] | line[7]) != 0;
 #endif
-}
-/* How many of eight are not above a key, and of 16. */
-#ifdef __GNUC__
-/* Always inline: a copy that is not compiled for vectors this wide would look for its argument elsewhere. */
-static inline __attribute__((always_inline)) int64_t pyengine_sum(pyengine_eight minus) {
-    pyengine_half halves[2];
-    pyengine_quarter quarters[2];
-    int64_t words[2];
-    memcpy(halves, &minus, sizeof(halves)), halves[0] += halves[1];
-    memcpy(quarters, halves, sizeof(quarters)), quarters[0] += quarters[1];
-    memcpy(words, quarters, sizeof(words));
-    return -(words[0] + words[1]);
-}
-#define PYENGINE_OF_8(bounds, key) pyengine_sum((pyengine_eight)(*(const pyengine_eight *)(bounds) <= (key)))
-#define PYENGINE_OF_16(bounds, key) pyengine_sum( \
-    (pyengine_eight)(((const pyengine_eight *)(bounds))[0] <= (key)) + \
-    (pyengine_eight)(((const pyengine_eight *)(bounds))[1] <= (key)))
-#else
-static inline int64_t pyengine_not_above(const int64_t *bounds, int count, int64_t key) {
-    int64_t sum = 0;
-    int k;
-    for (k = 0; k < count; k++) sum += bounds[k] <= key;
-    return sum;
-}
-#define PYENGINE_OF_8(bounds, key) pyengine_not_above(bounds, 8, key)
-#define PYENGINE_OF_16(bounds, key) pyengine_not_above(bounds, 16, key)
-#endif
-/* ranks[i] = how many of the 128 bounds[i] are not above keys[i]; behind them lie the last of every eight again. */
-PYENGINE_CLONES
-static void pyengine_rank_all(int count, const int64_t *const *bounds, const int64_t *keys, int *ranks) {
-    int64_t eights;
-    int i;
-    for (i = 0; i < count; i++) {
-        eights = PYENGINE_OF_16(bounds[i] + 128, keys[i]);
-        ranks[i] = (int)(8 * eights + PYENGINE_OF_8(bounds[i] + 8 * eights, keys[i]));
-    }
 }
 /* A bit for each of 64 entries that requires nothing absent; ``required`` as in Segment. */
 PYENGINE_CLONES
@@ -96,38 +59,39 @@ static inline int pyengine_words_of(const uint64_t *bits) {
     for (k = 0; k < 8; k++) words |= (bits[k] != 0) << k;
     return words;
 }
-/* What is left of the line ``bits`` and alive behind every passed row. Of it: bits, what matches; asked, what an open
+/* What is left of the line ``wanted`` and alive behind every passed row. Of it: bits, what matches; asked, what an open
    row's line or ``whole`` leaves to the program, or a bounded row's where the intervals do not say all; between, what a
-   bounded row's leaves to the intervals. Returns 0: nothing is left, 1: nothing that asked or between has, or 2. */
+   bounded row's leaves to the intervals. Returns 0: nothing is left and nothing written, 1: nothing that asked or between
+   has, or 2. Rows are words from ``passes`` on, from ``opens``. */
 PYENGINE_CLONES
-static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, const uint64_t *alive,
-                         const uint64_t *whole, const uint64_t *by_intervals, const uint64_t *const *passed, int count,
-                         const uint64_t *const *open, int open_count, const uint64_t *const *bounded,
-                         int bounded_count, int64_t at) {
+static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, const uint64_t *wanted, const uint64_t *alive,
+                         const uint64_t *whole, const uint64_t *by_intervals,
+                         const uint64_t *passes, const int64_t *passed, int count, const uint64_t *opens,
+                         const int64_t *open, int open_count, const int64_t *bounded, int bounded_count) {
     pyengine_line line[PYENGINE_PARTS], opened[PYENGINE_PARTS], other[PYENGINE_PARTS];
     const pyengine_line *a, *b, *c, *d;
     int i, k;
-    a = (const pyengine_line *)bits, b = (const pyengine_line *)alive;
+    a = (const pyengine_line *)wanted, b = (const pyengine_line *)alive;
     PYENGINE_EACH_PART line[k] = a[k] & b[k];
     for (i = 0; i + 4 <= count; i += 4) {  /* whether something is left is asked after every fourth row */
-        a = (const pyengine_line *)(passed[i] + at), b = (const pyengine_line *)(passed[i + 1] + at);
-        c = (const pyengine_line *)(passed[i + 2] + at), d = (const pyengine_line *)(passed[i + 3] + at);
+        a = (const pyengine_line *)(passes + passed[i]), b = (const pyengine_line *)(passes + passed[i + 1]);
+        c = (const pyengine_line *)(passes + passed[i + 2]), d = (const pyengine_line *)(passes + passed[i + 3]);
         PYENGINE_EACH_PART line[k] &= a[k] & b[k] & c[k] & d[k];
         if (!pyengine_any(line)) return 0;
     }
     for (; i < count; i++) {
-        a = (const pyengine_line *)(passed[i] + at);
+        a = (const pyengine_line *)(passes + passed[i]);
         PYENGINE_EACH_PART line[k] &= a[k];
     }
     if (!pyengine_any(line)) return 0;
     a = (const pyengine_line *)whole;
     PYENGINE_EACH_PART opened[k] = ~a[k], other[k] = a[k] ^ a[k];
     for (i = 0; i < open_count; i++) {
-        a = (const pyengine_line *)(open[i] + at);
+        a = (const pyengine_line *)(opens + open[i]);
         PYENGINE_EACH_PART opened[k] |= a[k];
     }
     for (i = 0; i < bounded_count; i++) {
-        a = (const pyengine_line *)(bounded[i] + at);
+        a = (const pyengine_line *)(opens + bounded[i]);
         PYENGINE_EACH_PART other[k] |= a[k];
     }
     a = (const pyengine_line *)by_intervals;
@@ -221,6 +185,29 @@ static int64_t *pyengine_gather(uint64_t *marks, uint8_t *marked, int lines, int
             for (bits &= bits - 1; bits; bits &= bits - 1) *into++ = word + lowest_bit(bits);
         }
     }
+    return into;
+}
+/* The same of a few lines, whose words are all looked at. */
+static int64_t *pyengine_gather_few(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
+    const uint64_t last = (uint64_t)1 << 63;
+    uint64_t bits;
+    int64_t one, two;
+    int word;
+    for (word = 0; word < 8 * lines; word++, more += 64) {
+        bits = marks[word];
+        marks[word] = 0;
+        into[0] = more + lowest_bit(bits | last);
+        one = bits != 0;
+        pyengine_hide(one);
+        bits &= bits - 1;
+        into[one] = more + lowest_bit(bits | last);
+        two = bits != 0;
+        pyengine_hide(two);
+        into += one + two;
+        if (two)
+            for (bits &= bits - 1; bits; bits &= bits - 1) *into++ = more + lowest_bit(bits);
+    }
+    memset(marked, 0, 8 * (size_t)lines);
     return into;
 }
 

@@ -5,13 +5,13 @@ one. Who searches keeps his snapshot whatever happens to the subscriptions meanw
 """
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pyengine._engine.arrow cimport Columns
-from pyengine._engine.event cimport Event, Reading
+from pyengine._engine.event cimport Event, Kinds, Reading
+from pyengine._engine.placing cimport Sought
 from pyengine._engine.program cimport Program
-from pyengine._engine.segment cimport Found, Segment, Subscription
-from pyengine._engine.value cimport Value
+from pyengine._engine.segment cimport Found, Placed, Segment, Subscription
 
 
 cdef class Living:               # which entries of a segment are alive
@@ -42,13 +42,23 @@ cdef class Snapshot:
     cdef list idle               # Searches nobody uses, above some places that keep the list as long as it is
 
 
-cdef class Search:               # working memory of one match
+cdef class Search:               # working memory of matches, one after another
     cdef Event event
     cdef int* ranges
     cdef Found found
+    cdef int room                # messages whose values are placed together
+    cdef Placed* placed          # [segment][message]
+    cdef int32_t* buckets
+    cdef int32_t* points
+    cdef Sought* sought
+    cdef Reading* rows           # [slot][message], if they are several
+    cdef Kinds* kinds            # [slot]: of the rows'
 
+    cdef int make_room(self, Snapshot snapshot, int room) except -1
     # What matches event's message, in order, behind what was found before.
     cdef void find(self, Snapshot snapshot) noexcept nogil
+    # The same of the i-th message of those placed.
+    cdef void find_placed(self, Snapshot snapshot, int message) noexcept nogil
     cdef object refusal(self, Snapshot snapshot, object row)     # the exception of what raised, or None
 
 
@@ -56,8 +66,6 @@ cdef class Rows:                 # of columns, asked one after another; read som
     cdef Snapshot snapshot
     cdef Search search
     cdef int* places             # slot -> column, -1 none
-    cdef Value* values           # [row of those read][slot]
-    cdef Reading* at
 
     cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil
     cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil

@@ -5,13 +5,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.arrow cimport Column, Columns, read_cells
+from pyengine._engine.arrow cimport Columns
 from pyengine._engine.bits cimport highest_bit
-from pyengine._engine.event cimport Event, Reading
-from pyengine._engine.plan cimport as_property
+from pyengine._engine.event cimport Event, Kinds, Reading
+from pyengine._engine.placing cimport Sought, place_many, place_one
 from pyengine._engine.program cimport raised_error
-from pyengine._engine.segment cimport Found, Line, Segment, Subscription, ask, reserve
-from pyengine._engine.value cimport NULL_VALUE, RAISED, Value
+from pyengine._engine.segment cimport TOGETHER, Found, Line, Placed, Segment, Subscription, ask, reserve
+from pyengine._engine.value cimport RAISED
 
 from pyengine.errors import SelectorEvaluationError
 
@@ -19,7 +19,6 @@ from pyengine.errors import SelectorEvaluationError
 cdef enum:
     FEW = 24                 # numbers that are sorted by insertion
     WIDEST_DIGIT = 11        # bits
-    TOGETHER = 32            # rows of columns that are read at a time
 
 
 cdef class Living:
@@ -94,14 +93,15 @@ cdef void sort_found(Found* found) noexcept nogil:
     cdef int shift = 0, width = 0
     cdef int32_t[1 << WIDEST_DIGIT] counts
     cdef int64_t* numbers
-    cdef PyObject** keys
+    cdef PyObject** keys = NULL
     if size <= FEW:
         sort_few(found)
         return
     if not reserve(found, size):
         return
     numbers = found.numbers + found.first
-    keys = found.keys + found.first
+    if not found.keyless:
+        keys = found.keys + found.first
     for index in range(size):
         most |= numbers[index]
     width = min(highest_bit(size) + 1, WIDEST_DIGIT)
@@ -131,7 +131,7 @@ cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
         self.event.reserve(snapshot.widest + 1)
-        self.ranges = <int*> malloc((3 * snapshot.most_tables + 2) * sizeof(int))
+        self.ranges = <int*> malloc((2 * snapshot.most_tables + 2) * sizeof(int))
         self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.marked = <uint8_t*> calloc(snapshot.most_lines // 8 + 1, 64)
         self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
@@ -141,9 +141,16 @@ cdef class Search:
                 or self.found.wanted == NULL or self.found.wanted_words == NULL
                 or self.found.lines == NULL):
             raise MemoryError()
+        self.make_room(snapshot, 1)
 
     def __dealloc__(self):
         free(self.ranges)
+        free(self.placed)
+        free(self.buckets)
+        free(self.points)
+        free(self.sought)
+        free(self.rows)
+        free(self.kinds)
         free(self.found.numbers)
         free(self.found.keys)
         free(self.found.raised)
@@ -153,14 +160,47 @@ cdef class Search:
         free(self.found.wanted_words)
         free(self.found.lines)
 
+    cdef int make_room(self, Snapshot snapshot, int room) except -1:
+        cdef int64_t width = snapshot.most_tables + 1, index, count = <int64_t> room * snapshot.segment_count
+        if room <= self.room:
+            return 0
+        free(self.placed)
+        free(self.buckets)
+        free(self.points)
+        free(self.sought)
+        free(self.rows)
+        free(self.kinds)
+        self.room = 0
+        self.placed = <Placed*> calloc(count + 1, sizeof(Placed))
+        self.buckets = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))
+        self.points = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))
+        self.sought = <Sought*> malloc(width * sizeof(Sought))
+        self.rows = <Reading*> calloc(room * self.event.count + 1, sizeof(Reading))
+        self.kinds = <Kinds*> calloc(self.event.count + 1, sizeof(Kinds))
+        if (self.placed == NULL or self.buckets == NULL or self.points == NULL or self.sought == NULL
+                or self.rows == NULL or self.kinds == NULL):
+            raise MemoryError()
+        for index in range(count):
+            self.placed[index].buckets = self.buckets + index * width
+            self.placed[index].points = self.points + index * width
+        self.room = room
+        return 0
+
     cdef void find(self, Snapshot snapshot) noexcept nogil:
+        cdef int index
+        for index in range(snapshot.segment_count):
+            place_one(
+                <Segment> snapshot.segments[index], self.event.at, &self.placed[index * self.room], self.sought)
+        self.find_placed(snapshot, 0)
+
+    cdef void find_placed(self, Snapshot snapshot, int message) noexcept nogil:
         cdef int index
         self.found.first = self.found.size
         self.found.raised_size = 0
         self.found.no_memory = self.found.unordered = False
         for index in range(snapshot.segment_count):
             (<Segment> snapshot.segments[index]).match(
-                self.event, snapshot.alive[index], self.ranges, &self.found)
+                self.event, &self.placed[index * self.room + message], snapshot.alive[index], self.ranges, &self.found)
         for index in range(snapshot.tail_count):
             ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
         if self.found.unordered:
@@ -190,64 +230,55 @@ cdef class Search:
 cdef class Rows:
     def __dealloc__(self):
         free(self.places)
-        free(self.values)
-        free(self.at)
 
     def __cinit__(self, Snapshot snapshot not None, Search search not None):
         self.snapshot = snapshot
         self.search = search
         self.places = <int*> malloc((search.event.count + 1) * sizeof(int))
-        self.values = <Value*> calloc(TOGETHER * search.event.count + 1, sizeof(Value))
-        self.at = <Reading*> calloc(TOGETHER * search.event.count + 1, sizeof(Reading))
-        if self.places == NULL or self.values == NULL or self.at == NULL:
+        if self.places == NULL:
             raise MemoryError()
+        search.make_room(snapshot, TOGETHER)
 
     cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:
         """Rows of a batch, of which there are no more than TOGETHER; -1 without memory."""
-        cdef int slot, type, index
-        cdef Value* values
-        cdef const Column* column
+        cdef int slot, index
         for slot in range(event.count):
-            values = &self.values[slot]
-            type = NULL_VALUE
+            event.cells[slot] = NULL
             if self.places[slot] >= 0:
-                column = &columns.views[batch * columns.column_count + self.places[slot]]
-                read_cells(column, first - columns.starts[batch], count, values, event.count)
-                type = column.java_type
-            else:
-                for index in range(count):
-                    values[index * event.count].type = NULL_VALUE
-            if event.reader.every_text:
-                for index in range(count):
-                    if not as_property(event.reader, &values[index * event.count], &event.scratch):
-                        return -1
-                type = NULL_VALUE
-            if event.interpret_rows(slot, type, count, self.values, self.at) < 0:
+                event.cells[slot] = &columns.views[batch * columns.column_count + self.places[slot]]
+            if event.interpret_rows(
+                    slot, first, count, self.search.rows + slot * TOGETHER, &self.search.kinds[slot]) < 0:
                 return -1
+        for index in range(self.snapshot.segment_count):
+            place_many(
+                <Segment> self.snapshot.segments[index], self.search.rows, TOGETHER, self.search.kinds, count,
+                &self.search.placed[index * TOGETHER], self.search.sought)
         return 0
 
     cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil:
         """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory.
         ends[row]: where the numbers of the row end."""
-        cdef int64_t first
+        cdef int64_t first, begin = row, size = self.search.found.size
         cdef int count, index
         event.has_objects = False
+        event.step = TOGETHER
         while row < columns.row_count:
             while row >= columns.starts[batch + 1]:
                 batch += 1
-            first = row
-            count = <int> min(TOGETHER, columns.starts[batch + 1] - first)
+            first = row - columns.starts[batch]
+            count = <int> min(TOGETHER, columns.starts[batch + 1] - row)
             if self.read(event, columns, batch, first, count) < 0:
                 return -1
             for index in range(count):
-                row = first + index
-                event.values = &self.values[index * event.count]
-                event.at = &self.at[index * event.count]
-                self.search.find(self.snapshot)
+                event.row = first + index
+                event.at = self.search.rows + index
+                self.search.find_placed(self.snapshot, index)
                 ends[row] = self.search.found.size
                 if self.search.found.raised_size or self.search.found.no_memory:
                     return row
-            row += 1
+                row += 1
+            self.search.found.expected = size + <int64_t> (
+                1.1 * (self.search.found.size - size) / (row - begin) * (columns.row_count - begin))
             if event.scratch.blocks != NULL:
                 event.forget()
         return row

@@ -1,8 +1,9 @@
 """segment: an immutable index over many subscriptions, 512 to a cache line of bits.
 
 A subscription is an *entry*, or, if it is an OR, one for each of its branches; it is found once.
-Entries with an equality that every match must satisfy (their *access point*: the rarest there is) lie together, those
-without one behind them at ``loose``; many that lie together are in the order of ``clusters``. For each slot that
+Of a small segment all entries are looked at, in their order. In a larger one entries with an equality that every match
+must satisfy (their *access point*: the rarest there is) lie together, those without one behind them at ``loose``; many
+that lie together are in the order of ``clusters``. For each slot that
 entries ask about, values fall into *buckets*: null, what only the programs understand, an unknown text (or stretches of
 the order of unknown texts, where entries ask for how a text begins), texts, and stretches of the number line. A bucket
 has for each entry a bit ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit
@@ -10,14 +11,16 @@ has for each entry a bit ``passed``: unless a requirement of the entry on this s
 nowhere, and has requirements only (``whole``) matches; where it is open its intervals are asked, or the program.
 
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit w of a bucket: word w has a bit
-passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs.
+passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs;
+``in_order``: place p is the p-th Subscription by number.
 """
 
 from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from pyengine._engine.event cimport Event
+from pyengine._engine.event cimport Event, Reading
+from pyengine._engine.points cimport Point
 from pyengine._engine.program cimport Program
 from pyengine._engine.selector cimport Selector
 from pyengine._engine.value cimport Scratch
@@ -29,6 +32,14 @@ cdef enum:
     ODD_BUCKET = 1
     STRANGE_BUCKET = 2           # a text that no entry names
     FIRST_TEXT = 3
+
+
+cdef enum:
+    MOST_BOUNDS = 128            # one at least is INT64_MAX
+    MOST_ROWS = 128              # slots whose bits are looked at
+    MOST_PICKED = 64             # entries that are asked one by one
+    MOST_OPEN = 256              # entries whose intervals are asked together
+    TOGETHER = 64                # messages whose values are placed together: the bits of Kinds
 
 
 cdef class Subscription:
@@ -54,6 +65,7 @@ cdef struct Found:               # what matched
     int64_t first                # of the message at hand
     int64_t size
     int64_t room
+    int64_t expected             # numbers at the end, by those so far; 0: nobody knows
     int64_t key_room
     PyObject** raised            # the Subscriptions whose program raised
     int64_t raised_size
@@ -72,6 +84,7 @@ cdef struct Found:               # what matched
 cdef struct Interval:            # of keys
     int64_t low
     int64_t high
+    int32_t slot
 
 
 cdef struct Table:               # one slot
@@ -81,48 +94,44 @@ cdef struct Table:               # one slot
     int bound_count              # the number line is cut below each bound
     int text_bound_count         # the order of unknown texts is cut below each; 0: they are one bucket, STRANGE_BUCKET
     int buckets                  # 3 + texts + stretches of the two lines; 0: only an access slot
+    int first                    # its first bucket's place among all of the segment
     bint numbers_are_points
     int64_t* bounds              # MOST_BOUNDS, those beyond the count INT64_MAX; then the last of every eight again
     int64_t* text_bounds         # of text_key; the same
-    uint64_t* passed             # [bucket][line][8]; in an annex [line][tables' buckets][8]
+    uint64_t* passed             # of the segment's, from its first bucket on; the same
     uint64_t* open
-    uint64_t* lively             # [bucket][word / 64]
-    uint8_t* opens               # [bucket]: whether an entry is open there; of an annex NULL: maybe
+    uint64_t* lively
+    uint8_t* opens
     bint bounded                 # entries have intervals of it
     double passing               # part of the bits that are set
 
 
-cdef struct Point:
-    uint64_t hash
-    const uint8_t* bytes
-    uint32_t length
-    uint8_t kind                 # of event.Kind; NOTHING: the seat is empty
-    int32_t table
-    int32_t code                 # of a text in its table
-    int32_t first                # entries whose access point it is
-    int32_t last
-    int32_t users                # while it is built
+cdef enum Openness:              # of a bucket
+    SHUT = 0
+    OPEN_TO_PROGRAMS = 1         # an entry is open, or in an annex maybe
+    OPEN_TO_INTERVALS = 2        # the same, of a table that is ``bounded``, in a stretch of the number line
 
 
-cdef enum:
-    MOST_BOUNDS = 128            # one at least is INT64_MAX
-    MOST_ROWS = 128              # slots whose bits are looked at
-    MOST_PICKED = 64             # entries that are asked one by one
-    MOST_OPEN = 256              # entries whose intervals are asked together
+cdef struct Placed:              # where a message's values fall
+    int32_t* buckets             # [table]: among all of the segment
+    int32_t* points              # access points that they are
+    int point_count
+    int present                  # tables of which it has a value
+    uint64_t[2] absent           # tables, modulo 128, of which it has none
+    bint strange                 # only the programs know
 
-ctypedef const uint64_t* Row
 
 cdef struct Look:                # of one message: the bits of the buckets that its values fall into
-    int count
-    Row[MOST_ROWS] passed
-    Row[MOST_ROWS] lively
+    const Reading* at            # at[slot * step]
+    int step
+    const int32_t* buckets       # [table]
+    int count                    # tables that are shown
+    int64_t[MOST_ROWS] passed    # words into the segment's
     int open_count
-    Row[MOST_ROWS] open          # of slots whose openness only the programs end
+    int64_t[MOST_ROWS] open      # of slots whose openness only the programs end
     int bounded_count
-    Row[MOST_ROWS] between       # of slots whose value is a number and which have intervals
-    uint8_t[MOST_ROWS] kind      # by table: what Reading says of the value
-    int64_t[MOST_ROWS] key
-    uint64_t[2] absent           # tables, modulo 128, of which the message has no value
+    int64_t[MOST_ROWS] between   # of slots whose value is a number and which have intervals
+    uint64_t[2] absent           # of Placed
     bint sparse                  # it has values of less than half of the tables
     int picked_count
     int32_t[MOST_PICKED] picked  # entries
@@ -136,8 +145,15 @@ cdef class Segment:
     cdef int members             # Subscriptions
     cdef int lines
     cdef int words               # of a bit for each word of the lines
+    cdef bint is_small           # its lines are all looked at, and no entry has an access point
+    cdef bint in_order
+    cdef int buckets             # of all tables
     cdef int64_t bucket_step     # words from a bucket's bits of a line to the next bucket's, and to the next line's
     cdef int64_t line_step
+    cdef uint64_t* passed        # [bucket][line][8]; in an annex [line][bucket][8]
+    cdef uint64_t* open
+    cdef uint64_t* lively        # [bucket][word / 64]
+    cdef uint8_t* opens          # [bucket]: Openness
     cdef Segment model           # of an annex: whose bounds and points it shares; see annex.pxd
     cdef bint shares             # it is an annex
     cdef bint errors_count
@@ -152,12 +168,13 @@ cdef class Segment:
     cdef uint64_t* whole         # [line][8]
     cdef int32_t* interval_starts     # place -> its first interval, and behind the last place where they end
     cdef Interval* intervals          # that have a number's key exactly if the number meets the requirement
-    cdef uint8_t* interval_tables     # of each interval; below MOST_ROWS
     cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; an annex has none
     cdef uint64_t* of_intervals  # [line][8]: it is whole, each requirement an interval that null refuses; the same
     cdef uint64_t* required      # [place / 4][2][4]: a bit for each table (modulo 128) whose null refuses the entry
     cdef int loose
     cdef Table* tables           # those with buckets first, the most refusing first
+    cdef int32_t* null_buckets   # of each table, among all of the segment
+    cdef int32_t* slots          # of each table
     cdef int table_count
     cdef int with_buckets
     cdef Point* points
@@ -168,8 +185,11 @@ cdef class Segment:
 
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL     # zeroed, from the begin of a cache line on
 
-    # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 3 table_count + 2 ints.
-    cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    cdef void share_buckets(self) noexcept                      # the memory of all, among the tables
+    cdef int note_tables(self) except -1                        # what ``place`` asks of all, once they are in order
+    # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
+    cdef void match(
+        self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
     cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil
@@ -179,11 +199,15 @@ cdef class Segment:
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
     cdef void** keys_of(self, Found* found) noexcept nogil       # that are fetched early; NULL: nobody asks for them
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
+    # What is left of a line to be asked, or to the intervals.
+    cdef void ask_line(
+        self, Event event, int line, const uint64_t* asked, const uint64_t* between, Look* look,
+        Found* found) noexcept nogil
+    # Marks what matches of a small segment.
+    cdef void scan_small(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
     # Marks those of the wanted that match.
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
     cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil      # that the wanted lie in
-    cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil    # where it is sought first
-    cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil
 
 
 cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil
@@ -214,4 +238,6 @@ cdef inline int64_t text_key(const uint8_t* bytes, uint32_t length, uint8_t fill
 
 cdef inline int first_text_stretch(const Table* table) noexcept nogil:
     return FIRST_TEXT + table.texts + table.bound_count + 1
+
+
 cdef void* zeros(size_t size) except NULL                # calloc'ed, of one byte at least

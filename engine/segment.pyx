@@ -3,19 +3,24 @@
 
 from cython cimport final
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
-from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading, number_hash
+from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading
 from pyengine._engine.lines cimport (
-    pyengine_gather, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_mark_all, pyengine_mark_one,
-    pyengine_rank_all, pyengine_spread, words_of,
+    pyengine_gather, pyengine_gather_few, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_mark_all,
+    pyengine_mark_one, pyengine_spread, words_of,
 )
-from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch, pyengine_same_bytes
+from pyengine._engine.points cimport Point, reading_of, seek
+from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 import numpy
+
+cdef extern from "pages.h" nogil:
+    void* pyengine_resize(void* block, size_t size) noexcept     # realloc
+    void* pyengine_zeros(size_t count, size_t size) noexcept     # calloc
 
 cdef enum:
     FEW = 1                  # entries of one access point that are asked one by one, unless there is only one line
@@ -24,6 +29,7 @@ cdef enum:
     FEW_OF_A_WORD = 12       # entries of it that are asked one by one then
     FIRST_ROWS = 8           # of a line, fetched early where nothing was left of the line before
     SHORT = 64               # entries of one access point that are first asked what they require
+    BEHIND = 2               # tables of several messages whose seats are fetched before values are sought
 
 
 cdef uint64_t[8] NONE_WHOLE
@@ -54,8 +60,8 @@ cdef bint reserve(Found* found, int64_t more) noexcept nogil:
     cdef int64_t room = max(64, 2 * found.room)
     cdef void* larger
     if found.size + more > found.room:
-        room = max(room, found.size + more)
-        larger = realloc(found.numbers, room * sizeof(int64_t))
+        room = max(found.size + more, found.expected if found.expected > found.room else room)
+        larger = pyengine_resize(found.numbers, room * sizeof(int64_t))
         if larger == NULL:
             found.no_memory = True
             return False
@@ -118,10 +124,6 @@ cdef inline bint lacks(const uint64_t* required, const Look* look) noexcept nogi
     return (required[0] & look.absent[0] | required[4] & look.absent[1]) != 0
 
 
-cdef inline uint64_t first_bits(int count) noexcept nogil:
-    return 0 if count <= 0 else ~(<uint64_t> 0) if count >= 64 else (<uint64_t> 1 << count) - 1
-
-
 cdef inline void set_bits(uint64_t* bits, int first, int last) noexcept nogil:
     cdef uint64_t head = ~(<uint64_t> 0) << (first & 63), foot = ~(<uint64_t> 0) >> (63 - (last & 63))
     if first >> 6 == last >> 6:
@@ -151,9 +153,11 @@ cdef class Segment:
             if not self.shares:
                 free(self.tables[number].bounds)
                 free(self.tables[number].text_bounds)
-            free(self.tables[number].lively)
-            free(self.tables[number].opens)
         free(self.tables)
+        free(self.lively)
+        free(self.opens)
+        free(self.null_buckets)
+        free(self.slots)
         if not self.shares:
             free(self.points)
         free(self.subscriptions)
@@ -163,7 +167,6 @@ cdef class Segment:
         free(self.whole)
         free(self.interval_starts)
         free(self.intervals)
-        free(self.interval_tables)
         free(self.by_intervals)
         free(self.of_intervals)
         free_scratch(&self.scratch)
@@ -174,148 +177,87 @@ cdef class Segment:
         self.blocks += (block,)
         return <uint64_t*> (<size_t> &zeroed[0] + 63 & ~(<size_t> 63))
 
-    cdef uint64_t seat_of(self, int table, uint64_t hash) noexcept nogil:
-        return (hash + <uint64_t> table * <uint64_t> 0x9E3779B97F4A7C15) & (self.point_room - 1)
+    cdef void share_buckets(self) noexcept:
+        cdef int number
+        cdef Table* table
+        for number in range(self.table_count):
+            table = &self.tables[number]
+            table.passed = self.passed + table.first * self.bucket_step
+            table.open = self.open + table.first * self.bucket_step
+            table.lively = self.lively + <int64_t> table.first * self.words
+            table.opens = self.opens + table.first
 
-    cdef Point* seek(self, int table, int kind, uint64_t hash, const uint8_t* bytes, uint32_t length) noexcept nogil:
-        """The seat of a point, or the empty one where it would sit."""
-        cdef uint64_t mask = self.point_room - 1
-        cdef uint64_t place = self.seat_of(table, hash)
-        cdef Point* point
-        while True:
-            point = &self.points[place]
-            if point.kind == NOTHING:
-                return point
-            if (point.hash == hash and point.table == table and point.kind == kind
-                    and (kind == NUMERAL or point.length == length
-                         and pyengine_same_bytes(point.bytes, bytes, length))):
-                return point
-            place = (place + 1) & mask
+    cdef int note_tables(self) except -1:
+        cdef int number
+        self.null_buckets = <int32_t*> zeros(self.table_count * sizeof(int32_t))
+        self.slots = <int32_t*> zeros(self.table_count * sizeof(int32_t))
+        for number in range(self.table_count):
+            self.null_buckets[number] = self.tables[number].first + NULL_BUCKET
+            self.slots[number] = self.tables[number].slot
+        return 0
 
-    cdef void match(self, Event event, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
-        # What does not change is kept at hand: behind a pointer the compiler would look for it again after each store.
-        cdef int table_count = self.table_count, words = self.words, shown = min(self.with_buckets, MOST_ROWS)
+    cdef void match(
+            self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
+        cdef int shown = min(self.with_buckets, MOST_ROWS)
         cdef int64_t bucket_step = self.bucket_step
-        cdef const Table* tables = self.tables
-        cdef Reading* readings = event.at
-        cdef int* held = ranges + 2 * table_count + 2       # tables of which the message has a value
-        cdef int number, place, bucket, index, range_count = 0, ranked = 0, held_count = 0
-        cdef int open_count = 0, bounded_count = 0
+        cdef const uint8_t* opens = self.opens
+        cdef const uint64_t* lively = self.lively + (self.loose >> 12)
+        cdef const int32_t* buckets = placed.buckets
+        cdef int words = self.words
+        cdef int number, place, range_count = 0, open_count = 0, bounded_count = 0
         cdef int64_t at
-        cdef const Table* table
-        cdef Reading* reading
         cdef const Point* point
+        cdef uint8_t openness
         cdef Look look
-        cdef uint8_t kind
-        cdef uint64_t present
-        cdef bint ordinary = not event.has_objects
-        cdef (const int64_t*)[MOST_ROWS] bounds
-        cdef int64_t[MOST_ROWS] keys
-        cdef int[MOST_ROWS] ranks
-        # Nobody can foresee which values a message has, so that no branch is taken on it: first all are absent.
-        for index in range(2):
-            look.absent[index] = first_bits(table_count - 64 * index)
-        for number in range(table_count):
-            present = readings[tables[number].slot].kind != NOTHING
-            held[held_count] = number
-            held_count += <int> present
-            look.absent[number >> 6 & 1] &= ~(present << (number & 63))
-        # Shown are the most refusing; what the others would say the program says.
-        for number in range(shown if held_count < table_count else 0):
-            table = &tables[number]
-            kind = readings[table.slot].kind
-            look.kind[number] = kind
-            look.key[number] = 0
-            look.passed[number] = table.passed + NULL_BUCKET * bucket_step
-            look.lively[number] = table.lively + NULL_BUCKET * words
-            if (table.opens == NULL or table.opens[NULL_BUCKET]) and kind == NOTHING:
-                look.open[open_count] = table.open + NULL_BUCKET * bucket_step
-                open_count += 1
-        # The seats of the points are fetched together, and the numbers sought together.
-        for index in range(held_count):
-            number = held[index]
-            table = &tables[number]
-            reading = &readings[table.slot]
-            if reading.kind == NUMERAL:
-                if table.numbers_are_points:
-                    reading.hash = number_hash(reading.key)
-                    pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
-                if number < shown and table.bound_count:
-                    bounds[ranked] = table.bounds
-                    keys[ranked] = reading.key
-                    ranked += 1
-            elif reading.kind == WORD and table.texts:
-                pyengine_prefetch(&self.points[self.seat_of(number, reading.hash)])
-        if ranked:
-            pyengine_rank_all(ranked, bounds, keys, ranks)
-        ranked = 0
-        for index in range(held_count):
-            number = held[index]
-            table = &tables[number]
-            reading = &readings[table.slot]
-            point = NULL
-            if reading.kind == NUMERAL:
-                bucket = FIRST_TEXT + table.texts
-                if number < shown and table.bound_count:
-                    bucket += ranks[ranked]
-                    ranked += 1
-                if table.numbers_are_points:
-                    point = self.seek(number, NUMERAL, reading.hash, <const uint8_t*> &reading.key, 8)
-            elif reading.kind == WORD:
-                bucket = STRANGE_BUCKET
-                if table.texts:
-                    point = self.seek(number, WORD, reading.hash, reading.bytes, reading.length)
-                    if point.kind != NOTHING:
-                        bucket = FIRST_TEXT + (point.code & (table.texts - 1))
-                if table.text_bound_count and bucket == STRANGE_BUCKET:
-                    bucket = first_text_stretch(table) + rank(
-                        table.text_bounds, table.text_bound_count, text_key(reading.bytes, reading.length, 0))
-            else:
-                bucket = ODD_BUCKET
-                if table.numbers_are_points:
-                    ordinary = False
-            if point != NULL and point.kind != NOTHING and point.last and not self.shares:
-                ranges[2 * range_count] = point.first
-                ranges[2 * range_count + 1] = point.last
-                pyengine_prefetch(required_of(self.required, point.first))
-                range_count += 1
-            if number >= shown:
-                continue
-            look.kind[number] = reading.kind
-            look.key[number] = reading.key
-            at = bucket * bucket_step
-            look.passed[number] = table.passed + at
-            look.lively[number] = table.lively + bucket * words
-            pyengine_prefetch(look.lively[number] + (self.loose >> 12))
-            if table.bounded and reading.kind == NUMERAL:
-                look.between[bounded_count] = table.open + at
-                bounded_count += 1
-            elif table.opens == NULL or table.opens[bucket]:
-                look.open[open_count] = table.open + at
-                open_count += 1
-        look.count = shown
-        look.open_count = open_count
-        look.bounded_count = bounded_count
-        look.sparse = not self.shares and 2 * held_count < table_count
-        look.picked_count = look.open_entry_count = 0
-        if not ordinary:
+        if placed.strange or event.has_objects:
             for place in range(self.size):
                 if alive[place >> 6] >> (place & 63) & 1:
                     self.ask_entry(event, place, found)
-        else:
-            if self.loose < self.size:
-                ranges[2 * range_count] = self.loose
-                ranges[2 * range_count + 1] = self.size
-                range_count += 1
-            for number in range(range_count):
-                place = ranges[2 * number]
-                if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
-                    want(found, place, ranges[2 * number + 1] - 1)
-            self.ask_picked(event, &look, found)
-            self.scan(event, alive, &look, found)
-            for number in range(range_count):
-                place = ranges[2 * number]
-                memset(found.wanted + (place >> 6), 0, (((ranges[2 * number + 1] - 1) >> 6) - (place >> 6) + 1) << 3)
+            if found.mark_count:
+                self.gather(found)
+            return
+        # Shown are the most refusing; what the others would say the program says.
+        for number in range(0 if self.is_small else shown):
+            pyengine_prefetch(lively + <int64_t> buckets[number] * words)
+        for number in range(shown):
+            at = buckets[number] * bucket_step
+            openness = opens[buckets[number]]
+            look.passed[number] = look.open[open_count] = look.between[bounded_count] = at
+            open_count += openness & OPEN_TO_PROGRAMS
+            bounded_count += openness >> 1
+        look.at = event.at
+        look.step = event.step
+        look.buckets = buckets
+        look.count = shown
+        look.open_count = open_count
+        look.bounded_count = bounded_count
+        look.absent[0], look.absent[1] = placed.absent[0], placed.absent[1]
+        look.sparse = not self.shares and 2 * placed.present < self.table_count
+        look.picked_count = look.open_entry_count = 0
+        if self.is_small:
+            self.scan_small(event, alive, &look, found)
+            if found.mark_count:
+                self.gather(found)
+            return
+        for number in range(placed.point_count):
+            point = &self.points[placed.points[number]]
+            ranges[2 * range_count] = point.first
+            ranges[2 * range_count + 1] = point.last
+            pyengine_prefetch(required_of(self.required, point.first))
+            range_count += 1
+        if self.loose < self.size:
+            ranges[2 * range_count] = self.loose
+            ranges[2 * range_count + 1] = self.size
+            range_count += 1
+        for number in range(range_count):
+            place = ranges[2 * number]
+            if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
+                want(found, place, ranges[2 * number + 1] - 1)
+        self.ask_picked(event, &look, found)
+        self.scan(event, alive, &look, found)
+        for number in range(range_count):
+            place = ranges[2 * number]
+            memset(found.wanted + (place >> 6), 0, (((ranges[2 * number + 1] - 1) >> 6) - (place >> 6) + 1) << 3)
         if found.mark_count:
             self.gather(found)
 
@@ -373,36 +315,40 @@ cdef class Segment:
         return True
 
     cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil:
-        cdef int index, place, table, meets, kept = 0
-        cdef int32_t at, end
+        cdef int index, place, meets, kept = 0
+        cdef const Interval* interval
+        cdef const Interval* end
+        cdef const Reading* reading
         cdef bint unseen
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
             pyengine_prefetch(&self.interval_starts[place if place >= 0 else ~place])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
-            at = self.interval_starts[place if place >= 0 else ~place]
-            pyengine_prefetch(&self.intervals[at])
-            pyengine_prefetch(&self.interval_tables[at])
-            pyengine_prefetch(&self.order[place if place >= 0 else ~place])
+            if place < 0:
+                place = ~place
+            pyengine_prefetch(&self.intervals[self.interval_starts[place]])
+            pyengine_prefetch(&self.intervals[self.interval_starts[place + 1]] - 1)
+            pyengine_prefetch(&self.order[place])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
             unseen = place < 0
             if unseen:
                 place = ~place
-            end = self.interval_starts[place + 1]
+            interval = self.intervals + self.interval_starts[place]
+            end = self.intervals + self.interval_starts[place + 1]
             meets = True
-            for at in range(self.interval_starts[place], end):
-                table = self.interval_tables[at]
+            while interval != end:
+                reading = &look.at[<int64_t> interval.slot * look.step]
                 if not unseen:                   # of what is no number the bits have said what there is to say
-                    meets &= (look.kind[table] != NUMERAL) | (self.intervals[at].low <= look.key[table]) & (
-                        look.key[table] <= self.intervals[at].high)
-                elif look.kind[table] == NUMERAL:
-                    meets &= self.intervals[at].low <= look.key[table] <= self.intervals[at].high
+                    meets &= (reading.kind != NUMERAL) | (interval.low <= reading.key) & (reading.key <= interval.high)
+                elif reading.kind == NUMERAL:
+                    meets &= interval.low <= reading.key <= interval.high
                 else:
-                    if meets and look.kind[table] != NOTHING:
+                    if meets and reading.kind != NOTHING:
                         self.ask_entry(event, place, found)
                     meets = False
+                interval += 1
             look.open_entries[kept] = place
             kept += meets
         pyengine_mark_all(look.open_entries, kept, self.order, found.marks, found.marked, self.keys_of(found))
@@ -417,7 +363,7 @@ cdef class Segment:
         cdef int64_t last = -1, index
         cdef int64_t* number
         cdef int64_t* end
-        cdef PyObject** keys
+        cdef PyObject** keys = NULL
         if not reserve(found, found.mark_count + 1):
             memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
             memset(found.marked, 0, self.lines * 8)
@@ -426,8 +372,10 @@ cdef class Segment:
         if found.size > found.first:
             last = found.numbers[found.size - 1]
         number = found.numbers + found.size
-        keys = found.keys + found.size
-        end = pyengine_gather(found.marks, found.marked, self.lines, more, number)
+        if not found.keyless:
+            keys = found.keys + found.size
+        end = (pyengine_gather_few if self.is_small else pyengine_gather)(
+            found.marks, found.marked, self.lines, more, number)
         found.size = end - found.numbers
         found.mark_count = 0
         if not found.keyless:
@@ -452,7 +400,7 @@ cdef class Segment:
                 continue
             found.wanted_words[word] = 0
             for number in range(look.count):
-                words &= look.lively[number][word]
+                words &= self.lively[<int64_t> look.buckets[number] * self.words + word]
             while words:
                 first = lowest_bit(words) & ~7           # of the line's words in this one
                 found.lines[count].line = (word << 3) + (first >> 3)
@@ -461,8 +409,54 @@ cdef class Segment:
                 words &= ~(<uint64_t> 0xFF << first)
         return count
 
+    cdef void ask_line(
+            self, Event event, int line, const uint64_t* asked, const uint64_t* between, Look* look,
+            Found* found) noexcept nogil:
+        cdef int k, place, words = words_of(asked) | words_of(between) << 8
+        cdef uint64_t left
+        while words:
+            k = lowest_bit(words)
+            words &= words - 1
+            place = line * LINE + 64 * (k & 7)
+            if k >= 8:
+                if look.open_entry_count >= MOST_OPEN:
+                    self.ask_intervals(event, look, found)
+                look.open_entry_count += pyengine_spread(
+                    between[k - 8], place, look.open_entries + look.open_entry_count)
+                continue
+            left = asked[k]
+            while left:
+                self.ask_entry(event, place + lowest_bit(left), found)
+                left &= left - 1
+
+    cdef void scan_small(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
+        cdef int line, left_over
+        cdef const uint64_t* whole = self.whole if look.count == self.with_buckets else NULL
+        cdef uint64_t* bits = found.marks if self.in_order else found.wanted
+        cdef uint64_t[8] asked, between
+        for line in range(self.lines):
+            left_over = pyengine_look(
+                bits + line * 8, asked, between, alive + line * 8, alive + line * 8,
+                whole + line * 8 if whole != NULL else NONE_WHOLE, self.by_intervals + line * 8,
+                self.passed + line * self.line_step, look.passed, look.count,
+                self.open + line * self.line_step, look.open, look.open_count, look.between, look.bounded_count)
+            if left_over == 0:
+                continue
+            if self.in_order:
+                found.mark_count += LINE
+            else:
+                found.wanted_words[0] |= <uint64_t> words_of(bits + line * 8) << 8 * line
+            if left_over == 2:
+                self.ask_line(event, line, asked, between, look, found)
+        if not self.in_order:
+            found.mark_count += pyengine_mark(
+                bits, found.wanted_words, self.words, self.order, found.marks, found.marked, self.keys_of(found))
+            memset(bits, 0, self.lines * 8 * sizeof(uint64_t))
+        if look.open_entry_count:
+            self.ask_intervals(event, look, found)
+
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil:
-        cdef int index, line, words, place, number, k, count = self.lively_lines(look, found)
+        cdef int index, line, words, number, k, count = self.lively_lines(look, found)
         cdef int64_t at
         cdef uint64_t left
         cdef uint64_t* bits
@@ -475,9 +469,9 @@ cdef class Segment:
             if index + 1 < count and not few(look, found.lines[index + 1].words):
                 at = found.lines[index + 1].line * self.line_step
                 for number in range(rows):
-                    pyengine_prefetch(look.passed[number] + at)
+                    pyengine_prefetch(self.passed + look.passed[number] + at)
                 for number in range(look.bounded_count if rows == look.count else 0):
-                    pyengine_prefetch(look.between[number] + at)
+                    pyengine_prefetch(self.open + look.between[number] + at)
             if few(look, words):
                 left = words
                 while left:
@@ -493,11 +487,11 @@ cdef class Segment:
                     continue
             bits = found.wanted + line * 8
             left_over = pyengine_look(
-                bits, asked, between, alive + line * 8,
+                bits, asked, between, bits, alive + line * 8,
                 whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
                 whole + line * 8 if self.shares else self.by_intervals + line * 8,
-                look.passed, look.count, look.open, look.open_count, look.between, look.bounded_count,
-                line * self.line_step)
+                self.passed + line * self.line_step, look.passed, look.count,
+                self.open + line * self.line_step, look.open, look.open_count, look.between, look.bounded_count)
             if left_over == 0:
                 rows = min(look.count, FIRST_ROWS)
                 continue
@@ -505,21 +499,7 @@ cdef class Segment:
             found.wanted_words[line >> 3] |= <uint64_t> words << 8 * (line & 7)
             if left_over == 1:
                 continue
-            words = words_of(asked) | words_of(between) << 8
-            while words:
-                k = lowest_bit(words)
-                words &= words - 1
-                place = line * LINE + 64 * (k & 7)
-                if k >= 8:
-                    if look.open_entry_count >= MOST_OPEN:
-                        self.ask_intervals(event, look, found)
-                    look.open_entry_count += pyengine_spread(
-                        between[k - 8], place, look.open_entries + look.open_entry_count)
-                    continue
-                left = asked[k]
-                while left:
-                    self.ask_entry(event, place + lowest_bit(left), found)
-                    left &= left - 1
+            self.ask_line(event, line, asked, between, look, found)
         found.mark_count += pyengine_mark(
             found.wanted, found.wanted_words, self.words, self.order, found.marks, found.marked,
             self.keys_of(found))
@@ -533,16 +513,18 @@ cdef class Segment:
         cdef uint64_t any_bit
         cdef uint64_t[2] required
         cdef Subscription it
+        cdef Reading reading
         points = {}
         for index in range(self.point_room):
-            if self.points[index].kind != NOTHING:
-                label = (self.points[index].table, self.points[index].kind,
-                         (<const char*> self.points[index].bytes)[:self.points[index].length])
+            if self.points[index].of:
+                reading = reading_of(&self.points[index])
+                label = self.points[index].of, reading.key
+                if reading.kind == WORD:
+                    label += ((<const char*> reading.bytes)[:reading.length],)
                 assert label not in points
                 points[label] = index
-                assert self.seek(
-                    self.points[index].table, self.points[index].kind, self.points[index].hash,
-                    self.points[index].bytes, self.points[index].length) == &self.points[index]
+                assert seek(
+                    self.points, self.point_room, self.points[index].of >> 2, &reading) == &self.points[index]
                 assert self.shares or 0 <= self.points[index].first <= self.points[index].last <= self.loose
         assert self.shares or len(points) == self.point_count
         for index in range(self.size):
@@ -550,20 +532,26 @@ cdef class Segment:
             assert it.segment is self and it.number == self.numbers[self.order[index]]
             assert <PyObject*> it.key == self.keys[self.order[index]]
             assert [place for place in it.places[:it.place_count] if place == index] == [index]
+            assert not self.in_order or self.order[index] == index
         assert len({id(it) for it in self.entries}) == self.members
+        assert not self.is_small or self.loose == 0 and not self.shares
         for index in range(1, 0 if self.shares else self.members):
             assert self.numbers[index - 1] < self.numbers[index]
             assert not self.consecutive or self.numbers[index - 1] + 1 == self.numbers[index]
         for number in range(self.table_count):
             table = &self.tables[number]
             assert (table.buckets > 0) == (number < self.with_buckets)
+            assert table.passed == self.passed + table.first * self.bucket_step
+            assert table.open == self.open + table.first * self.bucket_step
+            assert table.lively == self.lively + table.first * self.words
+            assert table.opens == self.opens + table.first
             for bucket in range(table.buckets):
                 for line in range(self.lines):
                     for k in range(8):
                         index = bucket * self.bucket_step + line * self.line_step + k
                         any_bit = table.passed[index]
                         assert not table.open[index] & ~any_bit
-                        assert not table.open[index] or table.opens == NULL or table.opens[bucket]
+                        assert not table.open[index] or table.opens[bucket] != SHUT
                         index = table.lively[bucket * self.words + (line >> 3)] >> (8 * (line & 7) + k) & 1
                         assert index >= (any_bit != 0) and (self.shares or index == (any_bit != 0))
         for index in range(0 if self.shares else self.size):
@@ -576,11 +564,13 @@ cdef class Segment:
             assert self.interval_starts[index] <= self.interval_starts[index + 1]
         for index in range(0 if self.shares else self.interval_starts[self.size]):
             assert self.intervals[index].low <= self.intervals[index].high
-            assert self.tables[self.interval_tables[index]].bounded
+            assert [
+                number for number in range(self.table_count)
+                if self.tables[number].slot == self.intervals[index].slot and self.tables[number].bounded]
 
 
 cdef void* zeros(size_t size) except NULL:
-    cdef void* block = calloc(1, size if size else 1)
+    cdef void* block = pyengine_zeros(1, size if size else 1)
     if block == NULL:
         raise MemoryError()
     return block

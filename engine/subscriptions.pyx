@@ -301,7 +301,7 @@ cdef class Subscriptions:
         if search is None:
             search = Search(snapshot)
         search.found.keyless = keyless
-        search.found.size = 0
+        search.found.size = search.found.expected = 0
         return search
 
     def match(self, message, /):

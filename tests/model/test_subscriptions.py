@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import pickle
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any, Literal
 
@@ -21,11 +22,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import pyengine
 from pyengine import Selector, Subscriptions
+from pyengine._engine.building import use_few_lines
 from tests.model.column_batches import LITERALS, QUOTED, Batch, batches
 from tests.model.test_selector_model import TEXTS, Writer, messages
 
 Dialect = Literal["activemq", "rocketmq"]
 seeds = st.integers(0, 2**48)
+few_lines = st.sampled_from([0, 1, 4])  # of 512 entries: whether an index is asked line by line or by access points
 dialects = st.sampled_from(["activemq", "activemq", "rocketmq"])
 PROPERTY_NAMES = ("a", "b", "c", "d")
 BEGINNINGS = ("a", "ab", "A", "3", "4000", "40000000", "400000000", "-Infinit", "-Infinity", "\u00e9", "a%", "\0", "")
@@ -76,6 +79,15 @@ def texts_of(seed: int, count: int, dialect: str, depth: int) -> dict[str, str]:
     return {f"k{number}": text_of(draw.randrange(2**48), dialect, depth) for number in range(count)}
 
 
+@contextlib.contextmanager
+def small_up_to(lines: int) -> Iterator[None]:
+    before = use_few_lines(lines)
+    try:
+        yield
+    finally:
+        use_few_lines(before)
+
+
 def loop(selectors: Mapping[str, Selector], message: Any, on_error: str) -> list[str] | tuple[str, str]:
     """What a loop over the selectors says; what it raises as (selector, problem)."""
     found = []
@@ -104,14 +116,22 @@ def asked(subscriptions: Subscriptions[str], message: Any) -> list[str] | tuple[
     dialects,
     st.sampled_from(["raise", "reject"]),
     st.lists(messages, min_size=1, max_size=6),
+    few_lines,
 )
 def test_many_selectors_answer_as_the_loop(
-    seed: int, count: int, depth: int, dialect: Dialect, on_error: Any, given_messages: list[dict[str, Any]]
+    seed: int,
+    count: int,
+    depth: int,
+    dialect: Dialect,
+    on_error: Any,
+    given_messages: list[dict[str, Any]],
+    few: int,
 ) -> None:
     texts = texts_of(seed, count, dialect, depth)
     selectors = {key: Selector(text, dialect) for key, text in texts.items()}
-    subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
-    subscriptions.optimize()
+    with small_up_to(few):
+        subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
+        subscriptions.optimize()
     subscriptions._check()
     for message in given_messages:
         expected = loop(selectors, message, on_error)
@@ -125,11 +145,21 @@ def test_many_selectors_answer_as_the_loop(
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(batches(PROPERTY_NAMES), seeds, st.sampled_from([3, 40, 200]), dialects, st.sampled_from(["raise", "reject"]))
-def test_columns_answer_as_their_rows(batch: Batch, seed: int, count: int, dialect: Dialect, on_error: Any) -> None:
+@given(
+    batches(PROPERTY_NAMES),
+    seeds,
+    st.sampled_from([3, 40, 200]),
+    dialects,
+    st.sampled_from(["raise", "reject"]),
+    few_lines,
+)
+def test_columns_answer_as_their_rows(
+    batch: Batch, seed: int, count: int, dialect: Dialect, on_error: Any, few: int
+) -> None:
     texts = texts_of(seed, count, dialect, 3)
-    subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
-    subscriptions.optimize()
+    with small_up_to(few):
+        subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
+        subscriptions.optimize()
     for start in range(0, len(batch.rows), 200):
         rows, table = batch.rows[start : start + 200], batch.table.slice(start, 200)
         try:
@@ -157,8 +187,10 @@ class SubscriptionsMachine(RuleBasedStateMachine):
         count=st.sampled_from([0, 3, 30, 100, 260, 260]),
         many=st.sampled_from([10, 10, 300, 20_000]),
         dialect=dialects,
+        few=few_lines,
     )
-    def begin(self, seed: int, count: int, many: int, dialect: Dialect) -> None:
+    def begin(self, seed: int, count: int, many: int, dialect: Dialect, few: int) -> None:
+        self.small = use_few_lines(few)
         self.draw = Random(seed)
         self.dialect = dialect
         texts = texts_of(seed, count, dialect, 3)
@@ -225,6 +257,10 @@ class SubscriptionsMachine(RuleBasedStateMachine):
             self.subscriptions._check()
             assert self.subscriptions.keys() == list(self.selectors)
             assert len(self.subscriptions) == len(self.selectors)
+
+    def teardown(self) -> None:
+        if hasattr(self, "small"):
+            use_few_lines(self.small)
 
 
 TestSubscriptionsMachine = SubscriptionsMachine.TestCase

@@ -1,0 +1,69 @@
+"""lines.h and kernel_loops.h, whatever the compiler is told to make of them."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from bisect import bisect_right
+from pathlib import Path
+from random import Random
+
+import pytest
+
+ENGINE = Path(__file__).parents[2] / "engine"
+SOURCE = """
+#include "kernel_loops.h"
+#include "lines.h"
+int rank_of(int copy, const int64_t *bounds, int64_t key) {
+    const char *name;
+    const kernel_table *kernels = kernel_copy(copy, &name);
+    int32_t rank;
+    if (!kernels) return -1;
+    kernels->ranks(&bounds, 0, &key, sizeof(key), 1, &rank);
+    return rank;
+}
+int64_t places(int few, uint64_t *marks, uint8_t *marked, int lines, int64_t *into) {
+    return (few ? pyengine_gather_few : pyengine_gather)(marks, marked, lines, 1000, into) - into;
+}
+"""
+
+
+@pytest.fixture(params=[(compiler, level) for compiler in ("gcc", "clang") for level in ("-O0", "-O1", "-O3")])
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> ctypes.CDLL:
+    compiler, level = request.param
+    if not shutil.which(compiler):
+        pytest.skip(f"there is no {compiler}")
+    (tmp_path / "all.c").write_text(SOURCE)
+    command = [compiler, level, "-w", "-shared", "-fPIC", f"-I{ENGINE}", "all.c", "-o", "all.so"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    return ctypes.CDLL(str(tmp_path / "all.so"))
+
+
+def test_a_rank_is_how_many_bounds_are_not_above_a_key(library: ctypes.CDLL) -> None:
+    draw = Random(3)
+    bounds = [*sorted(draw.randrange(-500, 500) for _ in range(127)), 2**63 - 1]
+    table = (ctypes.c_int64 * 144)(*bounds, *bounds[7::8])
+    copies = 0
+    while library.rank_of(copies, table, ctypes.c_int64(0)) >= 0:
+        for key in (-(2**63), *range(-502, 502), 2**63 - 2):
+            assert library.rank_of(copies, table, ctypes.c_int64(key)) == bisect_right(bounds, key)
+        copies += 1
+    assert copies
+
+
+@pytest.mark.parametrize("few", [0, 1])
+def test_places_come_back_in_order_and_their_marks_go(library: ctypes.CDLL, few: int) -> None:
+    draw, lines = Random(5), 16
+    library.places.restype = ctypes.c_int64
+    for count in (0, 1, 7, 300, 3000, 8192):
+        places = sorted(draw.sample(range(512 * lines), count))
+        marks, marked = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint8 * (8 * lines))()
+        for place in places:
+            marks[place >> 6] |= 1 << (place & 63)
+            marked[place >> 6] = 1
+        into = (ctypes.c_int64 * (count + 1))()
+        assert library.places(few, marks, marked, lines, into) == count
+        assert into[:count] == [1000 + place for place in places]
+        assert not any(marks)
+        assert not any(marked)
