@@ -29,9 +29,10 @@ int64_t places(int few, uint64_t *marks, uint8_t *marked, int lines, int64_t *in
 """
 
 
-@pytest.fixture(params=[(compiler, level) for compiler in ("gcc", "clang") for level in ("-O0", "-O1", "-O3")])
-def library(request: pytest.FixtureRequest, tmp_path: Path) -> ctypes.CDLL:
-    compiler, level = request.param
+@pytest.fixture(scope="module", params=["gcc -O0", "gcc -O3", "clang -O0", "clang -O3"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    compiler, level = request.param.split()
+    tmp_path = tmp_path_factory.mktemp("headers")
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
     (tmp_path / "all.c").write_text(SOURCE)
