@@ -57,6 +57,8 @@ cdef class Event:
     cdef Reading* fresh          # of the defaults
     cdef const Column** cells    # [slot]: of rows, NULL none
     cdef int64_t row             # of the cells, from which a value is read when a program asks; -1: ``values`` are read
+    cdef int64_t row_number      # counts the rows
+    cdef int64_t* read_in        # [slot]: the number of the row whose value is read
     cdef dict slots              # name -> slot; behind the slots, names that no slot has
     cdef Known* names            # [slot]
     cdef int* after              # [slot]: the next in the last dict that had this one; its first is behind all others
@@ -79,6 +81,7 @@ cdef class Event:
     cdef int cell(self, int slot, int64_t row, Value* value) noexcept nogil
     cdef void clear(self) noexcept                               # after read
     cdef void forget(self) noexcept nogil                        # what the scratch holds; after columns
+    cdef int see(self, int slot) noexcept nogil                  # has values[slot] read; -1 without memory
     # matches() of a program, whose slot s is slots[s] here: FALSE, TRUE or RAISED
     cdef int ask(self, Program program, const int* slots) noexcept nogil
     cdef int reserve(self, int slots) except -1

@@ -284,10 +284,11 @@ cdef class Event:
         self.values = <Value*> calloc(self.count + 1, sizeof(Value))
         self.at = self.own_at = <Reading*> calloc(self.count + 1, sizeof(Reading))
         self.cells = <const Column**> calloc(self.count + 1, sizeof(Column*))
+        self.read_in = <int64_t*> calloc(self.count + 1, sizeof(int64_t))
         self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
         self.fresh = <Reading*> calloc(self.count + 1, sizeof(Reading))
-        if (self.values == NULL or self.at == NULL or self.cells == NULL or self.held == NULL
-                or self.fresh == NULL):
+        if (self.values == NULL or self.at == NULL or self.cells == NULL or self.read_in == NULL
+                or self.held == NULL or self.fresh == NULL):
             raise MemoryError()
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
         self.names = <Known*> calloc(self.count + BEYOND + 1, sizeof(Known))
@@ -309,6 +310,7 @@ cdef class Event:
         free(self.values)
         free(self.own_at)
         free(self.cells)
+        free(self.read_in)
         free(self.fresh)
         free(self.held)
         free(self.names)
@@ -466,6 +468,12 @@ cdef class Event:
             kinds.odd |= <uint64_t> (at[index].kind == ODD) << index
         return 0
 
+    cdef inline int see(self, int slot) noexcept nogil:
+        if self.row < 0 or self.read_in[slot] == self.row_number:
+            return 0
+        self.read_in[slot] = self.row_number
+        return self.cell(slot, self.row, &self.values[slot])
+
     cdef int ask(self, Program program, const int* slots) noexcept nogil:
         cdef int at = program.start, truth, index, slot
         cdef const Leaf* leaf
@@ -473,13 +481,13 @@ cdef class Event:
             leaf = &program.leaves[at]
             if leaf.kind < GENERAL:
                 slot = slots[leaf.access.slot]
-                if self.row >= 0 and self.cell(slot, self.row, &self.values[slot]) < 0:
+                if self.see(slot) < 0:
                     return fail(NO_MEMORY, &self.scratch)
                 truth = leaf_truth(leaf, &self.values[slot], &self.scratch)
             else:
                 for index in range(leaf.count):
                     slot = slots[leaf.slots[index]]
-                    if self.row >= 0 and self.cell(slot, self.row, &self.values[slot]) < 0:
+                    if self.see(slot) < 0:
                         return fail(NO_MEMORY, &self.scratch)
                     self.gathered[leaf.slots[index]] = self.values[slot]
                 truth = general_truth(program, leaf, self.gathered, self.body, &self.scratch)

@@ -271,6 +271,7 @@ cdef class Rows:
                 return -1
             for index in range(count):
                 event.row = first + index
+                event.row_number += 1
                 event.at = self.search.rows + index
                 self.search.find_placed(self.snapshot, index)
                 ends[row] = self.search.found.size
