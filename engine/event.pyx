@@ -155,10 +155,15 @@ cdef int transcode(const Value* text, Reading* reading, Scratch* scratch) noexce
     return 0
 
 
+cdef inline void read_integer_as_point(int64_t integer, Reading* reading) noexcept nogil:
+    # Which are exact nobody can foresee, so that no branch is taken on it.
+    reading.kind = NUMERAL if (-EXACT_REAL <= integer) & (integer <= EXACT_REAL) else ODD
+    reading.key = order_key(<double> integer)
+
+
 cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
     """-1 without memory."""
     cdef uint64_t high
-    cdef int64_t integer
     if value.type == STRING:
         reading.kind = WORD
         if value.encoding == UTF8 or value.encoding == LATIN1:
@@ -172,12 +177,7 @@ cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratc
         if reading.kind == WORD:
             reading.hash = pyengine_hash(reading.bytes, reading.length, 1, &reading.key, &high)
     elif BYTE <= value.type <= LONG:
-        integer = value.payload.integer
-        if -EXACT_REAL <= integer <= EXACT_REAL:
-            reading.kind = NUMERAL
-            reading.key = order_key(<double> integer)
-        else:
-            reading.kind = ODD
+        read_integer_as_point(value.payload.integer, reading)
     elif value.type == DOUBLE:
         reading.kind = NUMERAL
         reading.key = order_key(value.payload.real)
@@ -198,24 +198,18 @@ cdef inline uint64_t valid_bits(const Column* column, int64_t first, int count) 
 cdef void number_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:
     """Of a column of doubles, longs or ints."""
     cdef int index, row
-    cdef bint exact = True
-    cdef int64_t integer
-    cdef double real
     cdef uint8_t[64] those
     for index in range(numbers_of(rows, those)):
         row = those[index]
         if column.storage == DOUBLE_VALUES:
-            real = (<const double*> column.values)[first + row]
+            at[row].kind = NUMERAL
+            at[row].key = order_key((<const double*> column.values)[first + row])
         elif column.storage == INT64_VALUES:
-            integer = (<const int64_t*> column.values)[first + row]
-            exact = (-EXACT_REAL <= integer) & (integer <= EXACT_REAL)
-            real = <double> integer
+            read_integer_as_point((<const int64_t*> column.values)[first + row], &at[row])
         else:
-            real = <double> (<const int32_t*> column.values)[first + row]
-        at[row].kind = NUMERAL if exact else ODD
-        at[row].key = order_key(real)
-        kinds.numerals |= <uint64_t> exact << row
-        kinds.odd |= <uint64_t> (not exact) << row
+            read_integer_as_point((<const int32_t*> column.values)[first + row], &at[row])
+        kinds.odd |= <uint64_t> (at[row].kind == ODD) << row
+    kinds.numerals = rows & ~kinds.odd
 
 
 cdef void text_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:

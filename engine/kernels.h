@@ -1,4 +1,4 @@
-/* kernels: loops over up to 1024 rows of one typed column, one bit of outcome a row.
+/* kernels: loops over up to 1024 rows of one typed column, one bit of outcome a row; the ranks of keys among bounds.
 
    Each loop exists in one copy per instruction set (kernel_loops.h, kernel_bodies.h); best_kernels() picks the best one this processor has,
    so an ordinary wheel runs AVX2 or AVX-512 code. GCC and Clang on x86-64 only; elsewhere there is the plain copy. */

@@ -1,4 +1,4 @@
-"""kernels: loops over up to 1024 rows of one typed column, one bit of outcome a row; see kernels.h.
+"""kernels: loops over up to 1024 rows of one typed column, one bit of outcome a row; ranks; see kernels.h.
 
 Invariant: no loop reads outside the rows it is given, whatever the values below a null are.
 """

@@ -43,42 +43,43 @@ cdef inline bint is_sought(int kind, const Table* table) noexcept nogil:
     return kind == NUMERAL and table.numbers_are_points or kind == WORD and (table.texts or table.text_bound_count)
 
 
+cdef inline void set_buckets(uint64_t messages, int bucket, int32_t* buckets, int64_t width) noexcept nogil:
+    cdef int index
+    cdef uint8_t[TOGETHER] rows
+    for index in range(numbers_of(messages, rows)):
+        buckets[rows[index] * width] = bucket
+
+
 cdef inline uint64_t place_held(
         Segment segment, int number, Reading* reading, const Kinds* of, Placed* placed, int32_t* buckets,
         int64_t width) noexcept nogil:
-    """The seats are fetched some time before the values are sought there."""
+    """Returns the messages whose values are to be sought; the seats are fetched some time before."""
     cdef const Table* table = &segment.tables[number]
-    cdef int row, index, count, bucket
+    cdef int row, index, count, bucket = table.first + bucket_of(NUMERAL, table)
+    cdef uint64_t sought = (of.numerals if is_sought(NUMERAL, table) else 0) | (
+        of.words if is_sought(WORD, table) else 0)
     cdef uint8_t[TOGETHER] rows
     cdef int32_t[TOGETHER] ranks
     cdef int64_t[TOGETHER] keys
-    if of.numerals:
+    if of.numerals and not table.bound_count:
+        set_buckets(of.numerals, bucket, buckets, width)
+    elif of.numerals:
         count = numbers_of(of.numerals, rows)
-        bucket = table.first + bucket_of(NUMERAL, table)
         for index in range(count):
             keys[index] = reading[rows[index]].key
-            ranks[index] = 0
-        if table.bound_count:
-            best_kernels().ranks(<const int64_t**> &table.bounds, 0, keys, sizeof(int64_t), count, ranks)
+        best_kernels().ranks(<const int64_t**> &table.bounds, 0, keys, sizeof(int64_t), count, ranks)
         for index in range(count):
             buckets[rows[index] * width] = bucket + ranks[index]
-        for index in range(count if table.numbers_are_points else 0):
-            row = rows[index]
-            reading[row].hash = number_hash(keys[index])
-            pyengine_prefetch(&segment.points[seat_of(segment.point_room, number, reading[row].hash)])
-    if of.words:
-        count = numbers_of(of.words, rows)
-        for index in range(count):
-            row = rows[index]
-            buckets[row * width] = table.first + STRANGE_BUCKET
-            pyengine_prefetch(&segment.points[seat_of(segment.point_room, number, reading[row].hash)])
-    if of.odd:
-        count = numbers_of(of.odd, rows)
-        for index in range(count):
-            row = rows[index]
-            buckets[row * width] = table.first + ODD_BUCKET
-            placed[row].strange |= table.numbers_are_points
-    return (of.numerals if is_sought(NUMERAL, table) else 0) | (of.words if is_sought(WORD, table) else 0)
+    set_buckets(of.words, table.first + bucket_of(WORD, table), buckets, width)
+    set_buckets(of.odd, table.first + bucket_of(ODD, table), buckets, width)
+    for index in range(numbers_of(of.odd if table.numbers_are_points else 0, rows)):
+        placed[rows[index]].strange = True
+    for index in range(numbers_of(sought, rows)):
+        row = rows[index]
+        if reading[row].kind == NUMERAL:
+            reading[row].hash = number_hash(reading[row].key)
+        pyengine_prefetch(&segment.points[seat_of(segment.point_room, number, reading[row].hash)])
+    return sought
 
 
 cdef inline void place_sought(

@@ -51,9 +51,10 @@ cdef class Search:               # working memory of matches, one after another
     cdef int32_t* buckets
     cdef int32_t* points
     cdef Sought* sought
-    cdef Reading* rows           # [slot][message], if they are several
+    cdef Reading* rows           # [slot][message]: of columns
     cdef Kinds* kinds            # [slot]: of the rows'
 
+    cdef void leave_room(self) noexcept
     cdef int make_room(self, Snapshot snapshot, int room) except -1
     # What matches event's message, in order, behind what was found before.
     cdef void find(self, Snapshot snapshot) noexcept nogil

@@ -144,13 +144,8 @@ cdef class Search:
         self.make_room(snapshot, 1)
 
     def __dealloc__(self):
+        self.leave_room()
         free(self.ranges)
-        free(self.placed)
-        free(self.buckets)
-        free(self.points)
-        free(self.sought)
-        free(self.rows)
-        free(self.kinds)
         free(self.found.numbers)
         free(self.found.keys)
         free(self.found.raised)
@@ -160,10 +155,7 @@ cdef class Search:
         free(self.found.wanted_words)
         free(self.found.lines)
 
-    cdef int make_room(self, Snapshot snapshot, int room) except -1:
-        cdef int64_t width = snapshot.most_tables + 1, index, count = <int64_t> room * snapshot.segment_count
-        if room <= self.room:
-            return 0
+    cdef void leave_room(self) noexcept:
         free(self.placed)
         free(self.buckets)
         free(self.points)
@@ -171,6 +163,12 @@ cdef class Search:
         free(self.rows)
         free(self.kinds)
         self.room = 0
+
+    cdef int make_room(self, Snapshot snapshot, int room) except -1:
+        cdef int64_t width = snapshot.most_tables + 1, index, count = <int64_t> room * snapshot.segment_count
+        if room <= self.room:
+            return 0
+        self.leave_room()
         self.placed = <Placed*> calloc(count + 1, sizeof(Placed))
         self.buckets = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))
         self.points = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))

@@ -1,18 +1,18 @@
 """segment: an immutable index over many subscriptions, 512 to a cache line of bits.
 
-A subscription is an *entry*, or, if it is an OR, one for each of its branches; it is found once.
-Of a small segment all entries are looked at, in their order. In a larger one entries with an equality that every match
-must satisfy (their *access point*: the rarest there is) lie together, those without one behind them at ``loose``; many
-that lie together are in the order of ``clusters``. For each slot that
-entries ask about, values fall into *buckets*: null, what only the programs understand, an unknown text (or stretches of
-the order of unknown texts, where entries ask for how a text begins), texts, and stretches of the number line. A bucket
-has for each entry a bit ``passed``: unless a requirement of the entry on this slot is surely missed; and a bit
-``open``: whether it is met depends on where in the bucket the value lies. An entry that passed everywhere, is open
-nowhere, and has requirements only (``whole``) matches; where it is open its intervals are asked, or the program.
+A subscription is an *entry*, or, if it is an OR, one for each of its branches; it is found once. Of a small segment all
+entries are looked at, in their order. In a larger one entries with an equality that every match must satisfy (their
+*access point*: the rarest there is) lie together, those without one behind them at ``loose``; many that lie together
+are in the order of ``clusters``. For each slot that entries ask about, values fall into *buckets*: null, what only the
+programs understand, an unknown text (or stretches of the order of unknown texts, where entries ask for how a text
+begins), texts, and stretches of the number line. A bucket has for each entry a bit ``passed``: unless a requirement of
+the entry on this slot is surely missed; and a bit ``open``: whether it is met depends on where in the bucket the value
+lies. An entry that passed everywhere, is open nowhere, and has requirements only (``whole``) matches; where it is open
+its intervals are asked, or the program.
 
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit w of a bucket: word w has a bit
-passed; points are distinct by (table, kind, bytes); all texts outlive the segment in ``scratch`` or the programs;
-``in_order``: place p is the p-th Subscription by number.
+passed; all texts outlive the segment in ``scratch`` or the programs; ``in_order``: place p is the p-th Subscription by
+number.
 """
 
 from cython cimport final
@@ -186,7 +186,7 @@ cdef class Segment:
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL     # zeroed, from the begin of a cache line on
 
     cdef void share_buckets(self) noexcept                      # the memory of all, among the tables
-    cdef int note_tables(self) except -1                        # what ``place`` asks of all, once they are in order
+    cdef int note_tables(self) except -1                        # what ``placing`` asks of all, once they are in order
     # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
     cdef void match(
         self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
