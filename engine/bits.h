@@ -13,7 +13,12 @@ static __forceinline int count_bits(uint64_t word) { return (int)__popcnt64(word
 #else
 static inline __attribute__((always_inline, unused)) int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
 static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t word) { return 63 - __builtin_clzll(word); }
-static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) { return __builtin_popcountll(word); }
+/* Compilers know the instruction in it where there is one, and call nothing where there is none. */
+static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) {
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    return (int)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu) * 0x0101010101010101u >> 56);
+}
 #endif
 
 /* The numbers of a word's bits, in order; how many. */

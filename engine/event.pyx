@@ -197,31 +197,39 @@ cdef inline uint64_t valid_bits(const Column* column, int64_t first, int count) 
 
 cdef void number_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:
     """Of a column of doubles, longs or ints."""
-    cdef int index, row
+    cdef int index, row, count
+    cdef uint64_t odd = 0
+    cdef bint wide = column.storage == INT64_VALUES
+    cdef const double* reals = <const double*> column.values + first
+    cdef const int64_t* longs = <const int64_t*> column.values + first
+    cdef const int32_t* ints = <const int32_t*> column.values + first
     cdef uint8_t[64] those
-    for index in range(numbers_of(rows, those)):
-        row = those[index]
-        if column.storage == DOUBLE_VALUES:
+    count = numbers_of(rows, those)
+    if column.storage == DOUBLE_VALUES:
+        for index in range(count):
+            row = those[index]
             at[row].kind = NUMERAL
-            at[row].key = order_key((<const double*> column.values)[first + row])
-        elif column.storage == INT64_VALUES:
-            read_integer_as_point((<const int64_t*> column.values)[first + row], &at[row])
-        else:
-            read_integer_as_point((<const int32_t*> column.values)[first + row], &at[row])
-        kinds.odd |= <uint64_t> (at[row].kind == ODD) << row
-    kinds.numerals = rows & ~kinds.odd
+            at[row].key = order_key(reals[row])
+    else:
+        for index in range(count):
+            row = those[index]
+            read_integer_as_point(longs[row] if wide else ints[row], &at[row])
+            odd |= <uint64_t> (at[row].kind == ODD) << row
+    kinds.odd |= odd
+    kinds.numerals = rows & ~odd
 
 
 cdef void text_points(const Column* column, int64_t first, uint64_t rows, Reading* at, Kinds* kinds) noexcept nogil:
     cdef int index, row
     cdef uint64_t high
     cdef const int32_t* offsets = <const int32_t*> column.values + first
+    cdef const uint8_t* data = column.data
     cdef uint8_t[64] those
     kinds.words = rows
     for index in range(numbers_of(rows, those)):
         row = those[index]
         at[row].kind = WORD
-        at[row].bytes = column.data + offsets[row]
+        at[row].bytes = data + offsets[row]
         at[row].length = <uint32_t> (offsets[row + 1] - offsets[row])
         at[row].hash = pyengine_hash(at[row].bytes, at[row].length, 1, &at[row].key, &high)
 
@@ -437,19 +445,22 @@ cdef class Event:
 
     cdef int interpret_rows(self, int slot, int64_t first, int count, Reading* at, Kinds* kinds) noexcept nogil:
         cdef int index
+        cdef uint64_t valid = 0
         cdef const Column* column = self.cells[slot]
         cdef Value value
         memset(kinds, 0, sizeof(Kinds))
         if not self.reader.every_text and self.reader.defaults[slot].type == NULL_VALUE and (
                 column == NULL or column.storage in (DOUBLE_VALUES, INT64_VALUES, INT32_VALUES, TEXT32)):
-            for index in range(count):
+            if column != NULL:
+                valid = valid_bits(column, first, count)
+            for index in range(0 if valid == ~(<uint64_t> 0) >> (64 - count) else count):
                 at[index].kind = NOTHING
             if column == NULL:
                 return 0
             if column.storage == TEXT32:
-                text_points(column, first, valid_bits(column, first, count), at, kinds)
+                text_points(column, first, valid, at, kinds)
             else:
-                number_points(column, first, valid_bits(column, first, count), at, kinds)
+                number_points(column, first, valid, at, kinds)
             return 0
         for index in range(count):
             if column == NULL:

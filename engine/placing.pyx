@@ -4,7 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from pyengine._engine.bits cimport numbers_of, pyengine_prefetch
+from pyengine._engine.bits cimport count_bits, numbers_of, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, ODD, WORD, Kinds, Reading, number_hash, some_of
 from pyengine._engine.kernels cimport best_kernels
 from pyengine._engine.points cimport Point, seat_of, seek
@@ -63,6 +63,12 @@ cdef inline uint64_t place_held(
     cdef int64_t[TOGETHER] keys
     if of.numerals and not table.bound_count:
         set_buckets(of.numerals, bucket, buckets, width)
+    elif of.numerals & of.numerals + 1 == 0:             # of the first so many messages: nothing need be chosen
+        count = count_bits(of.numerals)
+        best_kernels().ranks(
+            <const int64_t**> &table.bounds, 0, &reading.key, sizeof(Reading), count, ranks)
+        for index in range(count):
+            buckets[index * width] = bucket + ranks[index]
     elif of.numerals:
         count = numbers_of(of.numerals, rows)
         for index in range(count):

@@ -9,9 +9,10 @@ from libc.string cimport memset
 
 from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading
-from pyengine._engine.lines cimport (
-    pyengine_gather, pyengine_gather_few, pyengine_lack_nothing, pyengine_look, pyengine_mark, pyengine_mark_all,
-    pyengine_mark_one, pyengine_spread, words_of,
+from pyengine._engine.lines cimport pyengine_lack_nothing, pyengine_look, words_of
+from pyengine._engine.marks cimport (
+    PYENGINE_BEHIND, pyengine_gather, pyengine_gather_few, pyengine_mark, pyengine_mark_all, pyengine_mark_one,
+    pyengine_spread,
 )
 from pyengine._engine.points cimport Point, reading_of, seek
 from pyengine._engine.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
@@ -364,7 +365,7 @@ cdef class Segment:
         cdef int64_t* number
         cdef int64_t* end
         cdef PyObject** keys = NULL
-        if not reserve(found, found.mark_count + 1):
+        if not reserve(found, found.mark_count + PYENGINE_BEHIND):
             memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
             memset(found.marked, 0, self.lines * 8)
             found.mark_count = 0
@@ -374,8 +375,10 @@ cdef class Segment:
         number = found.numbers + found.size
         if not found.keyless:
             keys = found.keys + found.size
-        end = (pyengine_gather_few if self.is_small else pyengine_gather)(
-            found.marks, found.marked, self.lines, more, number)
+        if self.is_small:
+            end = pyengine_gather_few(found.marks, found.marked, self.lines, more, number)
+        else:
+            end = pyengine_gather(found.marks, found.marked, self.lines, more, number)
         found.size = end - found.numbers
         found.mark_count = 0
         if not found.keyless:

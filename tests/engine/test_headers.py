@@ -1,4 +1,4 @@
-"""lines.h and kernel_loops.h, whatever the compiler is told to make of them."""
+"""kernel_loops.h, lines.h and marks.h, whatever the compiler is told to make of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ENGINE = Path(__file__).parents[2] / "engine"
 SOURCE = """
 #include "kernel_loops.h"
 #include "lines.h"
+#include "marks.h"
 int rank_of(int copy, const int64_t *bounds, int64_t key) {
     const char *name;
     const kernel_table *kernels = kernel_copy(copy, &name);
@@ -23,9 +24,17 @@ int rank_of(int copy, const int64_t *bounds, int64_t key) {
     kernels->ranks(&bounds, 0, &key, sizeof(key), 1, &rank);
     return rank;
 }
-int64_t places(int few, uint64_t *marks, uint8_t *marked, int lines, int64_t *into) {
-    return (few ? pyengine_gather_few : pyengine_gather)(marks, marked, lines, 1000, into) - into;
+/* plain: as on a processor that cannot press bytes together */
+int64_t places(int few, int plain, uint64_t *marks, uint8_t *marked, int lines, int64_t *into) {
+    if (few) return pyengine_gather_few(marks, marked, lines, 1000, into) - into;
+    return (plain ? pyengine_gather_plain : pyengine_gather)(marks, marked, lines, 1000, into) - into;
 }
+int64_t mark(int plain, const uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
+             uint8_t *marked) {
+    return (plain ? pyengine_mark_plain : pyengine_mark)(found, words, count, order, marks, marked, 0);
+}
+int spread_few(int64_t bits, int64_t *into) { return (int)(pyengine_spread_few(bits, 1000, into) - into); }
+int behind(void) { return PYENGINE_BEHIND; }
 """
 
 
@@ -53,18 +62,48 @@ def test_a_rank_is_how_many_bounds_are_not_above_a_key(library: ctypes.CDLL) -> 
     assert copies
 
 
+@pytest.mark.parametrize("plain", [0, 1])
 @pytest.mark.parametrize("few", [0, 1])
-def test_places_come_back_in_order_and_their_marks_go(library: ctypes.CDLL, few: int) -> None:
+def test_places_come_back_in_order_and_their_marks_go(library: ctypes.CDLL, few: int, plain: int) -> None:
     draw, lines = Random(5), 16
     library.places.restype = ctypes.c_int64
-    for count in (0, 1, 7, 300, 3000, 8192):
+    for count in (0, 1, 7, 300, 1000, 3000, 8192):
         places = sorted(draw.sample(range(512 * lines), count))
         marks, marked = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint8 * (8 * lines))()
         for place in places:
             marks[place >> 6] |= 1 << (place & 63)
             marked[place >> 6] = 1
-        into = (ctypes.c_int64 * (count + 1))()
-        assert library.places(few, marks, marked, lines, into) == count
+        into = (ctypes.c_int64 * (count + library.behind()))()
+        assert library.places(few, plain, marks, marked, lines, into) == count
         assert into[:count] == [1000 + place for place in places]
         assert not any(marks)
         assert not any(marked)
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_what_is_found_is_marked_where_it_stands_in_the_order(library: ctypes.CDLL, plain: int) -> None:
+    draw, lines = Random(6), 128
+    size = 512 * lines
+    order = [*range(size)]
+    draw.shuffle(order)
+    library.mark.restype = ctypes.c_int64
+    for count in (0, 1, 7, 300, 3000, 30_000, size):
+        found, words = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint64 * (lines // 8))()
+        places = draw.sample(range(size), count)
+        for place in places:
+            found[place >> 6] |= 1 << (place & 63)
+            words[place >> 12] |= 1 << (place >> 6 & 63)
+        marks, marked = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint8 * (8 * lines))()
+        asked = library.mark(plain, found, words, lines // 8, (ctypes.c_int32 * size)(*order), marks, marked)
+        assert asked == count
+        hits = {order[place] for place in places}
+        assert {place for place in range(size) if marks[place >> 6] >> (place & 63) & 1} == hits
+        assert {word for word in range(8 * lines) if marked[word]} == {hit >> 6 for hit in hits}
+        assert not any(words)
+
+
+def test_a_word_s_bits_become_numbers(library: ctypes.CDLL) -> None:
+    for bits in ([], [0], [63], [0, 63], [5, 6, 7], [*range(64)]):
+        into = (ctypes.c_int64 * (len(bits) + library.behind()))()
+        assert library.spread_few(ctypes.c_int64(sum(1 << bit for bit in bits)), into) == len(bits)
+        assert into[: len(bits)] == [1000 + bit for bit in bits]
