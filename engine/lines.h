@@ -53,6 +53,24 @@ static uint64_t pyengine_lack_nothing(const uint64_t *required, const uint64_t *
     return found;
 #endif
 }
+/* Of ``words`` the bits that each row has; the rows are words from ``rows`` on, that of a bucket ``step`` behind the one
+   before. */
+PYENGINE_CLONES
+static void pyengine_meet(uint64_t *words, int size, const uint64_t *rows, int64_t step, const int32_t *buckets, int count) {
+    int at = 0, i, k;
+    for (; at + 8 <= size; at += 8) {
+        pyengine_line *line = (pyengine_line *)(words + at), left[PYENGINE_PARTS];
+        PYENGINE_EACH_PART left[k] = line[k];
+        if (!pyengine_any(left)) continue;
+        for (i = 0; i < count; i++) {
+            const pyengine_line *row = (const pyengine_line *)(rows + step * buckets[i] + at);
+            PYENGINE_EACH_PART left[k] &= row[k];
+        }
+        PYENGINE_EACH_PART line[k] = left[k];
+    }
+    for (; at < size; at++)
+        for (i = 0; words[at] && i < count; i++) words[at] &= rows[step * buckets[i] + at];
+}
 /* A bit for each of the eight words of a line that is not 0. */
 static inline int pyengine_words_of(const uint64_t *bits) {
     int k, words = 0;

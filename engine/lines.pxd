@@ -1,6 +1,6 @@
 """lines: many bits at a time, 512 to a line; see lines.h."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 cdef extern from "lines.h" nogil:
@@ -12,4 +12,7 @@ cdef extern from "lines.h" nogil:
         const uint64_t* whole, const uint64_t* by_intervals, const uint64_t* passes, const int64_t* passed, int count,
         const uint64_t* opens, const int64_t* open, int open_count, const int64_t* bounded,
         int bounded_count) noexcept
+    # the bits of words that each bucket's row has, too
+    void pyengine_meet(
+        uint64_t* words, int size, const uint64_t* rows, int64_t step, const int32_t* buckets, int count) noexcept
     int words_of "pyengine_words_of"(const uint64_t* bits) noexcept      # a bit for each of eight that is not 0

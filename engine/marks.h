@@ -148,8 +148,8 @@ static inline void pyengine_mark_all(const int32_t *places, int count, const int
     pyengine_mark_all_plain(places, count, order, marks, marked, keys);
 }
 /* Of the bits of ``found``, whose words ``words`` names: marks the bit order[bit], and its word by a byte of ``marked``.
-   Takes the names back, and returns how many there were. */
-static inline int64_t pyengine_mark(const uint64_t *found, uint64_t *words, int count, const int32_t *order,
+   Takes bits and names back, and returns how many bits there were. */
+static inline int64_t pyengine_mark(uint64_t *found, uint64_t *words, int count, const int32_t *order,
                                     uint64_t *marks, uint8_t *marked, void *const *keys) {
     PYENGINE_IF_PRESSED(pyengine_mark_pressed(found, words, count, order, marks, marked, keys));
     return pyengine_mark_plain(found, words, count, order, marks, marked, keys);

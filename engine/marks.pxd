@@ -13,9 +13,9 @@ cdef extern from "marks.h" nogil:
     void pyengine_mark_all(
         const int32_t* places, int count, const int32_t* order, uint64_t* marks, uint8_t* marked,
         void* const* keys) noexcept
-    # the bits of the words that are named become marks; how many there were
+    # the bits of the words that are named become marks, and 0; how many there were
     int64_t pyengine_mark(
-        const uint64_t* found, uint64_t* words, int count, const int32_t* order, uint64_t* marks, uint8_t* marked,
+        uint64_t* found, uint64_t* words, int count, const int32_t* order, uint64_t* marks, uint8_t* marked,
         void* const* keys) noexcept
     # the places of what is marked, in their order; where they end
     int64_t* pyengine_gather(uint64_t* marks, uint8_t* marked, int lines, int64_t more, int64_t* into) noexcept

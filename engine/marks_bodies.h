@@ -9,7 +9,7 @@ MARKS_TARGET static inline void MARKS(pyengine_mark_all)(const int32_t *places, 
         if (keys != NULL) pyengine_prefetch(&keys[hit]);
     }
 }
-MARKS_TARGET static int64_t MARKS(pyengine_mark)(const uint64_t *found, uint64_t *words, int count, const int32_t *order,
+MARKS_TARGET static int64_t MARKS(pyengine_mark)(uint64_t *found, uint64_t *words, int count, const int32_t *order,
                                                  uint64_t *marks, uint8_t *marked, void *const *keys) {
     int32_t places[PYENGINE_SOME + 64 + PYENGINE_BEHIND];
     int64_t size = 0;
@@ -22,6 +22,7 @@ MARKS_TARGET static int64_t MARKS(pyengine_mark)(const uint64_t *found, uint64_t
             place = 64 * (64 * word + lowest_bit(named));
             for (k = 0; k < 64; k += 16) pyengine_prefetch(&order[place + k]);
             sure += SPREAD(found[place >> 6], place, places + sure);
+            found[place >> 6] = 0;
             if (sure < PYENGINE_SOME) continue;
             MARKS(pyengine_mark_all)(places, sure, order, marks, marked, keys);
             size += sure;

@@ -133,6 +133,7 @@ cdef struct Look:                # of one message: the bits of the buckets that 
     int64_t[MOST_ROWS] between   # of slots whose value is a number and which have intervals
     uint64_t[2] absent           # of Placed
     bint sparse                  # it has values of less than half of the tables
+    int whole                    # the line from which on all entries are wanted, of which ``wanted`` has no bits
     int picked_count
     int32_t[MOST_PICKED] picked  # entries
     int open_entry_count

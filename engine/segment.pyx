@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading
-from pyengine._engine.lines cimport pyengine_lack_nothing, pyengine_look, words_of
+from pyengine._engine.lines cimport pyengine_lack_nothing, pyengine_look, pyengine_meet, words_of
 from pyengine._engine.marks cimport (
     PYENGINE_BEHIND, pyengine_gather, pyengine_gather_few, pyengine_mark, pyengine_mark_all, pyengine_mark_one,
     pyengine_spread,
@@ -250,15 +250,22 @@ cdef class Segment:
             ranges[2 * range_count] = self.loose
             ranges[2 * range_count + 1] = self.size
             range_count += 1
+        look.whole = self.lines
         for number in range(range_count):
             place = ranges[2 * number]
-            if self.lines == 1 or not self.pick(alive, place, ranges[2 * number + 1], &look):
+            if self.lines > 1 and self.pick(alive, place, ranges[2 * number + 1], &look):
+                continue
+            if ranges[2 * number + 1] == self.size and place >> 9 < self.lines - 1:
+                look.whole = (place + LINE - 1) >> 9
+                set_bits(found.wanted_words, look.whole << 3, (self.size - 1) >> 6)
+                ranges[2 * number + 1] = look.whole << 9
+            if place < ranges[2 * number + 1]:
                 want(found, place, ranges[2 * number + 1] - 1)
         self.ask_picked(event, &look, found)
         self.scan(event, alive, &look, found)
         for number in range(range_count):
             place = ranges[2 * number]
-            memset(found.wanted + (place >> 6), 0, (((ranges[2 * number + 1] - 1) >> 6) - (place >> 6) + 1) << 3)
+            memset(found.wanted + (place >> 6), 0, ((ranges[2 * number + 1] + 63 >> 6) - (place >> 6)) << 3)
         if found.mark_count:
             self.gather(found)
 
@@ -395,15 +402,12 @@ cdef class Segment:
             number += 1
 
     cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil:
-        cdef int word, first, number, count = 0
+        cdef int word, first, count = 0
         cdef uint64_t words
+        pyengine_meet(found.wanted_words, self.words, self.lively, self.words, look.buckets, look.count)
         for word in range(self.words):
             words = found.wanted_words[word]
-            if not words:
-                continue
             found.wanted_words[word] = 0
-            for number in range(look.count):
-                words &= self.lively[<int64_t> look.buckets[number] * self.words + word]
             while words:
                 first = lowest_bit(words) & ~7           # of the line's words in this one
                 found.lines[count].line = (word << 3) + (first >> 3)
@@ -454,7 +458,6 @@ cdef class Segment:
         if not self.in_order:
             found.mark_count += pyengine_mark(
                 bits, found.wanted_words, self.words, self.order, found.marks, found.marked, self.keys_of(found))
-            memset(bits, 0, self.lines * 8 * sizeof(uint64_t))
         if look.open_entry_count:
             self.ask_intervals(event, look, found)
 
@@ -475,6 +478,9 @@ cdef class Segment:
                     pyengine_prefetch(self.passed + look.passed[number] + at)
                 for number in range(look.bounded_count if rows == look.count else 0):
                     pyengine_prefetch(self.open + look.between[number] + at)
+            bits = found.wanted + line * 8
+            if line >= look.whole:
+                memset(bits, 0xFF, LINE // 8)
             if few(look, words):
                 left = words
                 while left:
@@ -486,17 +492,17 @@ cdef class Segment:
                             pyengine_prefetch(self.required + at + number)
                     if self.take_word(event, alive, line * 8 + k, look, found):
                         words ^= 1 << k
-                if not words:
-                    continue
-            bits = found.wanted + line * 8
-            left_over = pyengine_look(
+            left_over = 0 if not words else pyengine_look(
                 bits, asked, between, bits, alive + line * 8,
                 whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
                 whole + line * 8 if self.shares else self.by_intervals + line * 8,
                 self.passed + line * self.line_step, look.passed, look.count,
                 self.open + line * self.line_step, look.open, look.open_count, look.between, look.bounded_count)
             if left_over == 0:
-                rows = min(look.count, FIRST_ROWS)
+                if line >= look.whole:
+                    memset(bits, 0, LINE // 8)
+                if words:
+                    rows = min(look.count, FIRST_ROWS)
                 continue
             rows = look.count
             found.wanted_words[line >> 3] |= <uint64_t> words << 8 * (line & 7)

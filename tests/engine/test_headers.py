@@ -29,7 +29,7 @@ int64_t places(int few, int plain, uint64_t *marks, uint8_t *marked, int lines, 
     if (few) return pyengine_gather_few(marks, marked, lines, 1000, into) - into;
     return (plain ? pyengine_gather_plain : pyengine_gather)(marks, marked, lines, 1000, into) - into;
 }
-int64_t mark(int plain, const uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
+int64_t mark(int plain, uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
              uint8_t *marked) {
     return (plain ? pyengine_mark_plain : pyengine_mark)(found, words, count, order, marks, marked, 0);
 }
@@ -100,6 +100,7 @@ def test_what_is_found_is_marked_where_it_stands_in_the_order(library: ctypes.CD
         assert {place for place in range(size) if marks[place >> 6] >> (place & 63) & 1} == hits
         assert {word for word in range(8 * lines) if marked[word]} == {hit >> 6 for hit in hits}
         assert not any(words)
+        assert not any(found)
 
 
 def test_a_word_s_bits_become_numbers(library: ctypes.CDLL) -> None:
