@@ -55,6 +55,8 @@ cdef inline uint64_t place_held(
         int64_t width) noexcept nogil:
     """Returns the messages whose values are to be sought; the seats are fetched some time before."""
     cdef const Table* table = &segment.tables[number]
+    cdef const Point* points = segment.points
+    cdef int64_t room = segment.point_room
     cdef int row, index, count, bucket = table.first + bucket_of(NUMERAL, table)
     cdef uint64_t sought = (of.numerals if is_sought(NUMERAL, table) else 0) | (
         of.words if is_sought(WORD, table) else 0)
@@ -84,7 +86,7 @@ cdef inline uint64_t place_held(
         row = rows[index]
         if reading[row].kind == NUMERAL:
             reading[row].hash = number_hash(reading[row].key)
-        pyengine_prefetch(&segment.points[seat_of(segment.point_room, number, reading[row].hash)])
+        pyengine_prefetch(&points[seat_of(room, number, reading[row].hash)])
     return sought
 
 
@@ -95,6 +97,8 @@ cdef inline void place_sought(
     cdef int first_text = table.first + FIRST_TEXT, mask = table.texts - 1
     cdef bint cut = table.text_bound_count != 0, has_points = segment.point_count != 0
     cdef bint accesses = not segment.shares and not segment.is_small
+    cdef Point* points = segment.points
+    cdef int64_t room = segment.point_room
     cdef const Point* point = NULL
     cdef const Reading* reading
     cdef uint8_t[TOGETHER] rows
@@ -102,12 +106,12 @@ cdef inline void place_sought(
         row = rows[index]
         reading = &readings[row]
         if has_points:
-            point = seek(segment.points, segment.point_room, number, reading)
+            point = seek(points, room, number, reading)
         if point != NULL and point.of:
             if reading.kind == WORD:
                 placed[row].buckets[number] = first_text + (point.code & mask)
             if accesses and point.last:
-                placed[row].points[placed[row].point_count] = <int32_t> (point - segment.points)
+                placed[row].points[placed[row].point_count] = <int32_t> (point - points)
                 placed[row].point_count += 1
                 pyengine_prefetch(required_of(segment.required, point.first))
         elif cut and reading.kind == WORD:
