@@ -34,6 +34,9 @@ int64_t mark(int plain, uint64_t *found, uint64_t *words, int count, const int32
     return (plain ? pyengine_mark_plain : pyengine_mark)(found, words, count, order, marks, marked, 0);
 }
 int spread_few(int64_t bits, int64_t *into) { return (int)(pyengine_spread_few(bits, 1000, into) - into); }
+void meet(uint64_t *words, int size, const uint64_t *rows, int64_t step, const int32_t *buckets, int count) {
+    pyengine_meet(words, size, rows, step, buckets, count);
+}
 int behind(void) { return PYENGINE_BEHIND; }
 """
 
@@ -108,3 +111,18 @@ def test_a_word_s_bits_become_numbers(library: ctypes.CDLL) -> None:
         into = (ctypes.c_int64 * (len(bits) + library.behind()))()
         assert library.spread_few(ctypes.c_int64(sum(1 << bit for bit in bits)), into) == len(bits)
         assert into[: len(bits)] == [1000 + bit for bit in bits]
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 25])
+def test_words_keep_the_bits_that_every_row_has(library: ctypes.CDLL, size: int) -> None:
+    draw, buckets = Random(size), 6
+    rows = [[draw.getrandbits(64) | draw.getrandbits(64) for _ in range(size)] for _ in range(buckets)]
+    words = [draw.choice((0, draw.getrandbits(64))) for _ in range(size)]
+    for count in (0, 1, 4, buckets):
+        chosen, left = draw.sample(range(buckets), count), (ctypes.c_uint64 * size)(*words)
+        every = (ctypes.c_uint64 * (buckets * size))(*(word for row in rows for word in row))
+        library.meet(left, size, every, ctypes.c_int64(size), (ctypes.c_int32 * (count + 1))(*chosen, 0), count)
+        expected = words
+        for bucket in chosen:
+            expected = [word & other for word, other in zip(expected, rows[bucket], strict=True)]
+        assert list(left) == expected

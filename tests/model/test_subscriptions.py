@@ -426,6 +426,30 @@ def test_an_annex_beside_more_access_points_than_it_has_room() -> None:
         assert subscriptions.match({"c": f"v{number}", "d": int(number == 25_000)}) == [number, *added]
 
 
+def test_many_intervals_that_no_equality_parts() -> None:
+    draw = Random(36)
+    bounds = [(draw.randrange(1000), draw.randrange(300), draw.randrange(1000)) for _ in range(33_000)]
+    subscriptions: Subscriptions[int] = Subscriptions(
+        (number, f"n BETWEEN {low} AND {low + width} AND m > {least}")
+        for number, (low, width, least) in enumerate(bounds)
+    )
+    rows: list[dict[str, int | None]] = [
+        {"n": draw.randrange(1300), "m": draw.choice((None, draw.randrange(1000)))} for _ in range(40)
+    ]
+    expected = []
+    for row in rows:
+        n, m = row["n"], row["m"]
+        of_row = [
+            number
+            for number, (low, width, least) in enumerate(bounds)
+            if n is not None and m is not None and low <= n <= low + width and m > least
+        ]
+        assert subscriptions.match(row) == of_row
+        expected.append(of_row)
+    offsets, places = subscriptions.match_places(pa.Table.from_pylist(rows))
+    assert [places[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
+
+
 def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
     """A segment and an annex, whose subscriptions were removed and replaced in between; by turns with keys."""
     draw = Random(31)
