@@ -47,6 +47,28 @@ static inline void pyengine_mark_one(int32_t hit, uint64_t *marks, uint8_t *mark
     marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
     marked[hit >> 6] = 1;
 }
+/* Marks the bits order[places]. What ``keys`` has there is fetched, unless it is NULL. */
+static inline void pyengine_mark_all(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
+                                     uint8_t *marked, void *const *keys) {
+    int i;
+    for (i = 0; i < count; i++) {
+        const int32_t hit = order[places[i]];
+        pyengine_mark_one(hit, marks, marked);
+        if (keys != NULL) pyengine_prefetch(&keys[hit]);
+    }
+}
+
+static inline int64_t *pyengine_gather_few_plain(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
+    uint64_t bits;
+    int word;
+    for (word = 0; word < 8 * lines; word++, more += 64) {
+        bits = marks[word];
+        marks[word] = 0;
+        into = pyengine_spread_few(bits, more, into);
+    }
+    memset(marked, 0, 8 * (size_t)lines);
+    return into;
+}
 
 #define MARKS(name) name##_plain
 #define MARKS_TARGET
@@ -72,27 +94,15 @@ MARKS_TARGET static inline __m512i pyengine_press(uint64_t bits) {
 }
 MARKS_TARGET static inline int pyengine_spread_pressed(uint64_t bits, int32_t more, int32_t *into) {
     const int count = count_bits(bits);
-    const __m512i bytes = pyengine_press(bits), base = _mm512_set1_epi32(more);
-    uint8_t rest[64];
-    int k;
-    _mm512_storeu_si512(into, _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(bytes))));
-    if (count > 16) {
-        _mm512_storeu_si512(rest, bytes);
-        for (k = 16; k < count; k++) into[k] = more + rest[k];
-    }
-    return count;
+    const __m512i numbers = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(pyengine_press(bits)));
+    _mm512_storeu_si512(into, _mm512_add_epi32(numbers, _mm512_set1_epi32(more)));
+    return count <= 16 ? count : pyengine_spread(bits, more, into);
 }
 MARKS_TARGET static inline int64_t *pyengine_spread_few_pressed(uint64_t bits, int64_t more, int64_t *into) {
     const int count = count_bits(bits);
-    const __m512i bytes = pyengine_press(bits), base = _mm512_set1_epi64(more);
-    uint8_t rest[64];
-    int k;
-    _mm512_storeu_si512(into, _mm512_add_epi64(base, _mm512_cvtepu8_epi64(_mm512_castsi512_si128(bytes))));
-    if (count > 8) {
-        _mm512_storeu_si512(rest, bytes);
-        for (k = 8; k < count; k++) into[k] = more + rest[k];
-    }
-    return into + count;
+    const __m512i numbers = _mm512_cvtepu8_epi64(_mm512_castsi512_si128(pyengine_press(bits)));
+    _mm512_storeu_si512(into, _mm512_add_epi64(numbers, _mm512_set1_epi64(more)));
+    return count <= 8 ? into + count : pyengine_spread_few(bits, more, into);
 }
 /* The numbers of a line's bits; takes the bits back. Each word and what is left of it without its first bit lie side by
    side, and what is not 0 of them names a number each; a line with a word of three bits is read word by word. */
@@ -142,11 +152,6 @@ MARKS_TARGET static int64_t *pyengine_gather_few_pressed(uint64_t *marks, uint8_
 #define PYENGINE_IF_PRESSED(answer)
 #endif
 
-/* Marks the bits order[places]. What ``keys`` has there is fetched, unless it is NULL. */
-static inline void pyengine_mark_all(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
-                                     uint8_t *marked, void *const *keys) {
-    pyengine_mark_all_plain(places, count, order, marks, marked, keys);
-}
 /* Of the bits of ``found``, whose words ``words`` names: marks the bit order[bit], and its word by a byte of ``marked``.
    Takes bits and names back, and returns how many bits there were. */
 static inline int64_t pyengine_mark(uint64_t *found, uint64_t *words, int count, const int32_t *order,
@@ -162,16 +167,8 @@ static inline int64_t *pyengine_gather(uint64_t *marks, uint8_t *marked, int lin
 }
 /* The same of a few lines, whose words are all looked at. */
 static inline int64_t *pyengine_gather_few(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
-    uint64_t bits;
-    int word;
     PYENGINE_IF_PRESSED(pyengine_gather_few_pressed(marks, marked, lines, more, into));
-    for (word = 0; word < 8 * lines; word++, more += 64) {
-        bits = marks[word];
-        marks[word] = 0;
-        into = pyengine_spread_few(bits, more, into);
-    }
-    memset(marked, 0, 8 * (size_t)lines);
-    return into;
+    return pyengine_gather_few_plain(marks, marked, lines, more, into);
 }
 
 #endif

@@ -1,14 +1,5 @@
 /* The loops of marks.h, once for each way to spread a word; MARKS, MARKS_TARGET, SPREAD and SPREAD_FEW say which. */
 
-MARKS_TARGET static inline void MARKS(pyengine_mark_all)(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
-                                                         uint8_t *marked, void *const *keys) {
-    int i;
-    for (i = 0; i < count; i++) {
-        const int32_t hit = order[places[i]];
-        pyengine_mark_one(hit, marks, marked);
-        if (keys != NULL) pyengine_prefetch(&keys[hit]);
-    }
-}
 MARKS_TARGET static int64_t MARKS(pyengine_mark)(uint64_t *found, uint64_t *words, int count, const int32_t *order,
                                                  uint64_t *marks, uint8_t *marked, void *const *keys) {
     int32_t places[PYENGINE_SOME + 64 + PYENGINE_BEHIND];
@@ -24,12 +15,12 @@ MARKS_TARGET static int64_t MARKS(pyengine_mark)(uint64_t *found, uint64_t *word
             sure += SPREAD(found[place >> 6], place, places + sure);
             found[place >> 6] = 0;
             if (sure < PYENGINE_SOME) continue;
-            MARKS(pyengine_mark_all)(places, sure, order, marks, marked, keys);
+            pyengine_mark_all(places, sure, order, marks, marked, keys);
             size += sure;
             sure = 0;
         }
     }
-    MARKS(pyengine_mark_all)(places, sure, order, marks, marked, keys);
+    pyengine_mark_all(places, sure, order, marks, marked, keys);
     return size + sure;
 }
 MARKS_TARGET static int64_t *MARKS(pyengine_gather)(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {

@@ -65,7 +65,7 @@ cdef inline uint64_t place_held(
     cdef int64_t[TOGETHER] keys
     if of.numerals and not table.bound_count:
         set_buckets(of.numerals, bucket, buckets, width)
-    elif of.numerals & of.numerals + 1 == 0:             # of the first so many messages: nothing need be chosen
+    elif of.numerals and of.numerals & of.numerals + 1 == 0:     # of the first so many messages: nothing need be chosen
         count = count_bits(of.numerals)
         best_kernels().ranks(
             <const int64_t**> &table.bounds, 0, &reading.key, sizeof(Reading), count, ranks)

@@ -26,7 +26,7 @@ int rank_of(int copy, const int64_t *bounds, int64_t key) {
 }
 /* plain: as on a processor that cannot press bytes together */
 int64_t places(int few, int plain, uint64_t *marks, uint8_t *marked, int lines, int64_t *into) {
-    if (few) return pyengine_gather_few(marks, marked, lines, 1000, into) - into;
+    if (few) return (plain ? pyengine_gather_few_plain : pyengine_gather_few)(marks, marked, lines, 1000, into) - into;
     return (plain ? pyengine_gather_plain : pyengine_gather)(marks, marked, lines, 1000, into) - into;
 }
 int64_t mark(int plain, uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
