@@ -32,8 +32,10 @@ from pyengine._engine.segment cimport (
     ODD_BUCKET,
     OPEN_TO_INTERVALS,
     OPEN_TO_PROGRAMS,
+    SIDE_BY_SIDE,
     STRANGE_BUCKET,
     Interval,
+    Intervals,
     Segment,
     Subscription,
     Table,
@@ -535,10 +537,12 @@ cdef class Builder:
         cdef Segment segment = self.segment
         cdef const Table* table
         cdef const Need* need
-        cdef int64_t index, at, word
-        cdef int32_t place, next_of, count, number
+        cdef int64_t index, at, word, rest = 0
+        cdef int32_t place, number, k
         cdef uint64_t bit
-        segment.interval_starts = <int32_t*> zeros((segment.size + 1) * sizeof(int32_t))
+        cdef Intervals* its
+        cdef Interval* interval
+        segment.intervals = <Intervals*> segment.bits(segment.size * (sizeof(Intervals) // sizeof(uint64_t)))
         segment.by_intervals = <uint64_t*> zeros(segment.lines * 64)
         memset(segment.by_intervals, 0xFF, segment.lines * 64)
         segment.of_intervals = <uint64_t*> zeros(segment.lines * 64)
@@ -550,25 +554,32 @@ cdef class Builder:
             bit = <uint64_t> 1 << (need.entry & 63)
             at = (FIRST_TEXT + table.texts) * segment.bucket_step + word
             if self.is_interval(need):
-                segment.interval_starts[need.entry + 1] += 1
+                segment.intervals[need.entry].count += 1
             elif need.leaf.kind == NUMBER or table.open[at] & bit:
                 segment.by_intervals[word] &= ~bit
             if not self.is_interval(need) or table.passed[NULL_BUCKET * segment.bucket_step + word] & bit:
                 segment.of_intervals[word] &= ~bit
-        next_of = 0
         for place in range(segment.size):
-            count = segment.interval_starts[place + 1]
-            segment.interval_starts[place + 1] = next_of         # where the next of its intervals goes
-            next_of += count
-        segment.intervals = <Interval*> zeros(next_of * sizeof(Interval))
+            its = &segment.intervals[place]
+            its.hit = segment.order[place]
+            its.rest = rest
+            rest += max(0, its.count - SIDE_BY_SIDE)
+            its.count = 0                                        # until they are there
+            for k in range(SIDE_BY_SIDE):
+                its.first[k].low, its.first[k].high = INT64_MIN, INT64_MAX
+        segment.more_intervals = <Interval*> zeros(rest * sizeof(Interval))
         for index in range(self.need_count):
             need = &self.needs[index]
             if self.is_interval(need):
-                at = segment.interval_starts[need.entry + 1]
-                segment.interval_starts[need.entry + 1] += 1
-                segment.intervals[at].low = need.leaf.real_low
-                segment.intervals[at].high = need.leaf.real_high
-                segment.intervals[at].slot = segment.tables[need.table].slot
+                its = &segment.intervals[need.entry]
+                if its.count < SIDE_BY_SIDE:
+                    interval = &its.first[its.count]
+                else:
+                    interval = &segment.more_intervals[its.rest + its.count - SIDE_BY_SIDE]
+                its.count += 1
+                interval.low = need.leaf.real_low
+                interval.high = need.leaf.real_high
+                interval.slot = segment.tables[need.table].slot
                 segment.tables[need.table].bounded = True
         for number in range(segment.table_count):
             table = &segment.tables[number]

@@ -8,8 +8,9 @@
 
 #include "bits.h"
 
-#define PYENGINE_SOME 1024 /* places that are marked together */
+#define PYENGINE_SOME 1024 /* hits that are marked together */
 #define PYENGINE_BEHIND 16 /* numbers that may be written behind those of a word */
+#define PYENGINE_MOST (PYENGINE_SOME + 64 * 64 + PYENGINE_BEHIND)
 
 /* The numbers of the bits of a word, each more by ``more``; returns how many. They are written by fours, whether there
    are so many or not: to ask takes longer. */
@@ -43,21 +44,13 @@ static inline int64_t *pyengine_spread_few(uint64_t bits, int64_t more, int64_t 
         for (bits &= bits - 1; bits; bits &= bits - 1) *into++ = more + lowest_bit(bits);
     return into;
 }
-static inline void pyengine_mark_one(int32_t hit, uint64_t *marks, uint8_t *marked) {
-    marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
-    marked[hit >> 6] = 1;
+/* Of 64 numbers those that the bits name; returns how many. */
+static inline int pyengine_pick(uint64_t bits, const int32_t *numbers, int32_t *into) {
+    const int count = pyengine_spread(bits, 0, into);
+    int k;
+    for (k = 0; k < count; k++) into[k] = numbers[into[k]];
+    return count;
 }
-/* Marks the bits order[places]. What ``keys`` has there is fetched, unless it is NULL. */
-static inline void pyengine_mark_all(const int32_t *places, int count, const int32_t *order, uint64_t *marks,
-                                     uint8_t *marked, void *const *keys) {
-    int i;
-    for (i = 0; i < count; i++) {
-        const int32_t hit = order[places[i]];
-        pyengine_mark_one(hit, marks, marked);
-        if (keys != NULL) pyengine_prefetch(&keys[hit]);
-    }
-}
-
 static inline int64_t *pyengine_gather_few_plain(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
     uint64_t bits;
     int word;
@@ -72,12 +65,12 @@ static inline int64_t *pyengine_gather_few_plain(uint64_t *marks, uint8_t *marke
 
 #define MARKS(name) name##_plain
 #define MARKS_TARGET
-#define SPREAD pyengine_spread
+#define PICK pyengine_pick
 #define SPREAD_FEW pyengine_spread_few
 #include "marks_bodies.h"
 #undef MARKS
 #undef MARKS_TARGET
-#undef SPREAD
+#undef PICK
 #undef SPREAD_FEW
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -92,11 +85,15 @@ MARKS_TARGET static inline __m512i pyengine_press(uint64_t bits) {
     };
     return _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(all));
 }
-MARKS_TARGET static inline int pyengine_spread_pressed(uint64_t bits, int32_t more, int32_t *into) {
+MARKS_TARGET static inline int pyengine_pick_pressed(uint64_t bits, const int32_t *numbers, int32_t *into) {
     const int count = count_bits(bits);
-    const __m512i numbers = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(pyengine_press(bits)));
-    _mm512_storeu_si512(into, _mm512_add_epi32(numbers, _mm512_set1_epi32(more)));
-    return count <= 16 ? count : pyengine_spread(bits, more, into);
+    int k;
+    for (k = 0; k < 4; k++, numbers += 16, bits >>= 16) {
+        const __mmask16 some = (__mmask16)bits;
+        _mm512_storeu_si512(into, _mm512_maskz_compress_epi32(some, _mm512_maskz_loadu_epi32(some, numbers)));
+        into += count_bits(some);
+    }
+    return count;
 }
 MARKS_TARGET static inline int64_t *pyengine_spread_few_pressed(uint64_t bits, int64_t more, int64_t *into) {
     const int count = count_bits(bits);
@@ -137,12 +134,12 @@ MARKS_TARGET static int64_t *pyengine_gather_few_pressed(uint64_t *marks, uint8_
     return into;
 }
 #define MARKS(name) name##_pressed
-#define SPREAD pyengine_spread_pressed
+#define PICK pyengine_pick_pressed
 #define SPREAD_FEW pyengine_spread_few_pressed
 #include "marks_bodies.h"
 #undef MARKS
 #undef MARKS_TARGET
-#undef SPREAD
+#undef PICK
 #undef SPREAD_FEW
 
 #define PYENGINE_IF_PRESSED(answer) \
@@ -152,12 +149,17 @@ MARKS_TARGET static int64_t *pyengine_gather_few_pressed(uint64_t *marks, uint8_
 #define PYENGINE_IF_PRESSED(answer)
 #endif
 
-/* Of the bits of ``found``, whose words ``words`` names: marks the bit order[bit], and its word by a byte of ``marked``.
-   Takes bits and names back, and returns how many bits there were. */
-static inline int64_t pyengine_mark(uint64_t *found, uint64_t *words, int count, const int32_t *order,
-                                    uint64_t *marks, uint8_t *marked, void *const *keys) {
-    PYENGINE_IF_PRESSED(pyengine_mark_pressed(found, words, count, order, marks, marked, keys));
-    return pyengine_mark_plain(found, words, count, order, marks, marked, keys);
+/* Of ``order`` what the bits of ``found`` name, whose words ``words`` names, from the word ``at`` of ``words`` on, until
+   there are PYENGINE_SOME or more; returns how many, 0 at the end. Takes bits and names back. ``hits`` has room for
+   PYENGINE_MOST. */
+static inline int pyengine_collect(uint64_t *found, uint64_t *words, int count, int *at, const int32_t *order, int32_t *hits) {
+    PYENGINE_IF_PRESSED(pyengine_collect_pressed(found, words, count, at, order, hits));
+    return pyengine_collect_plain(found, words, count, at, order, hits);
+}
+/* Marks the bits ``hits``, and their words by a byte of ``marked``. What ``keys`` has there is fetched, unless it is NULL. */
+static inline void pyengine_mark(const int32_t *hits, int count, uint64_t *marks, uint8_t *marked, void *const *keys) {
+    PYENGINE_IF_PRESSED(pyengine_mark_pressed(hits, count, marks, marked, keys));
+    pyengine_mark_plain(hits, count, marks, marked, keys);
 }
 /* The places of what is marked, each more by ``more``, in their order; takes the marks back. ``into`` has room for
    PYENGINE_BEHIND more. */

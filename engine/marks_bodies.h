@@ -1,27 +1,30 @@
-/* The loops of marks.h, once for each way to spread a word; MARKS, MARKS_TARGET, SPREAD and SPREAD_FEW say which. */
+/* The loops of marks.h, once for each way to take what a word names; MARKS, MARKS_TARGET, PICK and SPREAD_FEW say which. */
 
-MARKS_TARGET static int64_t MARKS(pyengine_mark)(uint64_t *found, uint64_t *words, int count, const int32_t *order,
-                                                 uint64_t *marks, uint8_t *marked, void *const *keys) {
-    int32_t places[PYENGINE_SOME + 64 + PYENGINE_BEHIND];
-    int64_t size = 0;
+MARKS_TARGET static int MARKS(pyengine_collect)(uint64_t *found, uint64_t *words, int count, int *at, const int32_t *order,
+                                                int32_t *hits) {
     uint64_t named;
-    int word, place, k, sure = 0;
-    for (word = 0; word < count; word++) {
+    int word, place, size = 0;
+    for (word = *at; word < count && size < PYENGINE_SOME; word++) {
         named = words[word];
         words[word] = 0;
         for (; named; named &= named - 1) {
             place = 64 * (64 * word + lowest_bit(named));
-            for (k = 0; k < 64; k += 16) pyengine_prefetch(&order[place + k]);
-            sure += SPREAD(found[place >> 6], place, places + sure);
+            size += PICK(found[place >> 6], order + place, hits + size);
             found[place >> 6] = 0;
-            if (sure < PYENGINE_SOME) continue;
-            pyengine_mark_all(places, sure, order, marks, marked, keys);
-            size += sure;
-            sure = 0;
         }
     }
-    pyengine_mark_all(places, sure, order, marks, marked, keys);
-    return size + sure;
+    *at = word;
+    return size;
+}
+MARKS_TARGET static void MARKS(pyengine_mark)(const int32_t *hits, int count, uint64_t *marks, uint8_t *marked,
+                                              void *const *keys) {
+    int i;
+    for (i = 0; i < count; i++) {
+        const int32_t hit = hits[i];
+        marks[hit >> 6] |= (uint64_t)1 << (hit & 63);
+        marked[hit >> 6] = 1;
+        if (keys != NULL) pyengine_prefetch(&keys[hit]);
+    }
 }
 MARKS_TARGET static int64_t *MARKS(pyengine_gather)(uint64_t *marks, uint8_t *marked, int lines, int64_t more, int64_t *into) {
     uint64_t words, bits;

@@ -201,7 +201,7 @@ cdef class Search:
                 self.event, &self.placed[index * self.room + message], snapshot.alive[index], self.ranges, &self.found)
         for index in range(snapshot.tail_count):
             ask(self.event, snapshot.asked[index], snapshot.errors_count, &self.found)
-        if self.found.unordered:
+        if self.found.unordered and not self.found.any_order:
             sort_found(&self.found)
 
     cdef object refusal(self, Snapshot snapshot, object row):

@@ -72,6 +72,8 @@ cdef struct Found:               # what matched
     int64_t raised_room
     bint keyless
     bint unordered               # the numbers of the message may not ascend
+    bint any_order               # nobody minds; only if ``keyless``
+    bint at_once                 # hits of the segment that is asked become numbers at once, and are not marked
     bint no_memory
     uint64_t* marks              # a bit for each hit of the segment that is asked; 0 between two
     uint8_t* marked              # 1 if a word of ``marks`` is not 0: bytes, so that none need be read; a multiple of 64
@@ -81,10 +83,21 @@ cdef struct Found:               # what matched
     Line* lines                  # those that are to be looked at
 
 
+cdef enum:
+    SIDE_BY_SIDE = 2             # intervals
+
+
 cdef struct Interval:            # of keys
     int64_t low
     int64_t high
     int32_t slot
+
+
+cdef struct Intervals:           # of an entry, which have a number's key exactly if the number meets the requirement
+    Interval[SIDE_BY_SIDE] first     # those beyond ``count`` have every key
+    int32_t count
+    int32_t hit                  # of ``order``, which need not be fetched then
+    int64_t rest                 # where those behind the first are, among all of the segment
 
 
 cdef struct Table:               # one slot
@@ -165,11 +178,11 @@ cdef class Segment:
     cdef int64_t* numbers        # of its Subscriptions in the order of addition; an annex's as they came
     cdef PyObject** keys         # the same
     cdef bint consecutive        # each number is one more than the one before
-    cdef int32_t* order          # place -> place in ``numbers``
+    cdef int32_t* order          # place -> its hit: the place in ``numbers``
     cdef uint64_t* whole         # [line][8]
-    cdef int32_t* interval_starts     # place -> its first interval, and behind the last place where they end
-    cdef Interval* intervals          # that have a number's key exactly if the number meets the requirement
-    cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; an annex has none
+    cdef Intervals* intervals    # [place], each a cache line; an annex has none
+    cdef Interval* more_intervals
+    cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; the same
     cdef uint64_t* of_intervals  # [line][8]: it is whole, each requirement an interval that null refuses; the same
     cdef uint64_t* required      # [place / 4][2][4]: a bit for each table (modulo 128) whose null refuses the entry
     cdef int loose
@@ -191,6 +204,8 @@ cdef class Segment:
     # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
     cdef void match(
         self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    cdef void keep_matches(
+        self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
     cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil
@@ -198,15 +213,19 @@ cdef class Segment:
     # The entries of a word that what is absent leaves are to be asked one by one; False if they are too many.
     cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil
+    cdef void keep(self, const int32_t* hits, int count, Found* found) noexcept nogil    # they are marked, or numbers
+    cdef void keep_wanted(self, Found* found) noexcept nogil     # what matches of the wanted
     cdef void** keys_of(self, Found* found) noexcept nogil       # that are fetched early; NULL: nobody asks for them
     cdef void gather(self, Found* found) noexcept nogil          # what is marked
+    # What has been found from ``first`` on is numbers if they are consecutive, else hits, which become numbers.
+    cdef void number_hits(self, Found* found, int64_t first) noexcept nogil
     # What is left of a line to be asked, or to the intervals.
     cdef void ask_line(
         self, Event event, int line, const uint64_t* asked, const uint64_t* between, Look* look,
         Found* found) noexcept nogil
-    # Marks what matches of a small segment.
+    # Keeps what matches of a small segment.
     cdef void scan_small(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
-    # Marks those of the wanted that match.
+    # Keeps those of the wanted that match.
     cdef void scan(self, Event event, const uint64_t* alive, Look* look, Found* found) noexcept nogil
     cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil      # that the wanted lie in
 

@@ -3,7 +3,7 @@
 
 from cython cimport final
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
@@ -11,7 +11,7 @@ from pyengine._engine.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.event cimport NOTHING, NUMERAL, WORD, Event, Reading
 from pyengine._engine.lines cimport pyengine_lack_nothing, pyengine_look, pyengine_meet, words_of
 from pyengine._engine.marks cimport (
-    PYENGINE_BEHIND, pyengine_gather, pyengine_gather_few, pyengine_mark, pyengine_mark_all, pyengine_mark_one,
+    PYENGINE_BEHIND, PYENGINE_MOST, pyengine_collect, pyengine_gather, pyengine_gather_few, pyengine_mark,
     pyengine_spread,
 )
 from pyengine._engine.points cimport Point, reading_of, seek
@@ -141,6 +141,18 @@ cdef inline void want(Found* found, int first, int last) noexcept nogil:
     set_bits(found.wanted_words, first >> 6, last >> 6)
 
 
+cdef inline const Interval* interval_of(Segment segment, const Intervals* its, int k) noexcept nogil:
+    if k < SIDE_BY_SIDE:
+        return &its.first[k]
+    return &segment.more_intervals[its.rest + k - SIDE_BY_SIDE]
+
+
+cdef inline bint leaves(const Interval* interval, const Look* look) noexcept nogil:
+    """Whether a value is no number, or one of the interval's."""
+    cdef const Reading* reading = &look.at[<int64_t> interval.slot * look.step]
+    return (reading.kind != NUMERAL) | (interval.low <= reading.key) & (reading.key <= interval.high)
+
+
 @final
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
@@ -166,8 +178,7 @@ cdef class Segment:
         free(self.keys)
         free(self.order)
         free(self.whole)
-        free(self.interval_starts)
-        free(self.intervals)
+        free(self.more_intervals)
         free(self.by_intervals)
         free(self.of_intervals)
         free_scratch(&self.scratch)
@@ -199,6 +210,16 @@ cdef class Segment:
 
     cdef void match(
             self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
+        cdef int64_t first = found.size
+        # An OR has several entries and is found once; of an annex it may not be known yet whether it has one.
+        found.at_once = found.any_order and not self.shares and self.size == self.members
+        self.keep_matches(event, placed, alive, ranges, found)
+        if found.mark_count:
+            self.gather(found)
+        self.number_hits(found, first)
+
+    cdef void keep_matches(
+            self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
         cdef int shown = min(self.with_buckets, MOST_ROWS)
         cdef int64_t bucket_step = self.bucket_step
         cdef const uint8_t* opens = self.opens
@@ -214,8 +235,6 @@ cdef class Segment:
             for place in range(self.size):
                 if alive[place >> 6] >> (place & 63) & 1:
                     self.ask_entry(event, place, found)
-            if found.mark_count:
-                self.gather(found)
             return
         # Shown are the most refusing; what the others would say the program says.
         for number in range(0 if self.is_small else shown):
@@ -237,8 +256,6 @@ cdef class Segment:
         look.picked_count = look.open_entry_count = 0
         if self.is_small:
             self.scan_small(event, alive, &look, found)
-            if found.mark_count:
-                self.gather(found)
             return
         for number in range(placed.point_count):
             point = &self.points[placed.points[number]]
@@ -266,8 +283,6 @@ cdef class Segment:
         for number in range(range_count):
             place = ranges[2 * number]
             memset(found.wanted + (place >> 6), 0, ((ranges[2 * number + 1] + 63 >> 6) - (place >> 6)) << 3)
-        if found.mark_count:
-            self.gather(found)
 
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil:
         cdef int place, count = look.picked_count
@@ -298,8 +313,7 @@ cdef class Segment:
 
     cdef void ask_entry(self, Event event, int place, Found* found) noexcept nogil:
         if wants(event, self.subscriptions[place], self.errors_count, found):
-            pyengine_mark_one(self.order[place], found.marks, found.marked)
-            found.mark_count += 1
+            self.keep(&self.order[place], 1, found)
 
     cdef bint take_word(self, Event event, const uint64_t* alive, int word, Look* look, Found* found) noexcept nogil:
         cdef uint64_t left = pyengine_lack_nothing(self.required + 128 * <int64_t> word, look.absent)
@@ -316,90 +330,93 @@ cdef class Segment:
             if self.of_intervals[word] & left & (0 - left):
                 look.open_entries[look.open_entry_count] = ~place
                 look.open_entry_count += 1
-                pyengine_prefetch(&self.interval_starts[place])
+                pyengine_prefetch(&self.intervals[place])
             else:
                 self.ask_entry(event, place, found)
             left &= left - 1
         return True
 
     cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil:
-        cdef int index, place, meets, kept = 0
+        cdef int index, k, place, meets, kept = 0
+        cdef const Intervals* its
         cdef const Interval* interval
-        cdef const Interval* end
         cdef const Reading* reading
-        cdef bint unseen
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
-            pyengine_prefetch(&self.interval_starts[place if place >= 0 else ~place])
+            pyengine_prefetch(&self.intervals[place if place >= 0 else ~place])
         for index in range(look.open_entry_count):
             place = look.open_entries[index]
-            if place < 0:
-                place = ~place
-            pyengine_prefetch(&self.intervals[self.interval_starts[place]])
-            pyengine_prefetch(&self.intervals[self.interval_starts[place + 1]] - 1)
-            pyengine_prefetch(&self.order[place])
-        for index in range(look.open_entry_count):
-            place = look.open_entries[index]
-            unseen = place < 0
-            if unseen:
-                place = ~place
-            interval = self.intervals + self.interval_starts[place]
-            end = self.intervals + self.interval_starts[place + 1]
+            its = &self.intervals[place if place >= 0 else ~place]
             meets = True
-            while interval != end:
+            if place >= 0:                           # of what is no number the bits have said what there is to say
+                for k in range(SIDE_BY_SIDE):
+                    meets &= leaves(&its.first[k], look)
+                for k in range(SIDE_BY_SIDE, its.count):
+                    meets &= leaves(interval_of(self, its, k), look)
+            for k in range(its.count if place < 0 else 0):
+                interval = interval_of(self, its, k)
                 reading = &look.at[<int64_t> interval.slot * look.step]
-                if not unseen:                   # of what is no number the bits have said what there is to say
-                    meets &= (reading.kind != NUMERAL) | (interval.low <= reading.key) & (reading.key <= interval.high)
-                elif reading.kind == NUMERAL:
+                if reading.kind == NUMERAL:
                     meets &= interval.low <= reading.key <= interval.high
                 else:
                     if meets and reading.kind != NOTHING:
-                        self.ask_entry(event, place, found)
+                        self.ask_entry(event, ~place, found)
                     meets = False
-                interval += 1
-            look.open_entries[kept] = place
+            look.open_entries[kept] = its.hit
             kept += meets
-        pyengine_mark_all(look.open_entries, kept, self.order, found.marks, found.marked, self.keys_of(found))
-        found.mark_count += kept
+        self.keep(look.open_entries, kept, found)
         look.open_entry_count = 0
+
+    cdef void keep(self, const int32_t* hits, int count, Found* found) noexcept nogil:
+        cdef int64_t more = self.numbers[0] if self.consecutive else 0
+        cdef int index
+        if not found.at_once:
+            pyengine_mark(hits, count, found.marks, found.marked, self.keys_of(found))
+            found.mark_count += count
+        elif reserve(found, count):
+            for index in range(count):
+                found.numbers[found.size + index] = hits[index] + more
+            found.size += count
+
+    cdef void keep_wanted(self, Found* found) noexcept nogil:
+        cdef int32_t[PYENGINE_MOST] hits
+        cdef int word = 0, count = 1
+        while count:
+            count = pyengine_collect(found.wanted, found.wanted_words, self.words, &word, self.order, hits)
+            self.keep(hits, count, found)
 
     cdef inline void** keys_of(self, Found* found) noexcept nogil:
         return NULL if found.keyless else <void**> self.keys
 
     cdef void gather(self, Found* found) noexcept nogil:
         cdef int64_t more = self.numbers[0] if self.consecutive else 0
-        cdef int64_t last = -1, index
-        cdef int64_t* number
-        cdef int64_t* end
-        cdef PyObject** keys = NULL
+        cdef int64_t first = found.size, index
+        cdef int64_t* into
         if not reserve(found, found.mark_count + PYENGINE_BEHIND):
             memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
             memset(found.marked, 0, self.lines * 8)
             found.mark_count = 0
             return
-        if found.size > found.first:
-            last = found.numbers[found.size - 1]
-        number = found.numbers + found.size
-        if not found.keyless:
-            keys = found.keys + found.size
+        into = found.numbers + first
         if self.is_small:
-            end = pyengine_gather_few(found.marks, found.marked, self.lines, more, number)
+            into = pyengine_gather_few(found.marks, found.marked, self.lines, more, into)
         else:
-            end = pyengine_gather(found.marks, found.marked, self.lines, more, number)
-        found.size = end - found.numbers
+            into = pyengine_gather(found.marks, found.marked, self.lines, more, into)
+        found.size = into - found.numbers
         found.mark_count = 0
         if not found.keyless:
-            for index in range(end - number):
-                keys[index] = self.keys[number[index] - more]
-                pyengine_prefetch(keys[index])
+            for index in range(first, found.size):
+                found.keys[index] = self.keys[found.numbers[index] - more]
+                pyengine_prefetch(found.keys[index])
+
+    cdef inline void number_hits(self, Found* found, int64_t first) noexcept nogil:
+        cdef int64_t index
         if self.consecutive:
-            found.unordered |= end != number and number[0] < last
+            found.unordered |= found.first < first < found.size and found.numbers[first] < found.numbers[first - 1]
             return
-        while number != end:
-            number[0] = self.numbers[number[0]]
-            found.unordered |= number[0] < last
-            last = number[0]
-            number += 1
+        for index in range(first, found.size):
+            found.numbers[index] = self.numbers[found.numbers[index]]
+            found.unordered |= index > found.first and found.numbers[index] < found.numbers[index - 1]
 
     cdef int lively_lines(self, const Look* look, Found* found) noexcept nogil:
         cdef int word, first, count = 0
@@ -456,8 +473,7 @@ cdef class Segment:
             if left_over == 2:
                 self.ask_line(event, line, asked, between, look, found)
         if not self.in_order:
-            found.mark_count += pyengine_mark(
-                bits, found.wanted_words, self.words, self.order, found.marks, found.marked, self.keys_of(found))
+            self.keep_wanted(found)
         if look.open_entry_count:
             self.ask_intervals(event, look, found)
 
@@ -509,9 +525,7 @@ cdef class Segment:
             if left_over == 1:
                 continue
             self.ask_line(event, line, asked, between, look, found)
-        found.mark_count += pyengine_mark(
-            found.wanted, found.wanted_words, self.words, self.order, found.marks, found.marked,
-            self.keys_of(found))
+        self.keep_wanted(found)
         self.ask_intervals(event, look, found)
 
     def _check(self):
@@ -523,6 +537,8 @@ cdef class Segment:
         cdef uint64_t[2] required
         cdef Subscription it
         cdef Reading reading
+        cdef const Intervals* its
+        cdef const Interval* interval
         points = {}
         for index in range(self.point_room):
             if self.points[index].of:
@@ -570,12 +586,15 @@ cdef class Segment:
                     required[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
             assert required_of(self.required, index)[0] == required[0]
             assert required_of(self.required, index)[4] == required[1]
-            assert self.interval_starts[index] <= self.interval_starts[index + 1]
-        for index in range(0 if self.shares else self.interval_starts[self.size]):
-            assert self.intervals[index].low <= self.intervals[index].high
-            assert [
-                number for number in range(self.table_count)
-                if self.tables[number].slot == self.intervals[index].slot and self.tables[number].bounded]
+            its = &self.intervals[index]
+            assert its.hit == self.order[index] and 0 <= its.count
+            for k in range(max(its.count, SIDE_BY_SIDE)):
+                interval = interval_of(self, its, k)
+                assert interval.low <= interval.high
+                assert k < its.count or interval.low == INT64_MIN and interval.high == INT64_MAX
+                assert k >= its.count or [
+                    number for number in range(self.table_count)
+                    if self.tables[number].slot == interval.slot and self.tables[number].bounded]
 
 
 cdef void* zeros(size_t size) except NULL:

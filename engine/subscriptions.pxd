@@ -7,7 +7,7 @@ entries that were alive, a copy of the tail. Changes make the next snapshot, one
 who matches keeps the one he has.
 
 Invariants: every living subscription is in the tail, or is an entry of one segment with its bit alive; numbers ascend
-in the order of addition, and that is the order of the answers; ``slot_of`` only grows.
+in the order of addition, and that is the order of the answers, unless any will do; ``slot_of`` only grows.
 """
 
 from libc.stdint cimport int64_t
@@ -38,7 +38,7 @@ cdef class Subscriptions:
     cdef int drop(self, Subscription gone) except -1
     cdef Snapshot current(self)
     cdef int gather(self) except -1
-    cdef tuple placed(self, Snapshot snapshot, object batch, object missing)
-    cdef Search begin(self, Snapshot snapshot, bint keyless)
+    cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered)
+    cdef Search begin(self, Snapshot snapshot, bint keyless, bint any_order)
     cdef Snapshot keyed(self)
     cdef Snapshot made_anew(self)

@@ -296,11 +296,12 @@ cdef class Subscriptions:
         self.snapshot = snapshot
         return snapshot
 
-    cdef Search begin(self, Snapshot snapshot, bint keyless):
+    cdef Search begin(self, Snapshot snapshot, bint keyless, bint any_order):
         cdef Search search = snapshot.idle.pop() if len(snapshot.idle) > IDLE_PLACES else None
         if search is None:
             search = Search(snapshot)
         search.found.keyless = keyless
+        search.found.any_order = any_order
         search.found.size = search.found.expected = 0
         return search
 
@@ -310,7 +311,7 @@ cdef class Subscriptions:
         Raises SelectorEvaluationError (of the first that raises; unless on_error is "reject"), InvalidMessageError.
         """
         cdef Snapshot snapshot = self.snapshot if self.snapshot is not None else self.current()
-        cdef Search search = self.begin(snapshot, False)
+        cdef Search search = self.begin(snapshot, False, False)
         cdef int64_t index
         cdef list keys
         try:
@@ -330,38 +331,39 @@ cdef class Subscriptions:
             search.event.clear()
             snapshot.idle.append(search)
 
-    def match_batch(self, batch, *, missing="raise"):
+    def match_batch(self, batch, *, missing="raise", ordered=True):
         """Who wants each message of a batch: ``(offsets, keys)``.
 
         batch: a list or tuple of messages, a dict of equally long numpy arrays by property name, or any object with the
         Arrow PyCapsule interface. missing: of a column that a selector reads, "raise" MissingColumnError or take it for
-        "null". offsets: int64, one more than messages; message r is wanted by keys[offsets[r]:offsets[r + 1]] (an array
-        of objects), in the order of addition. Raises as ``match``, with the row.
+        "null". ordered: the keys of a message are in the order of addition, or, if False, in any order, which is faster
+        where many want a message. offsets: int64, one more than messages; message r is wanted by
+        keys[offsets[r]:offsets[r + 1]] (an array of objects). Raises as ``match``, with the row.
         """
         cdef Snapshot snapshot = self.keyed()
-        offsets, places = self.placed(snapshot, batch, missing)
+        offsets, places = self.placed(snapshot, batch, missing, ordered)
         return offsets, snapshot.ordered[1][places]
 
-    def match_places(self, batch, *, missing="raise"):
+    def match_places(self, batch, *, missing="raise", ordered=True):
         """``match_batch`` with places in ``keys()`` (int64) instead of keys."""
-        return self.placed(self.keyed(), batch, missing)
+        return self.placed(self.keyed(), batch, missing, ordered)
 
-    cdef tuple placed(self, Snapshot snapshot, object batch, object missing):
+    cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered):
         if missing not in ("raise", "null"):
             raise ValueError(f"missing is {missing!r}; it must be one of 'raise', 'null'")
         numbers = snapshot.ordered[0]
         if isinstance(batch, (list, tuple)):
-            offsets, found = self.match_messages(snapshot, batch)
+            offsets, found = self.match_messages(snapshot, batch, ordered)
         elif isinstance(batch, PackedMessages):
             raise TypeError("Subscriptions do not read PackedMessages, a Selector does: give the list of the messages")
         else:
-            offsets, found = self.match_columns(snapshot, columns_of(batch), missing)
+            offsets, found = self.match_columns(snapshot, columns_of(batch), missing, ordered)
         if len(numbers) and numbers[len(numbers) - 1] - numbers[0] + 1 == len(numbers):
             return offsets, found - numbers[0] if numbers[0] else found
         return offsets, numpy.searchsorted(numbers, found)
 
-    def match_messages(self, Snapshot snapshot, messages):
-        cdef Search search = self.begin(snapshot, True)
+    def match_messages(self, Snapshot snapshot, messages, bint ordered):
+        cdef Search search = self.begin(snapshot, True, not ordered)
         cdef list rows = list(messages)
         cdef int64_t row
         offsets = numpy.zeros(len(rows) + 1, numpy.int64)
@@ -381,7 +383,7 @@ cdef class Subscriptions:
             search.event.clear()
             snapshot.idle.append(search)
 
-    def match_columns(self, Snapshot snapshot, Columns columns, missing):
+    def match_columns(self, Snapshot snapshot, Columns columns, missing, bint ordered):
         cdef Rows rows
         cdef Event event
         cdef int64_t row = 0
@@ -395,7 +397,7 @@ cdef class Subscriptions:
                 pass             # row by row, for the error of the first message
         offsets = numpy.zeros(columns.row_count + 1, numpy.int64)
         cdef int64_t[::1] offset = offsets
-        rows = Rows(snapshot, self.begin(snapshot, True))
+        rows = Rows(snapshot, self.begin(snapshot, True, not ordered))
         for slot in range(rows.search.event.count):
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)

@@ -29,9 +29,19 @@ int64_t places(int few, int plain, uint64_t *marks, uint8_t *marked, int lines, 
     if (few) return (plain ? pyengine_gather_few_plain : pyengine_gather_few)(marks, marked, lines, 1000, into) - into;
     return (plain ? pyengine_gather_plain : pyengine_gather)(marks, marked, lines, 1000, into) - into;
 }
-int64_t mark(int plain, uint64_t *found, uint64_t *words, int count, const int32_t *order, uint64_t *marks,
-             uint8_t *marked) {
-    return (plain ? pyengine_mark_plain : pyengine_mark)(found, words, count, order, marks, marked, 0);
+int64_t collect(int plain, uint64_t *found, uint64_t *words, int count, const int32_t *order, int32_t *into) {
+    int32_t hits[PYENGINE_MOST];
+    int64_t size = 0;
+    int word = 0, more = 1;
+    while (more) {
+        more = (plain ? pyengine_collect_plain : pyengine_collect)(found, words, count, &word, order, hits);
+        memcpy(into + size, hits, more * sizeof(int32_t));
+        size += more;
+    }
+    return size;
+}
+void mark(int plain, const int32_t *hits, int count, uint64_t *marks, uint8_t *marked) {
+    (plain ? pyengine_mark_plain : pyengine_mark)(hits, count, marks, marked, 0);
 }
 int spread_few(int64_t bits, int64_t *into) { return (int)(pyengine_spread_few(bits, 1000, into) - into); }
 void meet(uint64_t *words, int size, const uint64_t *rows, int64_t step, const int32_t *buckets, int count) {
@@ -84,26 +94,34 @@ def test_places_come_back_in_order_and_their_marks_go(library: ctypes.CDLL, few:
 
 
 @pytest.mark.parametrize("plain", [0, 1])
-def test_what_is_found_is_marked_where_it_stands_in_the_order(library: ctypes.CDLL, plain: int) -> None:
+def test_what_is_found_is_collected_as_the_order_has_it(library: ctypes.CDLL, plain: int) -> None:
     draw, lines = Random(6), 128
     size = 512 * lines
     order = [*range(size)]
     draw.shuffle(order)
-    library.mark.restype = ctypes.c_int64
+    library.collect.restype = ctypes.c_int64
     for count in (0, 1, 7, 300, 3000, 30_000, size):
         found, words = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint64 * (lines // 8))()
         places = draw.sample(range(size), count)
         for place in places:
             found[place >> 6] |= 1 << (place & 63)
             words[place >> 12] |= 1 << (place >> 6 & 63)
-        marks, marked = (ctypes.c_uint64 * (8 * lines))(), (ctypes.c_uint8 * (8 * lines))()
-        asked = library.mark(plain, found, words, lines // 8, (ctypes.c_int32 * size)(*order), marks, marked)
-        assert asked == count
-        hits = {order[place] for place in places}
-        assert {place for place in range(size) if marks[place >> 6] >> (place & 63) & 1} == hits
-        assert {word for word in range(8 * lines) if marked[word]} == {hit >> 6 for hit in hits}
+        into = (ctypes.c_int32 * (count + 1))()
+        assert library.collect(plain, found, words, lines // 8, (ctypes.c_int32 * size)(*order), into) == count
+        assert into[:count] == [order[place] for place in sorted(places)]
         assert not any(words)
         assert not any(found)
+
+
+@pytest.mark.parametrize("plain", [0, 1])
+def test_what_is_marked_has_its_bit_and_its_word_a_byte(library: ctypes.CDLL, plain: int) -> None:
+    draw, words = Random(7), 64
+    for count in (0, 1, 7, 300, 64 * words):
+        hits = draw.sample(range(64 * words), count)
+        marks, marked = (ctypes.c_uint64 * words)(), (ctypes.c_uint8 * words)()
+        library.mark(plain, (ctypes.c_int32 * (count + 1))(*hits), count, marks, marked)
+        assert {place for place in range(64 * words) if marks[place >> 6] >> (place & 63) & 1} == set(hits)
+        assert {word for word in range(words) if marked[word]} == {hit >> 6 for hit in hits}
 
 
 def test_a_word_s_bits_become_numbers(library: ctypes.CDLL) -> None:

@@ -108,6 +108,12 @@ def asked(subscriptions: Subscriptions[str], message: Any) -> list[str] | tuple[
         return error.text, error.problem
 
 
+def assert_any_order_has_the_same(subscriptions: Subscriptions[Any], batch: Any, expected: list[list[Any]]) -> None:
+    offsets, places = subscriptions.match_places(batch, missing="null", ordered=False)
+    keys = subscriptions.keys()
+    assert [[keys[place] for place in sorted(places[a:b])] for a, b in itertools.pairwise(offsets)] == expected
+
+
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seeds,
@@ -142,6 +148,7 @@ def test_many_selectors_answer_as_the_loop(
         offsets, keys = subscriptions.match_batch(given_messages)
         assert offsets.dtype == numpy.int64
         assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == rows
+        assert_any_order_has_the_same(subscriptions, given_messages, rows)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -166,11 +173,16 @@ def test_columns_answer_as_their_rows(
             expected: Any = [part.tolist() for part in subscriptions.match_batch(rows)]
         except pyengine.SelectorEvaluationError as error:
             expected = (error.text, error.problem, error.row)
-        try:
-            found: Any = [part.tolist() for part in subscriptions.match_batch(table, missing="null")]
-        except pyengine.SelectorEvaluationError as error:
-            found = (error.text, error.problem, error.row)
-        assert found == expected
+        if isinstance(expected, list):
+            offsets, keys = subscriptions.match_batch(table, missing="null")
+            assert [offsets.tolist(), keys.tolist()] == expected
+            found = [keys[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+            assert_any_order_has_the_same(subscriptions, table, found)
+            continue
+        for ordered in (True, False):
+            with pytest.raises(pyengine.SelectorEvaluationError) as caught:
+                subscriptions.match_batch(table, missing="null", ordered=ordered)
+            assert (caught.value.text, caught.value.problem, caught.value.row) == expected
 
 
 def test_packed_messages_are_refused_with_what_to_give() -> None:
@@ -235,7 +247,10 @@ class SubscriptionsMachine(RuleBasedStateMachine):
 
     @rule(message=messages)
     def match(self, message: dict[str, Any]) -> None:
-        assert asked(self.subscriptions, message) == loop(self.selectors, message, "raise")
+        expected = loop(self.selectors, message, "raise")
+        assert asked(self.subscriptions, message) == expected
+        if isinstance(expected, list):
+            assert_any_order_has_the_same(self.subscriptions, [message], [expected])
 
     @rule(message=messages)
     def match_while_it_changes(self, message: dict[str, Any]) -> None:
@@ -428,26 +443,29 @@ def test_an_annex_beside_more_access_points_than_it_has_room() -> None:
 
 def test_many_intervals_that_no_equality_parts() -> None:
     draw = Random(36)
-    bounds = [(draw.randrange(1000), draw.randrange(300), draw.randrange(1000)) for _ in range(33_000)]
+    bounds = [[draw.randrange(most) for most in (1000, 300, 1000, 1000)] for _ in range(33_000)]
     subscriptions: Subscriptions[int] = Subscriptions(
-        (number, f"n BETWEEN {low} AND {low + width} AND m > {least}")
-        for number, (low, width, least) in enumerate(bounds)
+        (number, f"n BETWEEN {low} AND {low + width} AND m > {least} AND o < {most}")
+        for number, (low, width, least, most) in enumerate(bounds)
     )
     rows: list[dict[str, int | None]] = [
-        {"n": draw.randrange(1300), "m": draw.choice((None, draw.randrange(1000)))} for _ in range(40)
+        {"n": draw.randrange(1300)}
+        | {name: draw.choice((None, *(draw.randrange(1000) for _ in range(9)))) for name in "mo"}
+        for _ in range(40)
     ]
     expected = []
     for row in rows:
-        n, m = row["n"], row["m"]
+        n, m, o = row["n"], row["m"], row["o"]
         of_row = [
             number
-            for number, (low, width, least) in enumerate(bounds)
-            if n is not None and m is not None and low <= n <= low + width and m > least
+            for number, (low, width, least, most) in enumerate(bounds)
+            if n is not None and m is not None and o is not None and low <= n <= low + width and m > least and o < most
         ]
         assert subscriptions.match(row) == of_row
         expected.append(of_row)
     offsets, places = subscriptions.match_places(pa.Table.from_pylist(rows))
     assert [places[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected
+    assert_any_order_has_the_same(subscriptions, pa.Table.from_pylist(rows), expected)
 
 
 def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
@@ -488,6 +506,7 @@ def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
             assert [subscriptions.match(row) for row in rows] == expected
             offsets, found = subscriptions.match_batch(rows)
             assert [list(found[a:b]) for a, b in itertools.pairwise(offsets)] == expected
+            assert_any_order_has_the_same(subscriptions, table, expected)
 
 
 @pytest.mark.parametrize("names", [14, 60, 127, 200])
