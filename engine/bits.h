@@ -31,6 +31,19 @@ static inline int numbers_of(uint64_t word, uint8_t *into) {
     return count;
 }
 
+/* Bit k of word i becomes bit i of word k, of 64. */
+static inline void turn_bits(uint64_t *words) {
+    uint64_t mask = 0x00000000FFFFFFFFu, swapped;
+    int step, first, k;
+    for (step = 32; step; step >>= 1, mask ^= mask << step)
+        for (first = 0; first < 64; first += 2 * step)
+            for (k = first; k < first + step; k++) {
+                swapped = (words[k] >> step ^ words[k + step]) & mask;
+                words[k] ^= swapped << step;
+                words[k + step] ^= swapped;
+            }
+}
+
 /* A bit for each of eight bytes that are 0 or 1, the first the lowest. */
 static inline uint64_t bits_of_bytes(const uint8_t *eight) {
     uint64_t bytes;

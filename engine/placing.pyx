@@ -2,9 +2,9 @@
 """See placing.pxd."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
-from pyengine._engine.bits cimport count_bits, numbers_of, pyengine_prefetch
+from pyengine._engine.bits cimport count_bits, numbers_of, pyengine_prefetch, turn_bits
 from pyengine._engine.event cimport NOTHING, NUMERAL, ODD, WORD, Kinds, Reading, number_hash, some_of
 from pyengine._engine.kernels cimport best_kernels
 from pyengine._engine.points cimport Point, seat_of, seek
@@ -119,6 +119,22 @@ cdef inline void place_sought(
                 table.text_bounds, table.text_bound_count, text_key(reading.bytes, reading.length, 0))
 
 
+cdef inline void note_present(uint64_t* has, bint alike, int half, Placed* placed, int count) noexcept nogil:
+    """The tables as messages have them, instead of the messages as tables do; ``has`` is used up."""
+    cdef int index
+    cdef uint64_t tables = 0
+    if alike:
+        for index in range(64):
+            tables |= (has[index] & 1) << index
+        for index in range(count):
+            has[index] = tables
+    else:
+        turn_bits(has)
+    for index in range(count):
+        placed[index].present += count_bits(has[index])
+        placed[index].absent[half] &= ~has[index]
+
+
 cdef void place_one(Segment segment, Reading* at, Placed* placed, Sought* sought) noexcept nogil:
     cdef int number, index, held_count = 0, ranked = 0
     cdef const int32_t* slots = segment.slots
@@ -171,50 +187,36 @@ cdef void place_one(Segment segment, Reading* at, Placed* placed, Sought* sought
 cdef void place_many(
         Segment segment, Reading* at, int step, const Kinds* kinds, int count, Placed* placed,
         Sought* sought) noexcept nogil:
-    cdef int table_count = segment.table_count, in_all = 0, number, row
+    cdef int table_count = segment.table_count, number, row
     cdef int64_t width = placed[1].buckets - placed[0].buckets
     cdef const int32_t* slots = segment.slots
     cdef uint64_t every = first_bits(count), some
-    cdef uint64_t[2] all_have
-    cdef uint64_t[TOGETHER] low, high
-    cdef int[TOGETHER] present
+    cdef uint64_t[TOGETHER] has  # of 64 tables: a bit for each message of which it has a value
+    cdef bint alike = True       # that is all of them, or none
     cdef Reading* reading
     cdef Sought* last = sought
-    all_have[0] = all_have[1] = 0
     for row in range(count):
         memcpy(placed[row].buckets, segment.null_buckets, table_count * sizeof(int32_t))
-        placed[row].point_count = 0
+        placed[row].point_count = placed[row].present = 0
         placed[row].strange = False
-        low[row] = high[row] = 0
-        present[row] = 0
+        placed[row].absent[0], placed[row].absent[1] = first_bits(table_count), first_bits(table_count - 64)
     for number in range(table_count):
-        some = some_of(&kinds[slots[number]])
-        if some == 0:
-            continue
-        reading = at + <int64_t> slots[number] * step
-        if some == every:
-            all_have[number >> 6 & 1] |= <uint64_t> 1 << (number & 63)
-            in_all += 1
-        else:
-            for row in range(count):
-                present[row] += some >> row & 1
-            if number & 64:
-                for row in range(count):
-                    high[row] |= <uint64_t> (some >> row & 1) << (number & 63)
-            else:
-                for row in range(count):
-                    low[row] |= <uint64_t> (some >> row & 1) << (number & 63)
-        last.table = number
-        last.messages = place_held(
-            segment, number, reading, &kinds[slots[number]], placed, placed[0].buckets + number, width)
-        last += last.messages != 0
-        if last - sought > BEHIND:
-            place_sought(segment, at + <int64_t> slots[sought.table] * step, sought, placed)
-            sought += 1
-    for row in range(count):
-        placed[row].present = present[row] + in_all
-        placed[row].absent[0] = first_bits(table_count) & ~(low[row] | all_have[0])
-        placed[row].absent[1] = first_bits(table_count - 64) & ~(high[row] | all_have[1])
+        if number & 63 == 0:
+            memset(has, 0, sizeof(has))
+            alike = True
+        some = has[number & 63] = some_of(&kinds[slots[number]])
+        alike &= some == 0 or some == every
+        if some:
+            reading = at + <int64_t> slots[number] * step
+            last.table = number
+            last.messages = place_held(
+                segment, number, reading, &kinds[slots[number]], placed, placed[0].buckets + number, width)
+            last += last.messages != 0
+            if last - sought > BEHIND:
+                place_sought(segment, at + <int64_t> slots[sought.table] * step, sought, placed)
+                sought += 1
+        if number & 63 == 63 or number == table_count - 1:
+            note_present(has, alike, number >> 6 & 1, placed, count)
     while sought != last:
         place_sought(segment, at + <int64_t> slots[sought.table] * step, sought, placed)
         sought += 1

@@ -10,15 +10,15 @@ from pyengine._engine.event cimport NUMERAL, Reading
 from pyengine._engine.value cimport pyengine_same_bytes
 
 
-cdef struct Point:
-    uint64_t hash                # as of Reading
+cdef struct Point:               # first what each search reads
     int64_t key
-    const uint8_t* bytes
-    uint32_t length
     int32_t of                   # its table and kind: point_kind; 0: the seat is empty
     int32_t code                 # of a text in its table
     int32_t first                # entries whose access point it is
     int32_t last
+    uint64_t hash                # as of Reading
+    const uint8_t* bytes
+    uint32_t length
 
 
 cdef inline int32_t point_kind(int table, int kind) noexcept nogil:

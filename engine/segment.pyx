@@ -30,7 +30,6 @@ cdef enum:
     FEW_OF_A_WORD = 12       # entries of it that are asked one by one then
     FIRST_ROWS = 8           # of a line, fetched early where nothing was left of the line before
     SHORT = 64               # entries of one access point that are first asked what they require
-    BEHIND = 2               # tables of several messages whose seats are fetched before values are sought
 
 
 cdef uint64_t[8] NONE_WHOLE
@@ -218,7 +217,7 @@ cdef class Segment:
             self.gather(found)
         self.number_hits(found, first)
 
-    cdef void keep_matches(
+    cdef inline void keep_matches(
             self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
         cdef int shown = min(self.with_buckets, MOST_ROWS)
         cdef int64_t bucket_step = self.bucket_step

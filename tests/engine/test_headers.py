@@ -1,4 +1,4 @@
-"""kernel_loops.h, lines.h and marks.h, whatever the compiler is told to make of them."""
+"""bits.h, kernel_loops.h, lines.h and marks.h, whatever the compiler is told to make of them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ void meet(uint64_t *words, int size, const uint64_t *rows, int64_t step, const i
     pyengine_meet(words, size, rows, step, buckets, count);
 }
 int behind(void) { return PYENGINE_BEHIND; }
+void turn(uint64_t *words) { turn_bits(words); }
 """
 
 
@@ -129,6 +130,16 @@ def test_a_word_s_bits_become_numbers(library: ctypes.CDLL) -> None:
         into = (ctypes.c_int64 * (len(bits) + library.behind()))()
         assert library.spread_few(ctypes.c_int64(sum(1 << bit for bit in bits)), into) == len(bits)
         assert into[: len(bits)] == [1000 + bit for bit in bits]
+
+
+def test_bits_turned_are_those_of_the_other_words(library: ctypes.CDLL) -> None:
+    draw = Random(8)
+    words = [draw.getrandbits(64) for _ in range(64)]
+    turned = (ctypes.c_uint64 * 64)(*words)
+    library.turn(turned)
+    assert list(turned) == [
+        sum((word >> place & 1) << number for number, word in enumerate(words)) for place in range(64)
+    ]
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 25])
