@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import jvm, plots
+from bench import jvm, plots, rooms
 from bench.contest import Row
 
 HERE = Path(__file__).parent
@@ -28,15 +26,6 @@ def modules(wanted: list[str]) -> list[str]:
     if unknown:
         sys.exit(f"no such bench: {', '.join(unknown)}; there are {', '.join(found)}")
     return wanted or found
-
-
-def rows(module: str) -> Iterator[Row]:
-    room = importlib.import_module(f"bench.bench_{module}")
-    if hasattr(room, "rows"):
-        yield from room.rows()
-    else:
-        for contest in room.contests():
-            yield from contest.rows()
 
 
 def amount(value: float | None, row: Row) -> str:
@@ -103,7 +92,7 @@ def main(wanted: list[str]) -> None:
         names = modules(wanted)
         task = progress.add_task("measuring", total=len(names))
         for name in names:
-            for row in rows(name):
+            for row in rooms.rows(name):
                 measured.append(row)
                 progress.update(task, description=f"{name}: {row.question}")
             progress.advance(task)

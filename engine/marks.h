@@ -1,4 +1,4 @@
-/* marks: bits become numbers, and places become marks: a set that is read in its order. One copy of the loops for any
+/* marks: bits become numbers, and numbers become marks: a set that is read in its order. One copy of the loops for any
    processor, and one for x86-64 with AVX-512 that can press the bytes a word names together (VBMI2). */
 #ifndef PYENGINE_MARKS_H
 #define PYENGINE_MARKS_H
@@ -8,7 +8,7 @@
 
 #include "bits.h"
 
-#define PYENGINE_SOME 1024 /* hits that are marked together */
+#define PYENGINE_SOME 1024 /* numbers that are collected together, and at most a word of words more */
 #define PYENGINE_BEHIND 16 /* numbers that may be written behind those of a word */
 #define PYENGINE_MOST (PYENGINE_SOME + 64 * 64 + PYENGINE_BEHIND)
 
@@ -44,7 +44,7 @@ static inline int64_t *pyengine_spread_few(uint64_t bits, int64_t more, int64_t 
         for (bits &= bits - 1; bits; bits &= bits - 1) *into++ = more + lowest_bit(bits);
     return into;
 }
-/* Of 64 numbers those that the bits name; returns how many. */
+/* Of 64 numbers those that the bits name, and some behind them; returns how many. */
 static inline int pyengine_pick(uint64_t bits, const int32_t *numbers, int32_t *into) {
     const int count = pyengine_spread(bits, 0, into);
     int k;
