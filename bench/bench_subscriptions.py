@@ -33,7 +33,7 @@ CORE = {
     "W3": {10_000: 3, 100_000: 15, 1_000_000: 100},
 }
 CORE_TIMES = {"W1": {1_000: 465, 10_000: 758, 100_000: 1_300}}
-MANY = {"W1": (100_000, 1_000_000)}  # that many match a message of which a good part of the time is their order
+MANY = {"W1": (100_000, 1_000_000)}  # of so many hundreds match a message, and a good part of the time is their order
 
 
 def skewed(draw: random.Random, count: int) -> int:
