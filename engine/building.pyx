@@ -40,6 +40,7 @@ from pyengine._engine.segment cimport (
     Subscription,
     Table,
     first_text_stretch,
+    interval_of,
     rank,
     required_of,
     zeros,
@@ -572,10 +573,7 @@ cdef class Builder:
             need = &self.needs[index]
             if self.is_interval(need):
                 its = &segment.intervals[need.entry]
-                if its.count < SIDE_BY_SIDE:
-                    interval = &its.first[its.count]
-                else:
-                    interval = &segment.more_intervals[its.rest + its.count - SIDE_BY_SIDE]
+                interval = interval_of(its, segment.more_intervals, its.count)
                 its.count += 1
                 interval.low = need.leaf.real_low
                 interval.high = need.leaf.real_high

@@ -204,6 +204,7 @@ cdef class Segment:
     # Adds what matches, without the GIL unless needs_gil. alive: a bit an entry. ranges: 2 table_count + 2 ints.
     cdef void match(
         self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    # The same, before what is marked and what are hits become numbers.
     cdef void keep_matches(
         self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
@@ -245,6 +246,12 @@ cdef inline int rank(const int64_t* bounds, int count, int64_t key) noexcept nog
 cdef inline uint64_t* required_of(uint64_t* required, int place) noexcept nogil:
     """The first word of an entry; its other is the fourth behind it."""
     return required + 8 * <int64_t> (place >> 2) + (place & 3)
+
+
+cdef inline Interval* interval_of(Intervals* its, Interval* more_intervals, int k) noexcept nogil:
+    if k < SIDE_BY_SIDE:
+        return &its.first[k]
+    return &more_intervals[its.rest + k - SIDE_BY_SIDE]
 
 
 cdef inline int64_t text_key(const uint8_t* bytes, uint32_t length, uint8_t filling) noexcept nogil:

@@ -140,12 +140,6 @@ cdef inline void want(Found* found, int first, int last) noexcept nogil:
     set_bits(found.wanted_words, first >> 6, last >> 6)
 
 
-cdef inline const Interval* interval_of(Segment segment, const Intervals* its, int k) noexcept nogil:
-    if k < SIDE_BY_SIDE:
-        return &its.first[k]
-    return &segment.more_intervals[its.rest + k - SIDE_BY_SIDE]
-
-
 cdef inline bint leaves(const Interval* interval, const Look* look) noexcept nogil:
     """Whether a value is no number, or one of the interval's."""
     cdef const Reading* reading = &look.at[<int64_t> interval.slot * look.step]
@@ -337,7 +331,7 @@ cdef class Segment:
 
     cdef void ask_intervals(self, Event event, Look* look, Found* found) noexcept nogil:
         cdef int index, k, place, meets, kept = 0
-        cdef const Intervals* its
+        cdef Intervals* its
         cdef const Interval* interval
         cdef const Reading* reading
         for index in range(look.open_entry_count):
@@ -351,9 +345,9 @@ cdef class Segment:
                 for k in range(SIDE_BY_SIDE):
                     meets &= leaves(&its.first[k], look)
                 for k in range(SIDE_BY_SIDE, its.count):
-                    meets &= leaves(interval_of(self, its, k), look)
+                    meets &= leaves(interval_of(its, self.more_intervals, k), look)
             for k in range(its.count if place < 0 else 0):
-                interval = interval_of(self, its, k)
+                interval = interval_of(its, self.more_intervals, k)
                 reading = &look.at[<int64_t> interval.slot * look.step]
                 if reading.kind == NUMERAL:
                     meets &= interval.low <= reading.key <= interval.high
@@ -536,7 +530,7 @@ cdef class Segment:
         cdef uint64_t[2] required
         cdef Subscription it
         cdef Reading reading
-        cdef const Intervals* its
+        cdef Intervals* its
         cdef const Interval* interval
         points = {}
         for index in range(self.point_room):
@@ -588,7 +582,7 @@ cdef class Segment:
             its = &self.intervals[index]
             assert its.hit == self.order[index] and 0 <= its.count
             for k in range(max(its.count, SIDE_BY_SIDE)):
-                interval = interval_of(self, its, k)
+                interval = interval_of(its, self.more_intervals, k)
                 assert interval.low <= interval.high
                 assert k < its.count or interval.low == INT64_MIN and interval.high == INT64_MAX
                 assert k >= its.count or [
