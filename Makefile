@@ -86,7 +86,7 @@ venv: build
 build: compiled $(VENV)/java.stamp
 
 compiled: $(VENV)/installed.stamp
-	@ls pyengine/_engine/*.so >/dev/null 2>&1 || echo "compiling the core, which takes two minutes or three"
+	@ls pyengine/_engine/*/*.so >/dev/null 2>&1 || echo "compiling the core, which takes two minutes or three"
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 $(VENV)/created.stamp:
@@ -116,4 +116,4 @@ $(VENV)/bench.stamp: $(VENV)/installed.stamp
 	@touch $@
 
 clean:
-	rm -rf build dist out pyengine/_engine/*.so pyengine/_runtime/*.so *.egg-info
+	rm -rf build dist out pyengine/_engine/*/ pyengine/activemq/_runtime/*.so *.egg-info

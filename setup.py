@@ -8,29 +8,43 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-FOLDERS = ("engine", "runtime")
+ENGINE = Path("engine")  # installed as pyengine._engine.<wing>.<room>
+RUNTIME = Path("pyengine/activemq/_runtime")
 
 
-def mirror(folder: str, pattern: str, target: Path) -> None:
-    """Make ``target`` hold a folder's files of one pattern, touching only what changed."""
-    target.mkdir(parents=True, exist_ok=True)
-    for stale in target.glob(pattern):
-        if stale.stem != "__init__" and not (Path(folder) / stale.name).exists():
+def mirror(pattern: str, target: Path) -> None:
+    """Make ``target`` hold the wings' files of one pattern, touching only what changed."""
+    sources = {source.relative_to(ENGINE): source for source in ENGINE.rglob(pattern)}
+    for stale in target.rglob(pattern):
+        if stale.relative_to(target) not in sources and stale != PACKAGE / "__init__.py":
             stale.unlink()
-    for source in Path(folder).glob(pattern):
-        copy = target / source.name
+    for name, source in sources.items():
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             shutil.copy2(source, copy)
 
 
-# Cython finds a .pxd by its qualified name, pyengine/_engine/queue.pxd, type checkers a .pyi; both lie in engine/.
+# Cython finds a .pxd by its qualified name, pyengine/_engine/java/value.pxd; type checkers find a .pyi, and Python a
+# wing's __init__.py, in the package.
 CIMPORT = Path("build/cimport")
-for folder in FOLDERS:
-    mirror(folder, "*.pxd", CIMPORT / "pyengine" / f"_{folder}")
-    mirror(folder, "*.pyi", Path(f"pyengine/_{folder}"))
-for package in ("pyengine", *(f"pyengine/_{folder}" for folder in FOLDERS)):
+PACKAGE = Path("pyengine/_engine")
+mirror("*.pxd", CIMPORT / PACKAGE)
+mirror("*.pyi", PACKAGE)
+mirror("__init__.py", PACKAGE)
+wings = [PACKAGE / found.parent.relative_to(ENGINE) for found in ENGINE.rglob("__init__.py")]
+for package in (PACKAGE.parent, PACKAGE, *wings):
     if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
         (CIMPORT / package / "__init__.pxd").touch()
+
+ROOMS = {  # qualified name -> source
+    ".".join((package / room.relative_to(folder)).with_suffix("").parts): room
+    for folder, package in ((ENGINE, PACKAGE), (RUNTIME, RUNTIME))
+    for room in sorted(folder.rglob("*.pyx"))
+}
+for built in [*PACKAGE.rglob("*.so"), *RUNTIME.glob("*.so")]:  # a room that was moved would still be imported
+    if ".".join((built.parent / built.name.partition(".")[0]).parts) not in ROOMS:
+        built.unlink()
 
 if sys.platform == "win32":
     flags, links = ["/O2"], []
@@ -53,14 +67,13 @@ else:
         ext_modules=cythonize(
             [
                 Extension(
-                    f"pyengine._{room.parent.name}.{room.stem}",
+                    name,
                     [str(room)],
-                    include_dirs=["engine"],
+                    include_dirs=[str(ENGINE)],
                     extra_compile_args=flags,
                     extra_link_args=links,
                 )
-                for folder in FOLDERS
-                for room in sorted(Path(folder).glob("*.pyx"))
+                for name, room in ROOMS.items()
             ],
             include_path=[str(CIMPORT)],
             build_dir="build/c",

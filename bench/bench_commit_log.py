@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.contest import Contest, Side, speed_test
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.rocketmq.commit_log import FileLog
 
 MESSAGES = 2_000

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyengine
 from bench.contest import Contest, Side, speed_test
 from bench.jvm import Jvm
-from pyengine._engine.queue import Queue
+from pyengine._engine.activemq.queue.queue import Queue
 
 CONSUMERS, GROUPS, KINDS = 100, 10_000, 10
 MESSAGES = 20_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bench.contest import Contest, Side, speed_test
 from bench.jvm import Jvm
-from pyengine._engine.topic import TopicRegion
+from pyengine._engine.activemq.topic.topics import TopicRegion
 
 DELIVERIES = 100_000  # in all: fewer messages for more subscriptions
 PREFETCH = 32_767

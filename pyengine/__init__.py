@@ -1,7 +1,7 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
 try:
-    from pyengine._engine.arrow import Columns
+    from pyengine._engine.columns.arrow import Columns
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("pyengine._engine."):
         raise
@@ -11,11 +11,12 @@ except ModuleNotFoundError as error:
         "Python in another folder",
         name=error.name,
     ) from None
-from pyengine._engine.message import Message
-from pyengine._engine.packed import PackedMessages
-from pyengine._engine.selector import Selector
-from pyengine._engine.subscriptions import Subscriptions
-from pyengine._engine.value import Char
+from pyengine._engine.index.subscriptions import Subscriptions
+from pyengine._engine.java.value import Char
+from pyengine._engine.matching.selector import Selector
+from pyengine._engine.message.message import Message
+from pyengine._engine.message.packed_messages import PackedMessages
+from pyengine._engine.moved import register
 from pyengine.errors import (
     IllegalStateError,
     InvalidMessageError,
@@ -31,6 +32,8 @@ from pyengine.errors import (
     SelectorEvaluationError,
     UnsupportedColumnError,
 )
+
+register()
 
 __all__ = [
     "Char",

@@ -14,7 +14,7 @@ from functools import cmp_to_key, lru_cache
 from typing import Generic, TypeVar
 from urllib.parse import unquote_plus
 
-from pyengine._engine.hash_code import set_order
+from pyengine._engine.java.hashing import set_order
 
 V = TypeVar("V")
 ANY_ELEMENT = "*"

@@ -6,8 +6,8 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from pyengine._engine.bits cimport lowest_bit
-from pyengine._engine.process_queue cimport ProcessQueue
+from pyengine._engine.lowlevel.bits cimport lowest_bit
+from pyengine._engine.rocketmq.client.process_queue cimport ProcessQueue
 
 
 cdef class Nothing:

@@ -1,11 +1,11 @@
 """ActiveMQ in this process: the broker, the JMS client in front of it, and the core's queues, groups and redelivery."""
 
-from pyengine._engine.exchange import AcknowledgeMode
-from pyengine._engine.groups import GroupMap
-from pyengine._engine.queue import AckKind, Delivery, Queue
-from pyengine._engine.reasons import HoldReason, Verdict
-from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.varint import SharedValues
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.activemq.queue.group_map import GroupMap
+from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
+from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
+from pyengine._engine.serialization.codec import SharedValues
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.browser import QueueBrowser
 from pyengine.activemq.connection import Connection

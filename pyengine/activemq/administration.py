@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pyengine import Selector
-from pyengine._engine.message import Message
-from pyengine._engine.reasons import HoldReason, Verdict
-from pyengine._runtime.outbox import Outbox
+from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.core_settings import NO_POLICY
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.activemq.events import (
     Event,
     MessageConsumed,

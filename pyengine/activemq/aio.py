@@ -15,9 +15,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from pyengine._engine.exchange import AcknowledgeMode
-from pyengine._engine.message import Message
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.message.message import Message
 from pyengine.activemq import connection as blocking_connection
 from pyengine.activemq import connection_factory as blocking_factory
 from pyengine.activemq import consumer as blocking_consumer

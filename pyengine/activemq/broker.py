@@ -13,12 +13,12 @@ from typing import Any, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
-from pyengine._engine.message import Message
-from pyengine._engine.queue import AckKind
-from pyengine._engine.queue_region import QueueRegion
-from pyengine._runtime.dispatch_task import DispatchTask
-from pyengine._runtime.outbox import Outbox
-from pyengine._runtime.region_broker import RegionBroker
+from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.region.queue_region import QueueRegion
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.dispatch_task import DispatchTask
+from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.administration import Administration
 from pyengine.activemq.advisories import Advisories
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError
 

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine._engine.batches import carried, enqueued, offer_runs, settle_runs
-from pyengine._engine.queue import Queue
-from pyengine._engine.varint import SharedValues, seal, unseal
+from pyengine._engine.activemq.queue.batches import carried, enqueued, offer_runs, settle_runs
+from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.serialization.codec import SharedValues, seal, unseal
 from pyengine.activemq.assignments import (
     ASSIGNMENT_SCHEMA,
     CODES,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from pyengine._engine.channel import MessageDispatch as MessageDispatch
-from pyengine._engine.exchange import MessageAck as MessageAck
-from pyengine._engine.message import Message
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch as MessageDispatch
+from pyengine._engine.activemq.client.session_commands import MessageAck as MessageAck
+from pyengine._engine.message.message import Message
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
 

@@ -12,10 +12,10 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyengine._engine.exchange import AcknowledgeMode
-from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.session import SessionState
-from pyengine._runtime.arrivals import Arrivals
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine.activemq._runtime.arrivals import Arrivals
 from pyengine.activemq.commands import (
     ConnectionInfo,
     ConnectionSink,

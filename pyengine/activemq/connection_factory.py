@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.commands import Transport
 from pyengine.activemq.connection import Connection

@@ -12,10 +12,10 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.consumption import Consumption
-from pyengine._engine.exchange import AcknowledgeMode
-from pyengine._engine.message import Message
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.client.message_consumer import Consumption
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import MessagePull
 from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyengine._engine.eviction import (
+from pyengine._engine.activemq.topic.eviction_strategies import (
     ConstantPendingLimit,
     CustomEviction,
     Eviction,
@@ -14,7 +14,7 @@ from pyengine._engine.eviction import (
     PrefetchRatePendingLimit,
     UniquePropertyEviction,
 )
-from pyengine._engine.recovery import (
+from pyengine._engine.activemq.topic.recovery_policies import (
     FixedCountRecovery,
     FixedSizedRecovery,
     LastImageRecovery,

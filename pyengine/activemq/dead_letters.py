@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyengine._engine.audit import Audit
-from pyengine._engine.dead_letter import DeadLetterRule, resend_delay
-from pyengine._engine.message import Message
+from pyengine._engine.activemq.region.dead_letter_rules import DeadLetterRule, resend_delay
+from pyengine._engine.activemq.topic.message_audit import Audit
+from pyengine._engine.message.message import Message
 from pyengine.activemq.events import DeadLetter, MessageExpired, Redelivery
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns
-from pyengine._engine.batches import offer_runs
-from pyengine._engine.queue import Queue
-from pyengine._engine.reasons import HoldReason
+from pyengine._engine.activemq.queue.batches import offer_runs
+from pyengine._engine.activemq.queue.hold_reasons import HoldReason
+from pyengine._engine.activemq.queue.queue import Queue
 from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
 from pyengine.activemq.assignments import BYTES as BYTES
 from pyengine.activemq.assignments import CONNECTION as CONNECTION

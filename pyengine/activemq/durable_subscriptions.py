@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyengine import Selector
-from pyengine._engine.message import Message
-from pyengine._engine.topic_ledger import Event as Outcome
-from pyengine._engine.topic_ledger import EventKind
-from pyengine._runtime.dispatch_task import DispatchTask
+from pyengine._engine.activemq.topic.ledger import Event as Outcome
+from pyengine._engine.activemq.topic.ledger import EventKind
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo
 from pyengine.activemq.store import SqliteStore, StoredSubscription
 from pyengine.activemq.subscription import Connection, Subscription

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import ConsumerInfo
 from pyengine.destinations import Destination
 

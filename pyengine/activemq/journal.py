@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from zlib import crc32
 
-from pyengine._runtime.record_file import RecordFile
+from pyengine.activemq._runtime.record_file import RecordFile
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import StoreError
 

@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Any
 from urllib.parse import unquote
 
-from pyengine._engine.hash_code import set_order
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.java.hashing import set_order
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
 from pyengine.topology.checked import Checked

@@ -7,8 +7,8 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pyengine._engine.message import Message
-from pyengine._runtime.sender import Sender
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.sender import Sender
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, InvalidMessageError, JMSError
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyengine._engine.message import Message
-from pyengine._engine.queue import AckKind
-from pyengine._engine.region_queue import RegionQueue
+from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.region.region_queue import RegionQueue
+from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.core_settings import NO_POLICY, queue_settings
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause
@@ -21,7 +21,7 @@ from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
-    from pyengine._engine.channel import MessageDispatch
+    from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
     from pyengine.activemq.broker import Broker
 
 NOWHERE = (-1, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 
 Row: TypeAlias = tuple[str, str | bytes | None]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyengine import Selector
-from pyengine._engine.message import Message
-from pyengine._engine.virtual import Forwarding, consumer_queues, feeds, lets_in, maps
+from pyengine._engine.activemq.region.virtual_destinations import Forwarding, consumer_queues, feeds, lets_in, maps
+from pyengine._engine.message.message import Message
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.topic_destination import TopicDestination
 from pyengine.activemq.transaction import Sent, Transaction

@@ -12,11 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
-from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.consumption import Consumption
-from pyengine._engine.exchange import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
-from pyengine._engine.session import SessionState
-from pyengine._runtime.session_executor import SessionExecutor
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.client.message_consumer import Consumption
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.browser import QueueBrowser
 from pyengine.activemq.commands import ConsumerInfo, MessagePull
 from pyengine.activemq.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber

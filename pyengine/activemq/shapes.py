@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine._engine.queue import Queue
+from pyengine._engine.activemq.queue.queue import Queue
 from pyengine.activemq.assignments import compiled
 from pyengine.activemq.core_settings import queue_settings
 from pyengine.topology import Policy, Topology

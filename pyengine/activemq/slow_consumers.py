@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyengine._engine.slow_consumers import AbortSlowAckConsumer, AbortSlowConsumer
+from pyengine._engine.activemq.topic.abort_strategies import AbortSlowAckConsumer, AbortSlowConsumer
 from pyengine.activemq.commands import ConsumerControl
 from pyengine.activemq.events import ConsumerAborted, SlowConsumer
 from pyengine.activemq.subscription import Connection, Subscription

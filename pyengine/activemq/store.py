@@ -17,8 +17,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
 
-from pyengine._engine.message import Message
-from pyengine._runtime.reentrant_lock import ReentrantLock
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
 from pyengine.activemq.journal import JOURNAL, MARK, Journal, read, records
 from pyengine.activemq.store_file import (
     FIELDS,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.activemq.record import decode_message
 from pyengine.errors import StoreError
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.activemq.record import encode_message
 
 Row = tuple[int, int, int, int, str, str | bytes | None]  # destination, sequence, priority, redeliveries, headers, body

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyengine import Selector
-from pyengine._engine.message import Message
-from pyengine._engine.prefetch_subscription import PrefetchSubscription
-from pyengine._runtime.dispatch_task import DispatchTask
-from pyengine._runtime.outbox import Outbox
+from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.dispatch_task import DispatchTask
+from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.commands import ConnectionSink, ConsumerInfo, MessageDispatch
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, overlap

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyengine._engine.message import Message
-from pyengine._engine.topic_ledger import Event as Outcome
-from pyengine._engine.topic_ledger import EventKind
+from pyengine._engine.activemq.topic.ledger import Event as Outcome
+from pyengine._engine.activemq.topic.ledger import EventKind
+from pyengine._engine.message.message import Message
 from pyengine.activemq.core_settings import NO_POLICY
 from pyengine.activemq.events import MessageDelivered
 from pyengine.activemq.subscription import Subscription

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns, Selector
-from pyengine._engine.audit import Audit
-from pyengine._engine.topic import TopicRegion
-from pyengine._engine.topic_ledger import Event, EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.ledger import Event, EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.message_audit import Audit
+from pyengine._engine.activemq.topic.topics import TopicRegion
 from pyengine.activemq.assignments import (
     ASSIGNMENT_SCHEMA,
     CONNECTION,

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyengine._engine.audit import Audit
-from pyengine._engine.message import Message
-from pyengine._engine.queue import AckKind
-from pyengine._engine.topic import TopicRegion
-from pyengine._engine.topic_ledger import Event as Outcome
-from pyengine._engine.topic_ledger import EventKind, TopicDelivery
+from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.topic.ledger import Event as Outcome
+from pyengine._engine.activemq.topic.ledger import EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.message_audit import Audit
+from pyengine._engine.activemq.topic.topics import TopicRegion
+from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import MessageAck, MessagePull
 from pyengine.activemq.core_settings import NO_POLICY, eviction_of, limit_of, recovery_of
 from pyengine.activemq.dead_letters import Unconsumed, expiry_cause

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.destinations import Destination
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyengine._engine.reasons import HoldReason
+from pyengine._engine.activemq.queue.hold_reasons import HoldReason
 from pyengine.destinations import Destination
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pyengine._engine.consume_lag import delay
-from pyengine._engine.consumer_parameters import RANGES
-from pyengine._engine.pull_run import PullRun
+from pyengine._engine.rocketmq.broker.consume_lag import delay
+from pyengine._engine.rocketmq.client.validators import RANGES
+from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload

@@ -19,9 +19,9 @@ from enum import Enum
 from typing import Any, cast
 
 from pyengine import InvalidSelectorError, SelectorEvaluationError
-from pyengine._engine.selector import Selector
-from pyengine._engine.syntax import parse
-from pyengine._engine.tree import Term, TermKind
+from pyengine._engine.matching.selector import Selector
+from pyengine._engine.selector.ast import Term, TermKind
+from pyengine._engine.selector.parser import parse
 from pyengine.errors import MissingExtraError
 
 # Bounds of one question: the solver's own count of its steps (the same on every machine), and time as a last resort.

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyengine import Selector
-from pyengine._engine.queue import Queue
-from pyengine._engine.simulation import QueueRun, RowMask
+from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq.core_settings import queue_settings
 from pyengine.backlog.findings import Said
 from pyengine.backlog.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice

@@ -1,11 +1,11 @@
 """RocketMQ: an embedded cluster, its push consumer, which client owns which queue, which offset is safe to commit."""
 
-from pyengine._engine.consume_lag import LastConsume
-from pyengine._engine.consume_timestamp import parse_consume_timestamp
-from pyengine._engine.hash_code import hash_code, tags_code
-from pyengine._engine.offset_table import ControllableOffset
-from pyengine._engine.process_queue import FlowControl, ProcessQueue
-from pyengine._engine.pull import pull_sys_flag
+from pyengine._engine.java.hashing import hash_code, tags_code
+from pyengine._engine.rocketmq.broker.consume_lag import LastConsume
+from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
+from pyengine._engine.rocketmq.client.offset_table import ControllableOffset
+from pyengine._engine.rocketmq.client.process_queue import FlowControl, ProcessQueue
+from pyengine._engine.rocketmq.client.pull_gate import pull_sys_flag
 from pyengine.errors import AllocationError, IllegalStateError, MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import (
     AllocateMachineRoomNearby,

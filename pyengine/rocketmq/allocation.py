@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyengine._engine import allocation as core
-from pyengine._engine.hash_code import queue_hash_code
+from pyengine._engine.java.hashing import queue_hash_code
+from pyengine._engine.rocketmq.client import allocation as core
 from pyengine.errors import AllocationError, did_you_mean
 
 log = logging.getLogger("pyengine.rocketmq")

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from pyengine._engine import consumer_groups
-from pyengine._engine.consumer_parameters import SYSTEM_TOPICS, attached, check_topic
-from pyengine._engine.delay import DEFAULT_LEVELS, DelayLevels
+from pyengine._engine.rocketmq.broker import consumer_groups
+from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
+from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
 from pyengine.rocketmq import message as names

@@ -10,14 +10,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pyengine._engine import delay, pull_hold
-from pyengine._engine.consume_queue import PullCode
-from pyengine._engine.consumer_groups import ConsumerGroups
-from pyengine._engine.consumer_offsets import ConsumerOffsets
-from pyengine._engine.consumer_parameters import suggested
-from pyengine._engine.delay import DelayLevels
-from pyengine._engine.pull_hold import PullHold
-from pyengine._engine.rebalance_lock import RebalanceLocks
+from pyengine._engine.rocketmq.broker import delay_levels as delay
+from pyengine._engine.rocketmq.broker import long_polling as pull_hold
+from pyengine._engine.rocketmq.broker.consume_queue import PullCode
+from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
+from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
+from pyengine._engine.rocketmq.broker.long_polling import PullHold
+from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
+from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
     ConfigurationError,

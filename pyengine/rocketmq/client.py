@@ -9,8 +9,8 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
-from pyengine._engine.pull import PullRequest
-from pyengine._engine.rebalance import RebalanceTimer
+from pyengine._engine.rocketmq.client.pull_gate import PullRequest
+from pyengine._engine.rocketmq.client.rebalance import RebalanceTimer
 from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData

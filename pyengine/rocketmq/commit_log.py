@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import IllegalStateError, InvalidSourceError
 

@@ -6,7 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyengine._engine.consume_concurrently import (
+from pyengine._engine.rocketmq.client.consume_concurrently import (
     EXPIRED_AT_ONCE,
     EXPIRED_DELAY_LEVEL,
     RESUBMIT_DELAY,
@@ -15,7 +15,7 @@ from pyengine._engine.consume_concurrently import (
     return_type,
     slices,
 )
-from pyengine._engine.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic

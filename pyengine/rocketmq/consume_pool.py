@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pyengine._engine.consumer_parameters import allowed_core_pool_size
+from pyengine._engine.rocketmq.client.validators import allowed_core_pool_size
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.rocketmq.client import call_later
 

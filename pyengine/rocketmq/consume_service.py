@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyengine._engine.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Delayed
 from pyengine.rocketmq.consume_pool import ConsumePool

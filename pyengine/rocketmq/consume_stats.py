@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyengine._engine.consume_lag import LastConsume, delay, last_consume
+from pyengine._engine.rocketmq.broker.consume_lag import LastConsume, delay, last_consume
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt

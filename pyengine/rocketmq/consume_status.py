@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pyengine._engine.consume_rates import Rate
+from pyengine._engine.rocketmq.client.consume_rates import Rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Selector
-from pyengine._engine.hash_code import tags_code
-from pyengine._engine.tags import broker_accepts, client_accepts
+from pyengine._engine.java.hashing import tags_code
+from pyengine._engine.rocketmq.client.tags import broker_accepts, client_accepts
 from pyengine.errors import AllocationError, MissingColumnError, UnsupportedColumnError
 from pyengine.rocketmq.allocation import (
     MessageQueue,

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyengine._engine.consumer_groups import ConsumerGroups
-from pyengine._engine.consumer_parameters import suggested
-from pyengine._engine.selector import Selector
+from pyengine._engine.matching.selector import Selector
+from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
+from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine.errors import MQBrokerError, MQClientError, PyengineError, SelectorEvaluationError
 from pyengine.rocketmq.remoting import (
     FILTER_DATA_NOT_EXIST,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from pyengine._engine.consumer_offsets import ConsumerOffsets
+from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.rocketmq.broker_files import BrokerFiles
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.commit_log import Frame, damaged, scanned, segment_files
 from pyengine.rocketmq.message import MessageExt

@@ -7,9 +7,9 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from pyengine._engine.consume_concurrently import restored_topic
-from pyengine._engine.consumer_parameters import attached, suggested
-from pyengine._engine.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.consume_concurrently import restored_topic
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import MQClientInstance, release, settle, take_client, unique_instance_name

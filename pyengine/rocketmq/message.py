@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyengine._engine.digits import parsed_long
+from pyengine._engine.java.numbers import parsed_long
 from pyengine.errors import InvalidMessageError
 from pyengine.topology.checked import check
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
+from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
 from pyengine.errors import MQBrokerError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.remoting import MESSAGE_ILLEGAL, NO_PERMISSION, SYSTEM_ERROR

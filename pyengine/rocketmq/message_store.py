@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from pyengine._engine import record
-from pyengine._engine.consume_queue import ConsumeQueue
-from pyengine._engine.delay import DelayLevels
-from pyengine._engine.hash_code import tags_code
+from pyengine._engine.java.hashing import tags_code
+from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import InvalidSourceError, MQBrokerError
 from pyengine.rocketmq import message as names

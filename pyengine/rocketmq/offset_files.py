@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyengine._engine.digits import parsed_long
+from pyengine._engine.java.numbers import parsed_long
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson

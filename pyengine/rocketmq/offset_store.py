@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Protocol
 
-from pyengine._engine.offset_table import OffsetTable
+from pyengine._engine.rocketmq.client.offset_table import OffsetTable
 from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import MQClientAPI, check_listed, plain_text, whole_number

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyengine._engine.consume_concurrently import return_type
-from pyengine._engine.consume_orderly import (
+from pyengine._engine.rocketmq.client.consume_concurrently import return_type
+from pyengine._engine.rocketmq.client.consume_orderly import (
     LOCK_FIRST,
     LOCK_PERIOD,
     OrderlyRun,
@@ -17,7 +17,7 @@ from pyengine._engine.consume_orderly import (
     OrderlyVerdict,
     reconsume_after,
 )
-from pyengine._engine.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, write_log
 from pyengine.rocketmq.consume_service import ConsumeService

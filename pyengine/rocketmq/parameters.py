@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine._engine.consume_timestamp import parse_consume_timestamp
-from pyengine._engine.consumer_parameters import check_consumer_group, check_given, check_ranges, suggested
+from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
+from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.allocation import AllocateMessageQueueAveragely, Strategy
 from pyengine.rocketmq.listener import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyengine._engine.allocation import plan_difference
+from pyengine._engine.rocketmq.client.allocation import plan_difference
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.allocation import (
     MessageQueue,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, overload
 
-from pyengine._engine.consumer_parameters import attached, check_group, check_message
+from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyengine._engine.pull import PullGate, PullRequest, PullStep, PullVerdict, commit_with_pull
-from pyengine._engine.tags import client_accepts
+from pyengine._engine.rocketmq.client.pull_gate import PullGate, PullRequest, PullStep, PullVerdict, commit_with_pull
+from pyengine._engine.rocketmq.client.tags import client_accepts
 from pyengine.errors import IllegalStateError, MQBrokerError
 from pyengine.rocketmq.client import write_log
 from pyengine.rocketmq.message import (

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pyengine._engine.consumer_parameters import attached
+from pyengine._engine.rocketmq.client.validators import attached
 from pyengine.clock import Clock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric

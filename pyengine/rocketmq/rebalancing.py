@@ -7,10 +7,10 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pyengine._engine.hash_code import map_order
-from pyengine._engine.process_queue import ProcessQueue
-from pyengine._engine.pull import PullRequest
-from pyengine._engine.rebalance import (
+from pyengine._engine.java.hashing import map_order
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.pull_gate import PullRequest
+from pyengine._engine.rocketmq.client.rebalance import (
     DISPATCH_DELAY,
     LOCK_FAILED_DELAY,
     UNLOCK_WAIT,

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from pyengine._engine.process_queue import FlowControl
-from pyengine._engine.work import Work, WorkOrder, WorkTable, polled
+from pyengine._engine.rocketmq.client.process_queue import FlowControl
+from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import check_listed, whole_number

@@ -8,7 +8,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyengine._engine.consume_rates import why_stuck
+from pyengine._engine.rocketmq.client.consume_rates import why_stuck
 from pyengine.rocketmq.allocation import MessageQueue, sort_queues
 from pyengine.rocketmq.consume_status import ConsumeStatus
 from pyengine.rocketmq.offset_store import ReadOffsetType

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from pyengine._engine.consume_queue import ConsumeQueue
-from pyengine._engine.delay import DelayLevels
+from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine.clock import Clock, Timer
 from pyengine.errors import PyengineError
 from pyengine.rocketmq.message_store import SCHEDULE_TOPIC, MessageStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import MessageExt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyengine._engine.tags import parse_tags
+from pyengine._engine.rocketmq.client.tags import parse_tags
 from pyengine.errors import ConfigurationError, NullArgumentError
 from pyengine.rocketmq.remoting import SubscriptionData, plain_text
 

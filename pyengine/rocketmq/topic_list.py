@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyengine._engine.consumer_parameters import SYSTEM_TOPICS
+from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue

@@ -23,8 +23,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyengine import Char
-from pyengine._engine.exchange import AcknowledgeMode
-from pyengine._engine.message import Message
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.message.message import Message
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.connection_factory import ConnectionFactory
 from pyengine.activemq.store_file import Stored

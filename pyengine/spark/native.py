@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from pyengine._engine.header import fresh_headers
-from pyengine._engine.syntax import parse
-from pyengine._engine.tree import Term, TermKind
+from pyengine._engine.message.header import fresh_headers
+from pyengine._engine.selector.ast import Term, TermKind
+from pyengine._engine.selector.parser import parse
 from pyengine.errors import PyengineError
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyengine._engine import record
-from pyengine._engine.consumer_parameters import check_group, check_message
+from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine._engine.rocketmq.client.validators import check_group, check_message
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker

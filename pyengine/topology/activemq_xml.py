@@ -13,8 +13,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.syntax import parse as parse_selector
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.selector.parser import parse as parse_selector
 from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema

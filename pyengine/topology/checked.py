@@ -8,7 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pyengine._engine.syntax import parse
+from pyengine._engine.selector.parser import parse
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl
 
-from pyengine._engine.envelope import SMALLEST_SIZE
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.message.envelope import SMALLEST_SIZE
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
 from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
 if TYPE_CHECKING:
-    from pyengine._engine.message import Message
+    from pyengine._engine.message.message import Message
 
 
 # ActiveMQPrefetchPolicy's defaults; a durable subscription's depends on optimizedMessageDispatch.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.destinations import KINDS
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema

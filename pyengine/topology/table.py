@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pyengine._engine.syntax import parse as parse_selector
+from pyengine._engine.selector.parser import parse as parse_selector
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology.limits import Problem, destination_problem, first_twice

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pyengine._runtime.session_executor import SessionExecutor
 from pyengine.activemq import (
     CLIENT_ACKNOWLEDGE,
     SESSION_TRANSACTED,
@@ -23,6 +22,7 @@ from pyengine.activemq import (
     producer,
     session,
 )
+from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidSelectorError, JMSError
 
 WAIT = 30  # seconds, as good as for ever

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyengine._engine.region_queue import RegionQueue
+from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine.activemq import AckKind, ConnectionFactory
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.events import SelectorFailed

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.activemq import AckKind, Broker
 from pyengine.activemq.events import ConsumerAborted, DeadLetter, Event, MessageDiscarded, Redelivery
 from pyengine.clock import ManualClock

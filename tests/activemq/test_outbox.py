@@ -9,14 +9,14 @@ from threading import Thread
 
 import pytest
 
-from pyengine._runtime.dispatch_task import DispatchTask
-from pyengine._runtime.outbox import Outbox
 from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
+from pyengine.activemq._runtime.dispatch_task import DispatchTask
+from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.commands import ConnectionSink, MessageAck, MessageDispatch
 from pyengine.activemq.events import ConsumerStarted
 from pyengine.clock import ManualClock, SystemClock
+from tests.activemq.held import held
 from tests.activemq.wire import until
-from tests.runtime.held import held
 
 
 @contextmanager

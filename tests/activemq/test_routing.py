@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyengine._engine.virtual import lets_in
+from pyengine._engine.activemq.region.virtual_destinations import lets_in
 from pyengine.activemq import AckKind
 from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, MessageDiscarded, NoConsumer
 from pyengine.errors import InvalidDestinationError, JMSError

@@ -28,7 +28,7 @@ from pyengine.cli import lint as linting
 from pyengine.topology import Source, TimeColumn
 from tests.backlog.test_pages import DATA
 from tests.backlog.test_traps import CASES, CONSUMERS
-from tests.engine.test_syntax import SURPRISES
+from tests.engine.selector.test_parser import SURPRISES
 
 PACKAGE = Path(pyengine.__file__).parent
 CATALOGUE = {file.name.removesuffix(".zh.toml"): tomllib.loads(file.read_text("utf-8"))

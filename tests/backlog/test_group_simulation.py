@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyengine._engine.pull_run import PullRun
+from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.backlog import scenario, simulation_page
 from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, simulate_group
 from pyengine.backlog.pages import LANGUAGES

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pyengine._engine.pull_run import PullRun
+from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.errors import InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue
 from tests.model.pull_run_model import MS, PullRunModel

@@ -142,7 +142,7 @@ def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_every_hold_reason_of_the_core_has_words() -> None:
-    from pyengine._engine.reasons import HoldReason
+    from pyengine._engine.activemq.queue.hold_reasons import HoldReason
 
     topology = Topology.load(FLIGHTS)
     for reason in HoldReason:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyengine._engine.simulation import QueueRun, RowMask
+from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq import Queue
 from pyengine.backlog import scenario
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare, draw, simulate

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine._engine.consume_concurrently import ConsumeRequest
+from pyengine._engine.rocketmq.client.consume_concurrently import ConsumeRequest
 from pyengine.errors import MQClientError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine._engine.pull import PullRequest
+from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine.errors import IllegalStateError, MQBrokerError, MQClientError
 from tests.conformance.rocketmq_cluster import (
     GROUP,

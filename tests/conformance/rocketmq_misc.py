@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine._engine.allocation import hash_texts
+from pyengine._engine.rocketmq.client.allocation import hash_texts
 from pyengine.errors import PyengineError
 from tests.conformance.verdict import Verdict, compare, unsupported
 

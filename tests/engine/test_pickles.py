@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import pyengine._engine
-import pyengine._runtime
-from pyengine._engine.simulation import RowMask
+import pyengine.activemq._runtime
+from pyengine._engine.simulation.queue_simulation import RowMask
 
 
 def test_no_class_is_pickled_by_cython() -> None:
-    for package in (pyengine._engine, pyengine._runtime):
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    for package in (pyengine._engine, pyengine.activemq._runtime):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             for name, thing in vars(importlib.import_module(module.name)).items():
                 if not hasattr(thing, "__reduce_cython__"):
                     continue

@@ -20,9 +20,9 @@ import numpy
 import pyarrow
 
 import pyengine
-from pyengine._engine.surprises import surprises
-from pyengine._engine.syntax import parse
-from pyengine._engine.tree import TermKind, Tree
+from pyengine._engine.selector.ast import TermKind, Tree
+from pyengine._engine.selector.parser import parse
+from pyengine._engine.selector.pitfalls import surprises
 from pyengine.errors import InvalidSelectorError, SelectorEvaluationError
 from tests.model.selector_text import NAMES, Selectors, shape, text_of
 

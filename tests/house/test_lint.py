@@ -11,16 +11,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = sorted(path for folder in ("engine", "runtime") for path in (ROOT / folder).glob("*.pyx"))
-MODULES = [f"pyengine._{room.parent.name}.{room.stem}" for room in ROOMS]
+CORE, RUNTIME = ROOT / "engine", ROOT / "pyengine/activemq/_runtime"
+ROOMS = {  # source -> qualified name
+    room: ".".join((package, *room.relative_to(folder).with_suffix("").parts))
+    for folder, package in ((CORE, "pyengine._engine"), (RUNTIME, "pyengine.activemq._runtime"))
+    for room in sorted(folder.rglob("*.pyx"))
+}
 
 
 COMMANDS = {
     "ruff": "ruff check .",
     "format": "ruff format --check .",
-    "cython-lint": "cython-lint --max-line-length 120 engine runtime",
+    "cython-lint": "cython-lint --max-line-length 120 engine pyengine/activemq/_runtime",
     "mypy": "mypy",
-    "stubtest": "stubtest --ignore-missing-stub " + " ".join(MODULES),
+    "stubtest": "stubtest --ignore-missing-stub " + " ".join(ROOMS.values()),
 }
 
 
@@ -36,7 +40,7 @@ def test_no_complaint(name: str) -> None:
     assert done.returncode == 0, f"{name}: {done.args}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.stem)
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: ROOMS[room])
 def test_every_room_has_a_stub(room: Path) -> None:
     assert room.with_suffix(".pyi").exists()
 

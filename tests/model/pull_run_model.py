@@ -9,12 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyengine._engine.consume_concurrently import EXPIRED_AT_ONCE, EXPIRED_DELAY_LEVEL, ConsumeRequest, slices
-from pyengine._engine.delay import DelayLevels, send_back
-from pyengine._engine.offset_table import OffsetTable
-from pyengine._engine.process_queue import ProcessQueue
-from pyengine._engine.pull import PullGate, PullRequest, PullStep, commit_with_pull
-from pyengine._engine.rebalance import (
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels, send_back
+from pyengine._engine.rocketmq.client.consume_concurrently import (
+    EXPIRED_AT_ONCE,
+    EXPIRED_DELAY_LEVEL,
+    ConsumeRequest,
+    slices,
+)
+from pyengine._engine.rocketmq.client.offset_table import OffsetTable
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.pull_gate import PullGate, PullRequest, PullStep, commit_with_pull
+from pyengine._engine.rocketmq.client.rebalance import (
     DISPATCH_DELAY,
     RebalanceTimer,
     is_balanced,

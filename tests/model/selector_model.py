@@ -18,8 +18,8 @@ from typing import Any
 import numpy
 
 import pyengine
-from pyengine._engine.digits import double_text, float_text
-from pyengine._engine.tree import Term, TermKind, Tree
+from pyengine._engine.java.numbers import double_text, float_text
+from pyengine._engine.selector.ast import Term, TermKind, Tree
 
 Value = tuple[str, Any] | None
 INTEGERS = {"byte": 8, "short": 16, "int": 32, "long": 64}

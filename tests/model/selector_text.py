@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from pyengine._engine.tree import Term, TermKind
+from pyengine._engine.selector.ast import Term, TermKind
 
 JAVA_TYPES = {
     0: "NULL_VALUE", 1: "BOOLEAN", 4: "INT", 5: "LONG", 7: "DOUBLE", 8: "STRING", 10: "BIG_DECIMAL",

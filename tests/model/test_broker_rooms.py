@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pyengine._engine.consume_queue import ConsumeQueue, PullCode
-from pyengine._engine.rebalance_lock import RebalanceLocks
+from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue, PullCode
+from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 
 
 class IndexMachine(RuleBasedStateMachine):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pyengine import rocketmq
-from pyengine._engine.consume_concurrently import ConsumeRequest, rejected, slices
-from pyengine._engine.consume_orderly import OrderlyRun, OrderlyStep, suspend_time
-from pyengine._engine.consume_rates import Rate
-from pyengine._engine.offset_table import OffsetTable
-from pyengine._engine.pull import PullGate, PullRequest, PullStep
-from pyengine._engine.rebalance import (
+from pyengine._engine.rocketmq.client.consume_concurrently import ConsumeRequest, rejected, slices
+from pyengine._engine.rocketmq.client.consume_orderly import OrderlyRun, OrderlyStep, suspend_time
+from pyengine._engine.rocketmq.client.consume_rates import Rate
+from pyengine._engine.rocketmq.client.offset_table import OffsetTable
+from pyengine._engine.rocketmq.client.pull_gate import PullGate, PullRequest, PullStep
+from pyengine._engine.rocketmq.client.rebalance import (
     RebalanceTimer,
     is_balanced,
     queues_to_give_up,

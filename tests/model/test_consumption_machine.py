@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyengine import Message
-from pyengine._engine.channel import MessageDispatch
-from pyengine._engine.consumption import Consumption, Offer
-from pyengine._engine.exchange import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
-from pyengine._engine.redelivery import RedeliveryPolicy
-from pyengine._engine.session import SessionState
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.client.message_consumer import Consumption, Offer
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.activemq.client.session_state import SessionState
 from tests.model.consumption_model import ModelConsumer, ModelSession, Told
 
 MODES = {

@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pyengine._engine.groups import GroupMap
-from pyengine._engine.queue import AckKind, Delivery, Queue
-from pyengine._engine.reasons import Verdict
+from pyengine._engine.activemq.queue.group_map import GroupMap
+from pyengine._engine.activemq.queue.hold_reasons import Verdict
+from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
 from tests.model.queue_model import ModelConsumer, ModelGroups, ModelMessage, ModelQueue
 
 

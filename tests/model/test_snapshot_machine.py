@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from pyengine._engine.queue import Queue
+from pyengine._engine.activemq.queue.queue import Queue
 from tests.model.queue_model import ModelMessage
 from tests.model.test_queue_machine import SELECTORS, QueueMachine
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import pyengine
 from pyengine import Selector, Subscriptions
-from pyengine._engine.building import use_few_lines
+from pyengine._engine.index.segment_builder import use_few_lines
 from tests.model.column_batches import LITERALS, QUOTED, Batch, batches
 from tests.model.test_selector_model import TEXTS, Writer, messages
 

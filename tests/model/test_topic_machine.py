@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pyengine._engine.audit import Audit
-from pyengine._engine.eviction import (
+from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.topic.eviction_strategies import (
     ConstantPendingLimit,
     CustomEviction,
     Eviction,
@@ -18,16 +18,16 @@ from pyengine._engine.eviction import (
     OldestEviction,
     UniquePropertyEviction,
 )
-from pyengine._engine.queue import AckKind
-from pyengine._engine.recovery import (
+from pyengine._engine.activemq.topic.ledger import Event, EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.message_audit import Audit
+from pyengine._engine.activemq.topic.recovery_policies import (
     FixedCountRecovery,
     FixedSizedRecovery,
     LastImageRecovery,
     Recovery,
     TimedRecovery,
 )
-from pyengine._engine.topic import TopicRegion
-from pyengine._engine.topic_ledger import Event, EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.topics import TopicRegion
 from pyengine.errors import JMSError, SelectorEvaluationError
 from tests.model.topic_model import ModelMessage, ModelRegion, ModelSubscription, ModelTopic
 

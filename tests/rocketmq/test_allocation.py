@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyengine import rocketmq
-from pyengine._engine import allocation as core
+from pyengine._engine.rocketmq.client import allocation as core
 from pyengine.errors import ConfigurationError
 from tests.conformance.__main__ import replay_file
 

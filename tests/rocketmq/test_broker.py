@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyengine import rocketmq
-from pyengine._engine.delay import DelayLevels
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine.clock import ManualClock
 from pyengine.errors import (
     ConfigurationError,

@@ -14,7 +14,7 @@ from typing import Literal
 import pytest
 
 from pyengine import rocketmq
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.clock import ManualClock
 from pyengine.errors import (
     ConfigurationError,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pyengine import InvalidMessageError, rocketmq
-from pyengine._engine.window import Window
+from pyengine._engine.rocketmq.client.offset_window import Window
 from pyengine.errors import ConfigurationError
 from tests.conformance.__main__ import replay_file
 from tests.model.process_queue_model import Record

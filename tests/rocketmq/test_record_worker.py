@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pyengine._engine.work import Work, WorkOrder, WorkTable
+from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker, TopicPartition
 

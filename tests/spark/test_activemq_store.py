@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pyengine import Char
-from pyengine._engine.message import Message
+from pyengine._engine.message.message import Message
 from pyengine.activemq import Broker, ConnectionFactory
 from pyengine.activemq.store import SqliteStore
 from pyengine.activemq.store_reader import StoreReader

@@ -14,7 +14,7 @@ import pytest
 
 from pyengine import Selector
 from pyengine import spark as ps
-from pyengine._engine.header import fresh_headers
+from pyengine._engine.message.header import fresh_headers
 from pyengine.errors import PyengineError
 from pyengine.spark.functions import native_truth
 from pyengine.spark.native import NotNativeError

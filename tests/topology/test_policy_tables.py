@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pyengine._engine.redelivery import RedeliveryPolicy
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.destinations import Destination
 from pyengine.errors import InvalidTopologyError
 from pyengine.topology import BrokerConfiguration, Policy, PolicyMap, Topology

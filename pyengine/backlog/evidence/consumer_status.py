@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pyengine._engine.consume_rates import Stuck
+from pyengine._engine.rocketmq.client.consume_rates import Stuck
 from pyengine.backlog.evidence.model import Evidence, GroupCheck, QueueProblem, Remark
 from pyengine.backlog.findings import say
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Literal
 
-from pyengine._engine.consume_lag import delay
-from pyengine._engine.consume_rates import Stuck
+from pyengine._engine.rocketmq.broker.consume_lag import delay
+from pyengine._engine.rocketmq.client.consume_rates import Stuck
 from pyengine.topology import BrokerConfiguration
 
 HERE = "this process"  # stands for the file of what runs in this process

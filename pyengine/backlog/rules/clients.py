@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyengine._engine.consume_rates import Stuck, stuck_by
-from pyengine._engine.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
+from pyengine._engine.rocketmq.client.consume_rates import Stuck, stuck_by
+from pyengine._engine.rocketmq.client.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
 from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, GroupCheck, ProcessQueueState
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import by_time, clock, seconds, span

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pyengine._engine.eviction import maximum_pending_messages
+from pyengine._engine.activemq.topic.eviction_strategies import maximum_pending_messages
 from pyengine.activemq.core_settings import limit_of
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.destinations import entry_pattern

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from pyengine._engine.allocation import averagely
-from pyengine._engine.consume_orderly import suspend_time
-from pyengine._engine.consume_queue import MAX_TRANSFER_COUNT
-from pyengine._engine.consumer_parameters import check_ranges
-from pyengine._engine.rebalance import shared_threshold
+from pyengine._engine.rocketmq.broker.consume_queue import MAX_TRANSFER_COUNT
+from pyengine._engine.rocketmq.client.allocation import averagely
+from pyengine._engine.rocketmq.client.consume_orderly import suspend_time
+from pyengine._engine.rocketmq.client.rebalance import shared_threshold
+from pyengine._engine.rocketmq.client.validators import check_ranges
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard

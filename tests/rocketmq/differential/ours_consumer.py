@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine._engine.pull import PullRequest
-from pyengine._engine.rebalance import may_force_unlock
+from pyengine._engine.rocketmq.client.pull_gate import PullRequest
+from pyengine._engine.rocketmq.client.rebalance import may_force_unlock
 from pyengine.clock import ManualClock, Timer
 from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService

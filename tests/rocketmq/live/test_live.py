@@ -15,7 +15,7 @@ import pytest
 
 from bench.contest import RivalMissingError
 from pyengine import rocketmq
-from pyengine._engine import record
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, PullResult
 from pyengine.rocketmq.broker_files import read_topics

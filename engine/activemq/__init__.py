@@ -1,0 +1,1 @@
+"""ActiveMQ: queue, topic, region (both in the broker's terms) and client."""

@@ -1,0 +1,112 @@
+from libc.stdint cimport int64_t
+
+from pyengine._engine.message.conversion cimport destination_text, hidden_prefix
+from pyengine._engine.message.message cimport Message
+
+from pyengine.errors import InvalidMessageError
+
+
+cdef class Outgoing:
+    """The settings of one producer and the headers they make.
+
+    timestamps: messages carry the time they were sent. copies: what is sent is a copy of the user's message.
+    keeps_untimed: False as since 5.18: a message without a time of its own has none, and expires all the same; True: it
+    keeps the time it had, and does not expire.
+    """
+
+    def __cinit__(self, str producer_id, *, bint timestamps=True, bint copies=True, bint keeps_untimed=False):
+        self.producer_id = producer_id
+        self.persistent = True
+        self.priority = 4
+        self.timestamps = timestamps
+        self.copies = copies
+        self.keeps_untimed = keeps_untimed
+
+    cdef int check_priority(self, object priority) except -1:
+        if isinstance(priority, bool) or not isinstance(priority, int) or not 0 <= priority <= 9:
+            raise InvalidMessageError("priority", priority, "not a priority", hint="give a value between 0 and 9")
+        return priority
+
+    cdef int64_t milliseconds(self, object seconds) except -1:
+        try:
+            fits = 0 <= seconds < 1e15
+        except TypeError:
+            fits = False
+        if not fits:
+            raise InvalidMessageError("time_to_live", seconds, "not a time to live", hint="seconds, 0 is for ever")
+        return round(seconds * 1000)
+
+    cdef bint is_persistent(self, object mode) except -1:
+        if mode != "PERSISTENT" and mode != "NON_PERSISTENT":
+            raise InvalidMessageError("delivery_mode", mode, "no such mode", hint="give PERSISTENT or NON_PERSISTENT")
+        return mode == "PERSISTENT"
+
+    cdef int address(self, Message message, str destination) except -1:
+        # Most messages go where the last one went.
+        if destination != self.given:
+            self.destination = destination_text(destination, "destination")
+            self.hidden = <int> hidden_prefix(self.destination)
+            self.given = destination
+        message._destination = self.destination
+        message._destination_hidden = self.hidden
+        return 0
+
+    def set_priority(self, priority):
+        """0 to 9. Raises InvalidMessageError."""
+        self.priority = self.check_priority(priority)
+
+    def set_time_to_live(self, seconds):
+        """Seconds, 0 for ever. Raises InvalidMessageError."""
+        self.time_to_live = self.milliseconds(seconds)
+
+    def set_delivery_mode(self, mode):
+        """PERSISTENT or NON_PERSISTENT. Raises InvalidMessageError."""
+        self.persistent = self.is_persistent(mode)
+
+    def prepare(self, given, str destination, int64_t now, *, delivery_mode=None, priority=None, time_to_live=None):
+        """What is sent for a message, or for a text or bytes, to a destination (its qualified name).
+
+        The user's message gets the headers too. None: the producer's setting. Raises InvalidMessageError.
+        """
+        return self.compose(
+            given, destination, now, self.time_to_live if time_to_live is None else self.milliseconds(time_to_live),
+            self.persistent if delivery_mode is None else self.is_persistent(delivery_mode),
+            self.priority if priority is None else self.check_priority(priority))
+
+    cdef Message compose(self, object given, str destination, int64_t now, int64_t life, bint persistent, int urgency):
+        cdef Message message, sent
+        if isinstance(given, Message):
+            message = given
+        else:
+            message = Message.__new__(Message)
+            message.body = given
+        self.sent += 1
+        message._persistent = persistent
+        message._priority = urgency
+        if self.timestamps or not self.keeps_untimed:
+            message._timestamp = now if self.timestamps else 0
+            message._expiration = now + life if life > 0 else 0
+        else:
+            message._expiration = 0
+        message._redelivery_counter = 0
+        message._producer_transaction_id = None       # the broker knows of one
+        message._message_id = f"{self.producer_id}:{self.sent}"
+        self.address(message, destination)
+        message._broker_path = message._broker_path_text = None
+        if message is not given or not self.copies:
+            return message
+        sent = Message.__new__(Message)
+        message.copy_into(sent)
+        return sent
+
+    def prepare_all(self, given, str destination, int64_t now, list prepared not None):
+        """``prepare`` for many, appended to ``prepared``: what comes before one that raises is there."""
+        for one in given:
+            prepared.append(self.compose(one, destination, now, self.time_to_live, self.persistent, self.priority))
+
+    def __reduce__(self):
+        raise TypeError("the settings of a producer belong to its session and cannot be pickled")
+
+    def _check(self):
+        """Raise AssertionError if an invariant of the room does not hold."""
+        assert 0 <= self.priority <= 9 and self.time_to_live >= 0 and self.sent >= 0

@@ -1,0 +1,63 @@
+"""session_commands: what the consumers of one session share: the open transaction and the commands that wait to be
+sent.
+
+Invariants: ``commands`` are in the order in which they must be carried out; ``synchronizations`` is empty outside a
+transaction.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.activemq.client.dispatch_channel cimport Backlog, Channel
+
+
+cpdef enum AcknowledgeMode:
+    SESSION_TRANSACTED = 0
+    AUTO_ACKNOWLEDGE = 1
+    CLIENT_ACKNOWLEDGE = 2
+    DUPS_OK_ACKNOWLEDGE = 3
+    INDIVIDUAL_ACKNOWLEDGE = 4
+
+
+cdef class MessageAck:
+    cdef readonly object consumer_id
+    cdef readonly object destination
+    cdef readonly object kind
+    cdef readonly object last_message_id
+    cdef readonly object first_message_id
+    cdef readonly int message_count
+    cdef readonly object transaction_id
+    cdef readonly object poison_cause
+
+
+cdef class Begin:
+    cdef readonly object transaction_id
+
+
+cdef class Pull:
+    cdef readonly object consumer
+
+
+cdef class Remove:
+    cdef readonly object consumer
+    cdef readonly object last_delivered
+
+
+cdef class Later:
+    cdef readonly object consumer
+    cdef readonly int64_t delay
+    cdef readonly list dispatches
+
+
+cdef class Exchange:
+    cdef readonly AcknowledgeMode mode
+    cdef readonly object transaction          # id of the open one, or None
+    cdef object prefix
+    cdef int64_t number
+    cdef list commands
+    cdef list synchronizations                # (Consumption, it is to be closed) in the order they joined
+    cdef Backlog backlog                      # what waits at its consumers
+    cdef Channel queue                        # what arrived for listeners and was not offered to them yet
+    cdef int listeners                        # consumers with a listener
+
+    cdef int begin(self) except -1
+    cpdef list take_commands(self)

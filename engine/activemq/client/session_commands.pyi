@@ -1,0 +1,65 @@
+from enum import IntEnum
+from typing import Any, Self, TypeAlias
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.client.message_consumer import Consumption
+from pyengine._engine.activemq.queue.queue import AckKind
+
+class AcknowledgeMode(IntEnum):
+    SESSION_TRANSACTED = 0
+    AUTO_ACKNOWLEDGE = 1
+    CLIENT_ACKNOWLEDGE = 2
+    DUPS_OK_ACKNOWLEDGE = 3
+    INDIVIDUAL_ACKNOWLEDGE = 4
+
+@disjoint_base
+class MessageAck:
+    consumer_id: str
+    destination: Any
+    kind: AckKind
+    last_message_id: str
+    first_message_id: str | None
+    message_count: int
+    transaction_id: str | None
+    poison_cause: str
+    def __init__(
+        self,
+        consumer_id: str,
+        destination: Any,
+        kind: AckKind,
+        last_message_id: str,
+        first_message_id: str | None = None,
+        message_count: int = 1,
+        transaction_id: str | None = None,
+        poison_cause: str = "",
+    ) -> None: ...
+
+@disjoint_base
+class Begin:
+    transaction_id: str
+
+@disjoint_base
+class Pull:
+    consumer: Consumption
+
+@disjoint_base
+class Remove:
+    consumer: Consumption
+    last_delivered: str | None
+
+@disjoint_base
+class Later:
+    consumer: Consumption
+    delay: int
+    dispatches: list[MessageDispatch]
+
+_Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
+
+@disjoint_base
+class Exchange:
+    mode: AcknowledgeMode
+    transaction: str | None
+    def __new__(cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False) -> Self: ...
+    def take_commands(self) -> list[_Command] | None: ...

@@ -1,0 +1,28 @@
+"""session_state: the consumers of one session together: who gets the next message, what a transaction's end means for
+each.
+
+Invariants: ``consumers`` are in the order of creation; each is there under its id until it is closed.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.activemq.client.dispatch_channel cimport Channel, MessageDispatch
+from pyengine._engine.activemq.client.message_consumer cimport Consumption, Offer
+from pyengine._engine.activemq.client.session_commands cimport Exchange
+
+
+cdef class SessionState(Exchange):
+    cdef dict consumers                       # consumer id -> Consumption
+    cdef readonly bint asynchronous           # it has a task of its own
+    cdef Channel late                         # without one: what came while something before it was to be delivered
+    cdef readonly bint started
+    cdef readonly bint closed
+
+    cdef Offer offered(self, MessageDispatch dispatch, int64_t now, bint later) except? <Offer>-1
+    cdef bint behind(self, Consumption consumer)
+    cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1
+    cpdef MessageDispatch step(self, int64_t now)
+    cdef bint waits(self)
+    cdef list heard(self, MessageDispatch dispatch, int64_t now)
+    cdef int end(self, Consumption consumer, object last_delivered) except -1
+    cdef int settle(self, bint committed, int64_t now, object chance) except -1

@@ -1,0 +1,38 @@
+"""batches: messages as columns in, decisions as columns out.
+
+A batch is no shortcut: each message is sent, and each wakeup is a round, as if they had come one by one; only the
+crossing between Python and the core is paid once. ``prompt``: ids of the consumers that acknowledge after the round,
+None all.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pyengine._engine.activemq.queue.rounds cimport Rounds
+
+
+cdef struct Rows:                # columns of a batch by row; NULL: the default on every row
+    const int32_t* groups        # handles, -1 none
+    const int32_t* group_sequences
+    const int32_t* priorities
+    const int64_t* expirations
+    const int32_t* persistent
+    const int64_t* arrivals
+    const uint64_t* matches      # ``words`` a row
+    int64_t words
+
+
+cdef struct Line:                # what became of one message
+    int64_t row                  # of the batch; before its run's first row for a message of an earlier batch
+    int64_t delivery             # place among the deliveries of its queue, -1 none
+    int64_t consumer             # id of who got it, or of whom the reason is about; -1
+    int32_t run
+    int32_t reason               # HoldReason, DELIVERED, or EXPIRED
+
+
+cdef enum:
+    DELIVERED = -1
+    EXPIRED = -2
+
+
+cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
+                 object expirations, object persistent, object matches, object arrivals, set prompt)

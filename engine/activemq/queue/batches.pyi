@@ -1,0 +1,30 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pyengine._engine.activemq.queue.queue import Queue
+
+def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
+def offer_runs(
+    queues: list[Queue],
+    bounds: Any,
+    closing: Any,
+    prompts: list[set[int] | None],
+    *,
+    groups: Any = None,
+    group_names: list[str | None] | None = None,
+    group_sequences: Any = None,
+    priorities: Any = None,
+    expirations: Any = None,
+    persistent: Any = None,
+    matches: Any = None,
+    arrivals: Any = None,
+    steady: bool = False,
+    queue_of: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def enqueued(queues: list[Queue]) -> NDArray[np.int64]: ...
+def carried(queues: list[Queue]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def settle_runs(
+    queues: list[Queue], prompts: list[set[int] | None], now: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

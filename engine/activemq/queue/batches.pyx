@@ -1,0 +1,517 @@
+"""Many messages in one call, through the very rounds that one message goes through; see batches.pxd."""
+
+import numpy as np
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free, qsort, realloc
+from libc.string cimport memset
+
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
+from pyengine._engine.activemq.queue.hold_reasons cimport reason_of
+from pyengine._engine.activemq.queue.rounds cimport Handout, Rounds
+from pyengine._engine.serialization.codec cimport SharedValues
+
+from pyengine.errors import InvalidMessageError
+
+
+def column(str field, values, int64_t size, dtype):
+    """One column of a batch, contiguous and of the right width, or InvalidMessageError."""
+    array = np.asarray(values)
+    if array.shape != (size,):
+        raise InvalidMessageError(field, array.shape, f"must have one value a message ({size})")
+    if array.dtype.kind not in "iu":
+        raise InvalidMessageError(field, array.dtype, "must be an array of integers")
+    if array.dtype != dtype and size and (array.max() > np.iinfo(dtype).max or array.min() < np.iinfo(dtype).min):
+        raise InvalidMessageError(field, int(array.max()), f"must fit {np.dtype(dtype).name}")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt, bint steady,
+                        Lines lines) except -1:
+    # The deliveries stand in ``lines`` or, without them, in queue.out. steady: stop where nothing can move any more,
+    # and return that row.
+    cdef int64_t row, first, now = 0
+    cdef int32_t message, spare = -1
+    cdef bint idle
+    queue.begin_handing_out()
+    if steady and (queue.told or queue.consumers.size == 0):
+        return start
+    idle = queue.idle()
+    for row in range(start, stop):
+        if rows.arrivals != NULL:
+            now = rows.arrivals[row]
+        message = spare if spare >= 0 else queue.pending.allot()
+        spare = -1
+        fill_in(queue, rows, row, message)
+        first = queue.out_size
+        if not idle or 0 < queue.pending.at[message].expiration < now or not queue.bypasses(message):
+            queue.accept(message)
+        elif queue.pass_through(message, now, prompt):
+            if lines is None:
+                queue.emit(queue.pending.at[message].consumer, message)
+            else:
+                lines.deliver(row, queue.consumers.at[queue.pending.at[message].consumer].id)
+            spare = message
+            continue
+        else:
+            acknowledge(queue, prompt, first)
+        settle(queue, prompt, now)
+        if lines is not None:
+            lines.take(queue)
+        idle = queue.idle()
+        if steady and queue.at_rest():
+            return row + 1
+    if spare >= 0:
+        queue.pending.discard(spare)
+    return stop
+
+
+cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) except -1:
+    # A row as a message that was allotted and is nowhere yet.
+    cdef int32_t words = <int32_t> min(rows.words, queue.consumers.word_count)
+    cdef uint64_t none = 1
+    cdef Message* it = &queue.pending.at[message]
+    it.group = rows.groups[row] if rows.groups != NULL else -1
+    it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
+    it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
+    it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
+    it.transient = rows.persistent != NULL and rows.persistent[row] == 0
+    it.connection = -1
+    it.match = queue.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
+    return 0
+
+
+cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
+    # What stands in queue.out from ``first`` on, by those that do it at once.
+    cdef int64_t index
+    cdef Handout* given
+    if prompt is None or prompt:
+        for index in range(first, queue.out_size):
+            given = &queue.out[index]
+            if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
+                    prompt is None or given.consumer in prompt):
+                queue.acknowledge_one(given.slot, given.message)
+    return 0
+
+
+cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
+    # The rounds that are due, each with the acknowledgements of those that do it at once.
+    cdef int64_t index
+    while queue.rounds_due > 0 or queue.echo:
+        index = queue.out_size
+        if not queue.round(now):
+            break
+        if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
+            queue.rounds_due = 0
+            queue.echo = False
+        acknowledge(queue, prompt, index)
+    return 0
+
+
+cdef class Given:
+    """The columns of a batch, checked, and kept alive while ``rows`` points into them."""
+    cdef Rows rows
+    cdef list kept
+
+    def __cinit__(self, int64_t size, group_sequences, priorities, expirations, persistent, arrivals, matches):
+        cdef const uint64_t[:, ::1] bits
+        memset(&self.rows, 0, sizeof(Rows))
+        self.kept = []
+        self.rows.group_sequences = self.narrow("group_sequences", group_sequences, size)
+        self.rows.priorities = self.narrow("priorities", priorities, size)
+        self.rows.expirations = self.wide("expirations", expirations, size)
+        self.rows.persistent = self.narrow("persistent", persistent, size)
+        self.rows.arrivals = self.wide("arrivals", arrivals, size)
+        if matches is not None:
+            matches = np.asarray(matches)
+            matches = matches.reshape(-1, 1) if matches.ndim == 1 else matches
+            if matches.dtype != np.uint64 or matches.ndim != 2 or matches.shape[0] != size:
+                raise InvalidMessageError("matches", matches.dtype, "must be uint64 with one row a message")
+            matches = np.ascontiguousarray(matches)
+            self.kept.append(matches)
+            self.rows.words = matches.shape[1]
+            if size and self.rows.words:
+                bits = matches
+                self.rows.matches = &bits[0, 0]
+
+    cdef const int32_t* narrow(self, str field, values, int64_t size) except? NULL:
+        cdef const int32_t[::1] array
+        if values is None or not size:
+            return NULL
+        self.kept.append(column(field, values, size, np.int32))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    cdef const int64_t* wide(self, str field, values, int64_t size) except? NULL:
+        cdef const int64_t[::1] array
+        if values is None or not size:
+            return NULL
+        self.kept.append(column(field, values, size, np.int64))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    cdef int suits(self, Rounds queue) except -1:
+        if not self.rows.words and queue.consumers.predicate_count > 1:
+            raise InvalidMessageError("matches", None, "is needed because a consumer of this queue has a selector")
+        return 0
+
+
+cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
+                 object expirations, object persistent, object matches, object arrivals, set prompt):
+    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
+    cdef int64_t index, first = queue.next_sequence
+    given.suits(queue)
+    if groups is not None and size:
+        given.rows.groups = given.narrow("groups", groups, size)
+        if np.max(groups) >= queue.groups.size or np.min(groups) < -1:
+            raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
+    offer_rows(queue, &given.rows, 0, size, prompt, False, None)
+    consumers = np.full(size, -1, np.int64)
+    sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
+    cdef int64_t[::1] got = consumers, which = sequences, whom = order
+    for index in range(queue.out_size):
+        which[index] = queue.out[index].sequence
+        whom[index] = queue.out[index].consumer
+        if queue.out[index].sequence >= first:
+            got[queue.out[index].sequence - first] = queue.out[index].consumer
+    queue.out_size = 0
+    return consumers, sequences, order
+
+
+cdef int by_row(const void* left, const void* right) noexcept nogil:
+    cdef int64_t a = (<const Line*> left).row, b = (<const Line*> right).row
+    return (a > b) - (a < b)
+
+
+cdef class Numbers:
+    """The numbers that the groups of one batch have in SharedValues."""
+    cdef int32_t* at                  # by code; -1 not asked for yet
+
+    def __cinit__(self, int64_t codes):
+        cdef int64_t code
+        self.at = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        if self.at == NULL:
+            raise MemoryError()
+        for code in range(codes):
+            self.at[code] = -1
+
+    def __dealloc__(self):
+        free(self.at)
+
+    def __reduce__(self):
+        raise TypeError("Numbers cannot be pickled")
+
+
+cdef class Lines:
+    """What became of the messages of many queues, queue by queue."""
+    cdef Line* at
+    cdef int64_t size
+    cdef int64_t room
+    cdef char* seen                   # rows of the batch that have a line
+    cdef int32_t* handles             # group code -> handle in the queue of ``run_of`` it
+    cdef int32_t* run_of
+    cdef int32_t* groups              # handle by row
+    cdef dict numbers                 # SharedValues -> Numbers
+    cdef int32_t run                  # the one that goes on,
+    cdef int64_t start                # its first row,
+    cdef int64_t offset               # arrival number -> row,
+    cdef int64_t delivered            # deliveries of its queue so far
+
+    def __cinit__(self, int64_t rows, int64_t codes):
+        cdef int64_t code
+        self.numbers = {}
+        self.seen = <char*> calloc(rows + 1, 1)
+        self.groups = <int32_t*> calloc(rows + 1, sizeof(int32_t))
+        self.handles = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        self.run_of = <int32_t*> calloc(codes + 1, sizeof(int32_t))
+        if self.seen == NULL or self.groups == NULL or self.handles == NULL or self.run_of == NULL:
+            raise MemoryError()
+        for code in range(codes):
+            self.run_of[code] = -1
+
+    def __dealloc__(self):
+        free(self.at)
+        free(self.seen)
+        free(self.groups)
+        free(self.handles)
+        free(self.run_of)
+
+    cdef Line* add(self, int32_t run, int64_t row) except NULL:
+        cdef Line* larger
+        cdef Line* line
+        if self.size == self.room:
+            larger = <Line*> realloc(self.at, max(1024, 2 * self.room) * sizeof(Line))
+            if larger == NULL:
+                raise MemoryError()
+            self.at = larger
+            self.room = max(1024, 2 * self.room)
+        line = &self.at[self.size]
+        self.size += 1
+        line.run = run
+        line.row = row
+        line.delivery = line.consumer = -1
+        line.reason = DELIVERED
+        return line
+
+    cdef int intern(self, Rounds queue, int32_t run, const int32_t* codes, list names, int64_t start,
+                    int64_t stop, bint whole) except -1:
+        # whole: all the messages the queue ever gets, so no group of theirs is sought by name again.
+        cdef int64_t row
+        cdef int32_t code
+        for row in range(start, stop):
+            code = codes[row]
+            if code < 0:
+                self.groups[row] = -1
+                continue
+            if self.run_of[code] != run:
+                self.run_of[code] = run
+                self.handles[code] = queue.groups.append(names[code]) if whole else queue.groups.intern(names[code])
+            self.groups[row] = self.handles[code]
+        return 0
+
+    cdef int intern_shared(self, GroupMap groups, const int32_t* codes, list names, int64_t start,
+                           int64_t stop) except -1:
+        # As ``intern``, by number, without looking a name up.
+        cdef SharedValues shared = groups.shared
+        cdef Numbers numbers = self.numbers.get(shared)
+        cdef int64_t row, number
+        cdef int32_t code, handle
+        if numbers is None:
+            numbers = self.numbers[shared] = Numbers(len(names))
+        shared.begin()
+        for handle in range(groups.size):
+            if groups.number[handle] < 0:
+                groups.number[handle] = <int32_t> shared.number_of(groups.names[handle])
+            shared.note(groups.number[handle], handle)
+        for row in range(start, stop):
+            code = codes[row]
+            if code < 0:
+                self.groups[row] = -1
+                continue
+            number = numbers.at[code]
+            if number < 0:
+                number = shared.number_of(names[code])
+                numbers.at[code] = <int32_t> number
+            if not shared.noted(number):
+                shared.note(number, groups.append_number(number))
+            self.groups[row] = shared.handle[number]
+        return 0
+
+    cdef void begin(self, Rounds queue, int32_t run, int64_t start) noexcept:
+        self.run = run
+        self.start = start
+        self.offset = start - queue.next_sequence
+        self.delivered = queue.totals.dispatched
+
+    cdef int take(self, Rounds queue) except -1:
+        cdef int64_t index
+        for index in range(queue.out_size):
+            self.deliver(queue.out[index].sequence + self.offset, queue.out[index].consumer)
+        queue.out_size = 0
+        return 0
+
+    cdef int deliver(self, int64_t row, int64_t consumer) except -1:
+        cdef Line* line = self.add(self.run, row)
+        line.consumer = consumer
+        line.delivery = self.delivered
+        self.delivered += 1
+        if row >= self.start:
+            self.seen[row] = 1
+        return 0
+
+    cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:
+        # What is held, by arrival.
+        cdef int32_t message
+        cdef int64_t first = self.size
+        if queue.pending.stored + queue.pending.waiting == 0:
+            return 0
+        for message in range(queue.pending.slots):
+            if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
+                self.explain(queue, message, self.add(run, queue.pending.at[message].sequence + offset), start)
+        if self.size > first + 1:
+            qsort(&self.at[first], self.size - first, sizeof(Line), by_row)
+        return 0
+
+    cdef int explain(self, Rounds queue, int32_t message, Line* line, int64_t start) except -1:
+        cdef int32_t slot
+        line.reason, slot = reason_of(queue, message)
+        if slot >= 0:
+            line.consumer = queue.consumers.at[slot].id
+        if line.row >= start:
+            self.seen[line.row] = 1
+        return 0
+
+    cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
+        # What is held, without a word.
+        cdef int32_t message
+        if queue.pending.stored + queue.pending.waiting == 0:
+            return 0
+        for message in range(queue.pending.slots):
+            if (queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
+                    and queue.pending.at[message].sequence + offset >= start):
+                self.seen[queue.pending.at[message].sequence + offset] = 1
+        return 0
+
+    cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
+        # Rows of this batch that are neither delivered nor held: their time was over.
+        cdef int64_t row
+        for row in range(start, stop):
+            if not self.seen[row]:
+                self.add(run, row).reason = EXPIRED
+        return 0
+
+    cdef int pass_by(self, Rounds queue, int32_t run, const Rows* rows, int64_t start, int64_t stop) except -1:
+        # Rows that come to a queue where nothing moves any more: they stay in the store behind what waits.
+        cdef int64_t row
+        cdef int32_t message
+        for row in range(start, stop):
+            message = queue.pending.allot()
+            fill_in(queue, rows, row, message)
+            queue.pending.at[message].whereabouts = STORED
+            self.explain(queue, message, self.add(run, row), start)
+            queue.pending.discard(message)
+        return 0
+
+    cdef tuple arrays(self):
+        cdef int64_t index
+        runs, rows = np.empty(self.size, np.int32), np.empty(self.size, np.int64)
+        consumers, deliveries = np.empty(self.size, np.int64), np.empty(self.size, np.int64)
+        reasons = np.empty(self.size, np.int8)
+        cdef int32_t[::1] run = runs
+        cdef int64_t[::1] row = rows, consumer = consumers, delivery = deliveries
+        cdef signed char[::1] reason = reasons
+        for index in range(self.size):
+            run[index] = self.at[index].run
+            row[index] = self.at[index].row
+            consumer[index] = self.at[index].consumer
+            delivery[index] = self.at[index].delivery
+            reason[index] = <signed char> self.at[index].reason
+        return runs, rows, consumers, deliveries, reasons
+
+
+def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
+               group_sequences=None, priorities=None, expirations=None, persistent=None, matches=None, arrivals=None,
+               bint steady=False, queue_of=None):
+    """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch;
+    with ``queue_of`` (int32 by run) to queues[queue_of[r]].
+
+    Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
+    group; a name is looked at where the queue was there before or stays, and for a bucket map), and bit p of
+    ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what queue r still holds is
+    told, with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
+
+    steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
+    what has expired is told with its batch, and a queue in which nothing can move any more tells all it holds and every
+    later message at once and keeps none, however many come; one that is closed is renewed (Queue.renew), and may stand
+    in several runs that close it. Otherwise a queue stands in one run only.
+
+    Returns ``(runs int32, rows int64, consumers int64, deliveries int64, reasons int8)``, run by run: first what was
+    delivered, in order (reason -1); then, if it is told, what is held, by arrival (HoldReason; the consumer it is about
+    or -1), and what had expired (-2). A row before its run's first is a message of an earlier batch, counted back from
+    there.
+    """
+    cdef int64_t count = len(queues) if queue_of is None else len(queue_of)
+    cdef const int64_t[::1] bound = column("bounds", bounds, count + 1, np.int64)
+    cdef const unsigned char[::1] last = column("closing", closing, count, np.uint8)
+    cdef const int32_t[::1] which = None if queue_of is None else column("queue_of", queue_of, count, np.int32)
+    cdef int64_t size = bound[count], start, stop, offset, reached
+    cdef bint resting
+    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
+    cdef const int32_t* codes = given.narrow("groups", groups, size)
+    cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
+    cdef int32_t run, at
+    cdef Rounds queue
+    cdef set prompt
+    if codes != NULL and (group_names is None or np.max(groups) >= len(group_names) or np.min(groups) < -1):
+        raise InvalidMessageError("groups", int(np.max(groups)), "is no index of group_names")
+    if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bound) < 0):
+        raise InvalidMessageError("bounds", bounds, "must ascend from 0, with one prompt a queue")
+    if queue_of is not None and count and (np.max(queue_of) >= len(queues) or np.min(queue_of) < 0):
+        raise InvalidMessageError("queue_of", int(np.max(queue_of)), "is no index of queues")
+    if codes != NULL:
+        given.rows.groups = lines.groups
+    for run in range(<int32_t> count):
+        at = run if queue_of is None else which[run]
+        queue, prompt = <Rounds?> queues[at], prompts[at]
+        given.suits(queue)
+        start, stop = bound[run], bound[run + 1]
+        offset = start - queue.next_sequence
+        lines.begin(queue, run, start)
+        if codes != NULL and queue.told and not queue.lazy_dispatch:
+            memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, whatever the group
+        elif codes != NULL and queue.groups.shared is not None:
+            lines.intern_shared(queue.groups, codes, group_names, start, stop)
+        elif codes != NULL:
+            lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
+        reached = offer_rows(queue, &given.rows, start, stop, prompt, steady, lines)
+        if queue.told:
+            lines.pass_by(queue, run, &given.rows, start, stop)
+        else:
+            resting = steady and queue.at_rest()
+            if resting or last[run]:
+                lines.hold(queue, run, start, offset)
+            elif steady:
+                lines.see(queue, start, offset)
+            if steady or last[run]:
+                lines.expire(run, start, reached)
+                queue.removed.clear()
+            if resting:
+                queue.told = True
+                lines.pass_by(queue, run, &given.rows, reached, stop)
+        if steady and last[run]:
+            queue.start_over()
+    return lines.arrays()
+
+
+def settle_runs(list queues not None, list prompts not None, int64_t now):
+    """The rounds that an event between two batches asked for, as ``offer_runs`` makes them: ``(runs int32, sequences
+    int64, consumers int64, deliveries int64)`` of what was delivered, queue by queue, in order."""
+    cdef Lines lines = Lines(0, 0)
+    cdef int32_t run
+    cdef Rounds queue
+    for run in range(<int32_t> len(queues)):
+        queue = <Rounds?> queues[run]
+        queue.out_size = 0
+        lines.begin(queue, run, INT64_MAX)
+        lines.offset = 0
+        settle(queue, prompts[run], now)
+        lines.take(queue)
+    return lines.arrays()[:4]
+
+
+def enqueued(list queues not None):
+    """How many messages were sent to each queue so far: the arrival number that its next one gets. int64."""
+    cdef int64_t index
+    numbers = np.empty(len(queues), np.int64)
+    cdef int64_t[::1] number = numbers
+    for index in range(len(queues)):
+        number[index] = (<Rounds?> queues[index]).next_sequence
+    return numbers
+
+
+def carried(list queues not None):
+    """What queues hold when a batch is over: ``(runs int32, sequences int64, in_flight bool)``, queue by queue and by
+    arrival number: every message that is here, also those that a consumer holds unacknowledged."""
+    cdef int64_t total = 0, index = 0
+    cdef int32_t run, message
+    cdef Rounds queue
+    for run in range(<int32_t> len(queues)):
+        queue = <Rounds?> queues[run]
+        for message in range(queue.pending.slots):
+            total += queue.pending.at[message].whereabouts != NOWHERE
+    runs, sequences = np.empty(total, np.int32), np.empty(total, np.int64)
+    flying = np.empty(total, np.bool_)
+    cdef int32_t[::1] to_run = runs
+    cdef int64_t[::1] to_sequence = sequences
+    cdef unsigned char[::1] to_flying = flying.view(np.uint8)
+    for run in range(<int32_t> len(queues)):
+        queue = <Rounds?> queues[run]
+        for message in range(queue.pending.slots):
+            if queue.pending.at[message].whereabouts != NOWHERE:
+                to_run[index] = run
+                to_sequence[index] = queue.pending.at[message].sequence
+                to_flying[index] = queue.pending.at[message].whereabouts == IN_FLIGHT
+                index += 1
+    order = np.lexsort((sequences, runs))
+    return runs[order], sequences[order], flying[order]

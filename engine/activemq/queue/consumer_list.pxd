@@ -1,0 +1,133 @@
+"""consumer_list: the ordered consumer list of one queue: who is open, in which order they are asked, whom a message
+matches.
+
+A consumer lives in a *slot*; its public id is never used again. A *predicate* is what a subscription asks of a message
+(selector text and noLocal connection); consumers that ask the same share one, and a message is asked once for each. A
+*match class* is the set of predicates a message satisfies, with its target consumer: messages of one class can be
+taken by the same consumers. Predicate 0 asks nothing.
+
+Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
+handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
+``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
+``open_total`` is their sum. Who is slow is filled. While ``sorted`` is true and priorities count, the list ascends by
+(-priority, assigned groups once there is a group map).
+"""
+
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+
+from pyengine._engine.lowlevel.linked_list cimport Chain
+from pyengine._engine.activemq.queue.group_map cimport GroupMap, Moment
+
+
+cdef struct Consumer:
+    int64_t id
+    int64_t extension            # prefetch extension
+    int64_t enqueued             # messages handed to it, expired ones included
+    int64_t dispatched
+    int64_t dequeued
+    int64_t pull_mark            # dispatched when the last pull was made
+    int32_t prefetch             # 0: pull
+    int64_t elsewhere            # unacknowledged messages of the same subscription in other queues
+    Chain held                   # unacknowledged messages, in dispatch order
+    int32_t predicate
+    int32_t connection           # -1 none
+    int32_t target               # number of its name, for messages that name a target; -1 none
+    int16_t priority
+    int64_t opened               # open: the first round that finds it so
+    Moment* walks                # how far rounds came while it was open before: later rounds, smaller positions
+    int32_t walk_count
+    int32_t walk_room
+    uint8_t live
+    uint8_t browser
+    uint8_t exclusive            # asked for it
+    uint8_t open
+    uint8_t filled               # has no credit; a browser never
+    uint8_t slow                 # was found so in a round, and is since
+    uint8_t done                 # browser: the pass is over
+
+
+cdef struct Predicate:
+    int32_t users
+    int32_t open
+    int32_t connection           # noLocal: messages of this connection are refused; -1 none
+
+
+cdef struct MatchClass:
+    uint64_t* words              # bit p: predicate p is satisfied
+    int32_t target               # only the consumer of this number; -1 any
+    int32_t target_slot          # where that consumer lives; -1 nowhere
+
+
+cdef class ConsumerList:
+    cdef readonly bint use_consumer_priority
+    cdef readonly bint use_prefetch_extension
+    cdef readonly bint all_exclusive
+    cdef GroupMap groups
+    cdef Consumer* at            # slot -> consumer
+    cdef int32_t slots           # in use or free
+    cdef list vacant
+    cdef dict slot_of            # id -> slot
+    cdef int64_t next_id
+    cdef int32_t* order
+    cdef int32_t size
+    cdef int32_t elected         # slot, -1 none
+    cdef int32_t unmarked        # filled, and not slow
+    cdef list slowed             # ids that became slow since the caller last asked
+    cdef bint paused
+    cdef bint sorted             # but for one consumer, ``displaced``, whose count went down
+    cdef int32_t displaced       # -1 none
+    cdef bint counts_matter      # a group had an owner: assigned groups are part of the order
+    cdef Predicate* predicates
+    cdef int32_t predicate_count
+    cdef list questions          # predicate -> (selector, connection) or None when free
+    cdef int32_t word_count
+    cdef uint64_t* open_words
+    cdef int32_t open_total
+    cdef MatchClass* classes
+    cdef int32_t class_count
+    cdef int32_t class_room
+    cdef dict class_of           # (bits, target) -> class
+    cdef uint64_t recent_bits[256]     # single-word classes without a target, by hash
+    cdef int32_t recent_class[256]
+    cdef dict targets            # name -> number
+
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
+    cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
+    cdef int leave(self, int32_t slot) except -1
+    cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
+    cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
+    cdef int32_t append_predicate(self) except -1
+    cdef int free_predicate(self, int32_t predicate) except -1
+    cdef int32_t class_for(self, object bits, int32_t target) except -1
+    cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1
+    cdef int32_t target_number(self, object name) except -1
+    cdef bint matches(self, int32_t match, int32_t slot) noexcept nogil
+    cdef bint class_open(self, int32_t match) noexcept nogil
+    cdef inline bint full(self, int32_t slot) noexcept nogil:
+        return self.full_with(slot, 0)
+
+    cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # when it is handed that many more
+        cdef Consumer* it = &self.at[slot]
+        if it.prefetch == 0:
+            return it.extension == more
+        return it.held.count + more + it.elsewhere - it.extension >= it.prefetch
+
+    cdef int64_t free_slots(self) noexcept nogil
+    cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil   # round, -1 none
+    cdef int reserve_walks(self, int32_t slot) except -1
+    cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil
+    cdef int refresh(self, int32_t slot) noexcept nogil        # recompute open; 1 opened, -1 closed, 0 unchanged
+    cdef void refresh_all(self) noexcept nogil
+    cdef int mark_slow(self, int32_t until) except -1         # those without credit, in list order, before ``until``
+    cdef void append(self, int32_t slot) noexcept nogil
+    cdef void withdraw(self, int32_t slot) noexcept nogil
+    cdef void displace(self, int32_t slot) noexcept nogil
+    cdef void rotate(self, int32_t slot) noexcept nogil
+    cdef void expand(self, int32_t slot, int64_t amount) noexcept nogil
+    cdef void contract(self, int32_t slot, int64_t amount) noexcept nogil
+    cdef int elect_on_join(self, int32_t slot) noexcept nogil
+    cdef int elect_on_leave(self, int32_t slot) noexcept nogil
+
+    cdef int widen(self, int32_t words) except -1
+    cdef object bits_of(self, int32_t match)
+    cdef bint precedes(self, int32_t left, int32_t right) noexcept nogil

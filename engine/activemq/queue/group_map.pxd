@@ -1,0 +1,77 @@
+"""group_map: who owns each message group, in the broker's three maps, and how many groups each consumer was given.
+
+A group name is interned once; after that it is a handle (int32, 0, 1, ...). What is owned is a *key*: the handle itself
+(simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one owner.
+
+Invariants: ``owner[key]`` is a consumer slot or -1. cached: the listed handles are exactly those with an owner, at most
+``capacity`` of them, eldest access first. bucket: the listed handles are what the broker would display (at most
+``capacity``), with the owner they were listed with. ``counts`` drift as the broker's do: an assignment adds one,
+closing a group and forgetting the eldest take one off, a take-over takes nothing from the old owner (spec activemq
+2.6, D6).
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.serialization.codec cimport SharedValues
+
+
+cdef struct Moment:
+    int64_t round
+    int64_t position                  # of the message; INT64_MAX between rounds
+
+
+cdef enum GroupMapForm:
+    SIMPLE
+    BUCKET
+    CACHED
+
+
+cdef class GroupMap:
+    cdef readonly str kind            # "simple" | "bucket" | "cached"
+    cdef readonly str factory         # as it was asked for
+    cdef readonly int capacity        # cached: groups remembered; bucket: groups displayed
+    cdef readonly int buckets         # bucket: how many
+    cdef GroupMapForm form
+    cdef list names                   # handle -> name
+    cdef dict handles                 # name -> handle, of the first ``hashed`` names
+    cdef int32_t hashed
+    cdef SharedValues shared          # of a queue that was restored with it: where its names have numbers
+    cdef int32_t* number              # handle -> number there, -1 not known
+    cdef int32_t size                 # handles interned
+    cdef int32_t room
+    cdef int32_t keys                 # number of keys; owner has this many entries in use
+    cdef int32_t* key                 # handle -> key
+    cdef int32_t* owner               # key -> consumer slot, -1 none
+    cdef int32_t* elder               # listed handles, linked by access: towards the eldest
+    cdef int32_t* younger
+    cdef Moment now                   # of the look-ups made next
+    cdef Moment* accessed             # last look-up of a listed handle; the list ascends by it
+    cdef bint watched                 # look-ups for waiting messages count, and are reckoned when needed
+    cdef int32_t* shown               # bucket: owner a listed handle was listed with; -1 not listed
+    cdef int32_t eldest
+    cdef int32_t youngest
+    cdef int32_t listed
+    cdef int32_t loser                # who owned the group that was forgotten last
+    cdef int64_t* counts              # consumer slot -> groups assigned
+    cdef int32_t slots
+
+    cdef int32_t intern(self, object name) except -1
+    cdef int32_t append(self, object name) except -1                        # a name that is known to be new
+    cdef int32_t append_number(self, int64_t number) except -1              # the same, by its number in ``shared``
+    cdef int hash_names(self) except -1
+    cdef int reserve(self, int32_t room) except -1
+    cdef int share(self, SharedValues shared) except -1
+    cdef int reserve_slots(self, int32_t slots) except -1
+    cdef int32_t touch(self, int32_t handle) noexcept nogil                 # owner or -1; refreshes the access order
+    cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil  # -> key forgotten to make room, or -1
+    cdef int close(self, int32_t handle, int32_t slot) noexcept nogil       # the owner's negative sequence
+    cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
+    cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
+    cdef int drop_all(self) except -1
+    cdef int renew(self) except -1                                          # nobody ever asked for a group
+    # A later access than known: to its place in the list, sought from ``cursor`` towards the eldest.
+    cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil
+    cdef bint precedes(self, Moment left, Moment right) noexcept nogil
+
+    cdef void unlist(self, int32_t handle) noexcept nogil
+    cdef void enlist(self, int32_t handle) noexcept nogil

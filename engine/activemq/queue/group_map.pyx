@@ -1,0 +1,397 @@
+"""Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from pyengine._engine.serialization.codec cimport SharedValues
+
+from pyengine._engine.java.hashing import hash_code
+from pyengine.errors import InvalidTopologyError, did_you_mean
+
+_KINDS = ("simple", "bucket", "cached")
+_OPTIONS = {"simple": (), "bucket": ("bucketCount", "cacheSize"), "cached": ("cacheSize",)}
+
+
+cdef int32_t bucket_of(object name, int32_t buckets) except -1:
+    cdef int64_t number = hash_code(name if isinstance(name, str) else str(name))
+    return <int32_t> ((-number if number < 0 else number) % buckets)
+
+
+cdef int32_t* grown(int32_t* items, int64_t size) except NULL:
+    cdef int32_t* larger = <int32_t*> realloc(items, size * sizeof(int32_t))
+    if larger == NULL:
+        raise MemoryError()
+    return larger
+
+
+cdef class GroupMap:
+    """Who owns each group.
+
+    factory: ``"cached"`` (default), ``"simple"`` or ``"bucket"``, with the broker's options as a query string:
+    ``"cached?cacheSize=1024"``, ``"bucket?bucketCount=1024&cacheSize=64"``. Consumers are small non-negative ints.
+    Raises InvalidTopologyError for anything else.
+    """
+
+    def __cinit__(self, str factory not None="cached"):
+        self.kind, _, query = factory.partition("?")
+        if self.kind not in _KINDS:
+            raise InvalidTopologyError(
+                "unknown message group map", key="messageGroupMapFactoryType", value=factory,
+                hint=did_you_mean(self.kind, _KINDS))
+        options = {"bucketCount": 1024, "cacheSize": 64 if self.kind == "bucket" else 1024}
+        for item in query.split("&") if query else ():
+            name, _, text = item.partition("=")
+            if name not in _OPTIONS[self.kind]:
+                raise InvalidTopologyError(
+                    f"unknown option {name!r} of the {self.kind} message group map", key="messageGroupMapFactoryType",
+                    value=factory, hint=did_you_mean(name, _OPTIONS[self.kind]))
+            try:
+                options[name] = int(text)
+            except ValueError:
+                options[name] = -1
+            if not (name == "bucketCount") <= options[name] < 2**31:
+                raise InvalidTopologyError(
+                    f"{name} must be a whole number, {int(name == 'bucketCount')} or more",
+                    key="messageGroupMapFactoryType", value=factory)
+        self.capacity = options["cacheSize"]
+        self.buckets = options["bucketCount"]
+        self.form = [SIMPLE, BUCKET, CACHED][_KINDS.index(self.kind)]
+        self.factory = factory
+        self.names = []
+        self.handles = {}
+        self.eldest = self.youngest = -1
+        if self.form == BUCKET:
+            self.owner = grown(NULL, self.buckets)
+            memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
+            self.keys = self.buckets
+
+    def __dealloc__(self):
+        free(self.key)
+        free(self.owner)
+        free(self.elder)
+        free(self.younger)
+        free(self.shown)
+        free(self.accessed)
+        free(self.counts)
+        free(self.number)
+
+    cdef int32_t intern(self, object name) except -1:
+        cdef object known
+        cdef int32_t handle
+        if self.hashed < self.size:
+            self.hash_names()
+        known = self.handles.get(name)
+        if known is not None:
+            return known
+        handle = self.append(name)
+        self.handles[name] = handle
+        self.hashed = self.size
+        return handle
+
+    cdef int hash_names(self) except -1:
+        # Names are put into the table when the first one is sought.
+        cdef int32_t handle
+        for handle in range(self.hashed, self.size):
+            self.handles[self.names[handle]] = handle
+        self.hashed = self.size
+        return 0
+
+    cdef int reserve(self, int32_t room) except -1:
+        cdef Moment* accessed
+        self.key = grown(self.key, room)
+        self.elder = grown(self.elder, room)
+        self.younger = grown(self.younger, room)
+        self.shown = grown(self.shown, room)
+        accessed = <Moment*> realloc(self.accessed, room * sizeof(Moment))
+        if accessed == NULL:
+            raise MemoryError()
+        self.accessed = accessed
+        if self.form != BUCKET:
+            self.owner = grown(self.owner, room)
+        if self.shared is not None:
+            self.number = grown(self.number, room)
+        self.room = room
+        return 0
+
+    cdef int share(self, SharedValues shared) except -1:
+        cdef int32_t handle
+        if shared is not None:
+            self.number = grown(self.number, max(self.room, 1))
+            for handle in range(self.size):
+                self.number[handle] = -1
+            self.shared = shared
+        return 0
+
+    cdef int32_t append(self, object name) except -1:
+        cdef int32_t handle = self.size
+        if handle == self.room:
+            self.reserve(64 if self.room == 0 else 2 * self.room)
+        self.key[handle] = bucket_of(name, self.buckets) if self.form == BUCKET else handle
+        if self.form != BUCKET:
+            self.owner[handle] = -1
+            self.keys = handle + 1
+        if self.shared is not None:
+            self.number[handle] = -1
+        self.shown[handle] = -1
+        self.names.append(name)
+        self.size = handle + 1
+        return handle
+
+    cdef int32_t append_number(self, int64_t number) except -1:
+        cdef int32_t handle = self.append(self.shared.values[number])
+        self.number[handle] = <int32_t> number
+        return handle
+
+    cdef int reserve_slots(self, int32_t slots) except -1:
+        cdef int64_t* larger
+        if slots > self.slots:
+            larger = <int64_t*> realloc(self.counts, slots * sizeof(int64_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.counts = larger
+            memset(self.counts + self.slots, 0, (slots - self.slots) * sizeof(int64_t))
+            self.slots = slots
+        return 0
+
+    cdef void unlist(self, int32_t handle) noexcept nogil:
+        if self.elder[handle] >= 0:
+            self.younger[self.elder[handle]] = self.younger[handle]
+        else:
+            self.eldest = self.younger[handle]
+        if self.younger[handle] >= 0:
+            self.elder[self.younger[handle]] = self.elder[handle]
+        else:
+            self.youngest = self.elder[handle]
+        self.listed -= 1
+
+    cdef void enlist(self, int32_t handle) noexcept nogil:
+        self.accessed[handle] = self.now
+        self.elder[handle] = self.youngest
+        self.younger[handle] = -1
+        if self.youngest >= 0:
+            self.younger[self.youngest] = handle
+        else:
+            self.eldest = handle
+        self.youngest = handle
+        self.listed += 1
+
+    cdef int32_t touch(self, int32_t handle) noexcept nogil:
+        cdef int32_t owner = self.owner[self.key[handle]]
+        if self.form == CACHED and owner >= 0 or self.form == BUCKET and self.shown[handle] >= 0:
+            self.unlist(handle)
+            self.enlist(handle)
+        return owner
+
+    cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil:
+        cdef int32_t key = self.key[handle]
+        cdef int32_t forgotten = -1
+        cdef bint known = self.owner[key] >= 0 if self.form == CACHED else self.shown[handle] >= 0
+        self.owner[key] = slot
+        self.counts[slot] += 1
+        if self.form == SIMPLE:
+            return -1
+        self.shown[handle] = slot
+        if known:
+            self.unlist(handle)
+        self.enlist(handle)
+        if self.listed > self.capacity:
+            forgotten = self.eldest
+            self.unlist(forgotten)
+            self.shown[forgotten] = -1
+            if self.form == BUCKET:
+                return -1
+            self.loser = self.owner[forgotten]
+            self.counts[self.loser] -= 1
+            self.owner[forgotten] = -1
+        return forgotten
+
+    cdef int close(self, int32_t handle, int32_t slot) noexcept nogil:
+        self.drop(handle)
+        self.counts[slot] -= 1
+        return 0
+
+    cdef int32_t drop(self, int32_t handle) noexcept nogil:
+        cdef int32_t key = self.key[handle]
+        cdef int32_t owner = self.owner[key]
+        if self.form == CACHED and owner >= 0 or self.form == BUCKET and self.shown[handle] >= 0:
+            self.unlist(handle)
+            self.shown[handle] = -1
+        self.owner[key] = -1
+        return owner
+
+    cdef list drop_consumer(self, int32_t slot):
+        cdef int32_t key
+        cdef list lost = []
+        for key in range(self.keys):
+            if self.owner[key] == slot:
+                if self.form == CACHED:
+                    self.unlist(key)
+                    self.shown[key] = -1
+                self.owner[key] = -1
+                lost.append(key)
+        if self.form == BUCKET:
+            # The broker keeps the display entries of a consumer that left; the slot will mean somebody else, so they
+            # go.
+            for key in range(self.size):
+                if self.shown[key] == slot:
+                    self.unlist(key)
+                    self.shown[key] = -1
+        return lost
+
+    cdef int drop_all(self) except -1:
+        cdef int32_t index
+        for index in range(self.keys):
+            self.owner[index] = -1
+        if self.form == CACHED:
+            for index in range(self.size):
+                self.shown[index] = -1
+            self.eldest = self.youngest = -1
+            self.listed = 0
+            for index in range(self.slots):
+                self.counts[index] = 0
+        return 0
+
+    cdef int renew(self) except -1:
+        self.names.clear()
+        self.handles.clear()
+        self.hashed = 0
+        if self.form == BUCKET:
+            memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
+        else:
+            self.keys = 0
+        self.size = self.listed = 0
+        self.eldest = self.youngest = -1
+        self.now.round = 0
+        self.now.position = INT64_MAX
+        if self.slots:  # without a slot there is no memory, which memset must not be given
+            memset(self.counts, 0, self.slots * sizeof(int64_t))
+        return 0
+
+    cdef bint precedes(self, Moment left, Moment right) noexcept nogil:
+        return left.round < right.round or left.round == right.round and left.position < right.position
+
+    cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil:
+        cdef int32_t younger
+        if cursor == handle:
+            cursor = self.elder[handle]
+        self.unlist(handle)
+        while cursor >= 0 and self.precedes(moment, self.accessed[cursor]):
+            cursor = self.elder[cursor]
+        younger = self.younger[cursor] if cursor >= 0 else self.eldest
+        self.accessed[handle] = moment
+        self.elder[handle] = cursor
+        self.younger[handle] = younger
+        if cursor >= 0:
+            self.younger[cursor] = handle
+        else:
+            self.eldest = handle
+        if younger >= 0:
+            self.elder[younger] = handle
+        else:
+            self.youngest = handle
+        self.listed += 1
+
+    def _slot(self, int consumer):
+        if not 0 <= consumer < 2**24:
+            raise InvalidTopologyError("a consumer is a number from 0 to 16777215", key="consumer", value=consumer)
+        self.reserve_slots(consumer + 1)
+        return consumer
+
+    def get(self, object name):
+        """Owner of a group, or None; counts as an access, as the broker's lookup does."""
+        cdef int32_t owner
+        if self.form == BUCKET:
+            owner = self.touch(self.intern(name))
+        else:
+            self.hash_names()
+            owner = self.touch(self.handles[name]) if name in self.handles else -1
+        return None if owner < 0 else owner
+
+    def put(self, object name, int consumer):
+        """Assign a group to a consumer and count it."""
+        self.assign(self.intern(name), self._slot(consumer))
+
+    def close_group(self, object name, int consumer):
+        """The owner ends its group: the owner is forgotten and the consumer's count goes down."""
+        self.close(self.intern(name), self._slot(consumer))
+
+    def remove_group(self, object name):
+        """Forget the owner of a group and return it (or None); the owner's count stays."""
+        cdef int32_t owner = self.drop(self.intern(name))
+        return None if owner < 0 else owner
+
+    def remove_consumer(self, int consumer):
+        """Forget every group of a consumer; its count stays."""
+        self.drop_consumer(self._slot(consumer))
+
+    def remove_all(self):
+        """Forget every owner; only the cached map also sets the counts to zero."""
+        self.drop_all()
+
+    def count(self, int consumer):
+        """Groups assigned to a consumer, as the broker counts them."""
+        return self.counts[consumer] if 0 <= consumer < self.slots else 0
+
+    def bucket(self, object name):
+        """Bucket of a group name in a bucket map."""
+        return bucket_of(name, self.buckets)
+
+    def owners(self):
+        """``{group name: consumer}``; a cached map's eldest first, a bucket map's as the broker displays them."""
+        cdef int32_t handle
+        cdef dict result = {}
+        if self.form == SIMPLE:
+            for handle in range(self.size):
+                if self.owner[handle] >= 0:
+                    result[self.names[handle]] = self.owner[handle]
+            return result
+        handle = self.eldest
+        while handle >= 0:
+            result[self.names[handle]] = self.shown[handle]
+            handle = self.younger[handle]
+        return result
+
+    def __len__(self):
+        cdef int32_t key, total = 0
+        for key in range(self.keys):
+            total += self.owner[key] >= 0
+        return total
+
+    def __reduce__(self):
+        from pyengine._engine.activemq.queue.group_snapshot import write_groups
+
+        return _rebuild, (self.factory, write_groups(self))
+
+    def _check(self):
+        """Assert the invariants of group_map.pxd."""
+        cdef int32_t handle, seen = 0, before = -1
+        self.hash_names()
+        assert len(self.names) == len(self.handles) == self.size
+        for handle in range(self.size):
+            assert self.handles[self.names[handle]] == handle
+            assert 0 <= self.key[handle] < self.keys
+            if self.shared is not None and self.number[handle] >= 0:
+                assert self.shared.values[self.number[handle]] == self.names[handle]
+        handle = self.eldest
+        while handle >= 0:
+            assert self.elder[handle] == before
+            assert self.shown[handle] >= 0
+            assert before < 0 or not self.precedes(self.accessed[handle], self.accessed[before])
+            assert self.form != CACHED or self.shown[handle] == self.owner[handle]
+            before = handle
+            handle = self.younger[handle]
+            seen += 1
+        assert before == self.youngest
+        assert seen == self.listed
+        assert self.form == SIMPLE or self.listed <= self.capacity
+        if self.form == CACHED:
+            assert self.listed == len(self)
+
+
+def _rebuild(factory, state):
+    from pyengine._engine.activemq.queue.group_snapshot import read_groups
+
+    cdef GroupMap result = GroupMap(factory)
+    read_groups(result, state)
+    return result

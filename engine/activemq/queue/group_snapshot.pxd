@@ -1,0 +1,19 @@
+"""group_snapshot: a group map as bytes, alone or in a queue's snapshot: who owns which group, in the order of access.
+
+Names of groups that mean nothing any more are left out, so that handles of names change. Invariants: what is read is
+checked where it could lead out of an array; SnapshotError says at which byte.
+"""
+
+from libc.stdint cimport int32_t
+
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.serialization.renumbering cimport Numbering
+from pyengine._engine.serialization.codec cimport Reader, Writer
+
+
+cdef enum:
+    MOST = 0x3FFFFFFF            # slots, names, consumers in one snapshot
+
+
+cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1
+cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1

@@ -1,0 +1,36 @@
+"""queue: the public face of one point-to-point queue.
+
+An event (send, acknowledge, consumer added or removed, ...) asks for wakeups; ``run`` makes one round for each, as the
+broker does. Consumers are ids, messages are handles (a slot and its generation): neither is ever used for another.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.queue.inspection cimport Inspection
+
+
+cpdef enum AckKind:
+    INDIVIDUAL = 4              # the message only
+    STANDARD = 2                # first..last in dispatch order
+    DELIVERED = 0               # nothing is acknowledged; the prefetch window widens
+    REDELIVERED = 3             # nothing is acknowledged; the client rolled first..last back once more
+    POISON = 1                  # first..last are taken off the queue for the dead-letter queue
+    EXPIRED = 6                 # first..last had expired at the client
+
+
+cdef class Delivery:
+    cdef readonly int64_t consumer
+    cdef readonly object message
+    cdef readonly object body
+    cdef readonly int redeliveries
+    cdef readonly bint group_first
+
+
+cdef class Queue(Inspection):
+    cdef list take_out(self, int64_t now)
+    cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
+                       bint persistent, object connection, object target, int32_t redeliveries) except -1
+    cdef int32_t match_of(self, int32_t number, int32_t target) except -1
+    cdef int32_t connection_number(self, object connection) except -1
+    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
+                     bint astray=*)

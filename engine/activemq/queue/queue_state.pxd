@@ -1,0 +1,100 @@
+"""queue_state: what one point-to-point queue has: its settings, its consumers, its messages, what it counted.
+
+Messages are known to callers by handles, consumers by ids; inside by slots. What happens at a wakeup is in rounds.pxd.
+
+Invariants: a message is in exactly one place (see message_slots.pxd); messages sent == gone + stored + waiting + in
+flight + stranded.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.pending_messages cimport Pending
+
+
+cdef dict CURSORS                # setting -> Turns (message_slots.pxd); a snapshot counts them in this order
+
+
+cdef struct Totals:
+    int64_t enqueues
+    int64_t dequeues
+    int64_t dispatched
+    int64_t expired
+    int64_t rounds
+    int64_t tries               # messages a round looked at; what a round costs
+    int64_t selector_errors
+
+
+cdef class QueueState:
+    cdef readonly object max_page_size
+    cdef readonly object max_browse_page_size
+    cdef readonly bint strict_order_dispatch
+    cdef readonly bint prioritized_messages
+    cdef readonly bint lazy_dispatch
+    cdef readonly int consumers_before_dispatch_starts
+    cdef readonly int time_before_dispatch_starts
+    cdef readonly str selector_errors
+    cdef readonly str cursor
+    cdef GroupMap groups
+    cdef ConsumerList consumers
+    cdef Pending pending
+    cdef int64_t page_size           # window; -1 none
+    cdef int64_t rounds_due          # wakeups asked for
+    cdef int64_t flagged             # messages some selector could not be evaluated on since the queue was made
+    cdef int64_t stranded
+    cdef int64_t next_sequence
+    cdef int64_t in_flight
+    cdef Totals totals
+    cdef dict connections            # name -> number
+    cdef dict transactions           # name -> [(handle, consumer id)]
+    cdef bint busy                   # a selector is asked, which may be any code
+    cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
+    cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
+
+    # Consumers
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1
+    cdef int32_t free_name(self, object name) except -1          # its number; no consumer has it
+    cdef int name_consumer(self, int32_t slot, int32_t number) except -1
+    cdef int32_t slot_of(self, object consumer) except -1
+    cdef int reopen(self) except -1                              # credit, election or pause changed for all
+    cdef int refresh(self, int32_t slot) except -1               # credit changed for one
+    cdef int reclass(self, int32_t message, int32_t match) except -1
+    # Selectors
+    cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
+    cdef int put_question(self, object selector, object body) except -1
+    cdef inline int refuse_while_asked(self) except -1:          # first in all that changes a queue
+        if self.busy:
+            self.refuse_call()
+        return 0
+
+    cdef int refuse_call(self) except -1
+    cdef int note_failure(self, int32_t message, object selector) except -1
+    cdef bint raises(self, int32_t message) except -1
+    cdef list doubtful(self)                                     # flagged messages of the window, in order
+    # Messages
+    cdef int32_t find(self, int64_t handle) except -2            # -1 if it is gone
+    cdef int32_t message_of(self, int64_t handle) except -1
+    cdef object handle_of(self, int32_t message)
+    cdef object object_of(self, int32_t message)
+    cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup
+        self.pending.at[message].sequence = self.next_sequence
+        self.next_sequence += 1
+        self.totals.enqueues += 1
+        self.rounds_due += 1
+
+    cdef inline void count_dispatch(self, int32_t slot) noexcept:
+        self.consumers.at[slot].enqueued += 1
+        self.consumers.at[slot].dispatched += 1
+        self.totals.dispatched += 1
+
+    cdef inline void count_gone(self, int32_t slot) noexcept:
+        self.consumers.at[slot].dequeued += 1
+        self.totals.dequeues += 1
+
+    cdef int accept(self, int32_t message) except -1             # it arrives, and is stored
+    cdef int complete(self, int32_t slot, int32_t message) except -1
+    cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1
+    cdef int take_off(self, int32_t message) except -1
+    cdef int expire_message(self, int32_t message) except -1
+    cdef int64_t size(self) noexcept

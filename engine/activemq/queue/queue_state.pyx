@@ -1,0 +1,312 @@
+"""What a queue has: its settings, its consumers, its messages; see queue_state.pxd."""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport CACHED, GroupMap
+from pyengine._engine.activemq.queue.message_slots cimport (
+    IN_DOUBT, IN_FLIGHT, NOWHERE, ONE_CURSOR, PERSISTENT_FIRST, REMOVED, STORED, STRANDED, UNTIL_DRAINED, WAITING,
+    Message
+)
+from pyengine._engine.activemq.queue.pending_messages cimport Pending
+from pyengine._engine.matching.consumer_filter cimport answer, check_question
+from pyengine._engine.java.value cimport RAISED, TRUE
+
+from pyengine.errors import IllegalStateError, InvalidTopologyError
+
+cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
+
+
+def whole_number(str field, object value, object low, object high):
+    """A number of a setting, or InvalidTopologyError naming it."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidTopologyError(f"must be a whole number from {low} to {high}", key=field, value=value)
+    return value
+
+
+CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
+
+
+cdef class QueueState:
+    """Internal to a queue; see queue_state.pxd."""
+
+    def __cinit__(self, *, object max_page_size=200, object max_browse_page_size=400, bint use_consumer_priority=True,
+                  bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
+                  bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
+                  str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
+                  object time_before_dispatch_starts=0, str selector_errors not None="no_match",
+                  str cursor not None="store"):
+        if selector_errors not in ("no_match", "exact"):
+            raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
+        if cursor not in CURSORS:
+            raise InvalidTopologyError(f"must be one of {', '.join(CURSORS)}", key="cursor", value=cursor)
+        self.selector_errors = selector_errors
+        self.cursor = cursor
+        self.max_page_size = max_page_size
+        self.page_size = -1 if max_page_size is None else whole_number("maxPageSize", max_page_size, 1, 2**31 - 1)
+        self.max_browse_page_size = max_browse_page_size
+        if max_browse_page_size is not None:
+            whole_number("maxBrowsePageSize", max_browse_page_size, 0, 2**31 - 1)
+        self.strict_order_dispatch = strict_order_dispatch
+        self.prioritized_messages = prioritized_messages
+        self.lazy_dispatch = lazy_dispatch
+        self.consumers_before_dispatch_starts = whole_number(
+            "consumersBeforeDispatchStarts", consumers_before_dispatch_starts, 0, 2**31 - 1)
+        self.time_before_dispatch_starts = whole_number(
+            "timeBeforeDispatchStarts", time_before_dispatch_starts, 0, 2**31 - 1)
+        self.groups = GroupMap(message_group_map_factory_type)
+        self.groups.watched = self.groups.form == CACHED and self.page_size >= 0
+        self.groups.now.position = INT64_MAX
+        self.consumers = ConsumerList(
+            self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
+        self.pending = Pending(self.consumers, self.groups, prioritized_messages, CURSORS[cursor])
+        self.connections = {}
+        self.transactions = {}
+        self.removed = []
+        self.failed = []
+
+    # Consumers
+
+    cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1:
+        # A question nobody asked before is put to every message here, once; ``matching``: or its answer is known.
+        cdef int32_t predicate, message
+        cdef dict moved = {}
+        cdef object asked = (selector, connection if no_local else -1)
+        cdef bint known = any(
+            [self.consumers.questions[index] == asked and self.consumers.predicates[<int32_t> index].users > 0
+             for index in range(self.consumers.predicate_count)])
+        cdef list found = []
+        self.refuse_while_asked()
+        if not known:
+            check_question(selector)
+            for message in range(self.pending.slots):
+                if self.pending.at[message].whereabouts != NOWHERE:
+                    if matching is not None:
+                        if self.pending.at[message].sequence in matching:
+                            found.append(message)
+                        continue
+                    if selector is not None and self.pending.at[message].body == NULL:
+                        raise IllegalStateError(
+                            "a new selector cannot be asked of messages that wait without their objects; "
+                            "add every consumer before offer_batch, or say with matching= which it takes")
+                    if self.ask(message, selector, connection if no_local else -1):
+                        found.append(message)
+        cdef int32_t slot = self.consumers.join(selector, connection, no_local)
+        predicate = self.consumers.at[slot].predicate
+        for number in found:
+            message = number
+            if self.pending.at[message].match not in moved:
+                moved[self.pending.at[message].match] = self.consumers.class_for(
+                    self.consumers.bits_of(self.pending.at[message].match) | (1 << predicate),
+                    self.consumers.classes[self.pending.at[message].match].target)
+            self.reclass(message, moved[self.pending.at[message].match])
+        return slot
+
+    cdef int reclass(self, int32_t message, int32_t match) except -1:
+        cdef Message* at = self.pending.at
+        if at[message].bucket >= 0:
+            self.pending.unindex(message)
+            at[message].match = match
+            self.pending.index(message)
+        else:
+            at[message].match = match
+        return 0
+
+    cdef int32_t free_name(self, object name) except -1:
+        cdef int32_t number = self.consumers.target_number(name), slot
+        for slot in range(self.consumers.slots):
+            if self.consumers.at[slot].live and self.consumers.at[slot].target == number:
+                raise InvalidTopologyError("another consumer of this queue has that name", key="name", value=name)
+        return number
+
+    cdef int name_consumer(self, int32_t slot, int32_t number) except -1:
+        cdef int32_t match
+        self.consumers.at[slot].target = number
+        for match in range(self.consumers.class_count):
+            if self.consumers.classes[match].target == number:
+                self.consumers.classes[match].target_slot = slot
+        return 0
+
+    cdef int reopen(self) except -1:
+        cdef int32_t slot
+        self.consumers.refresh_all()
+        for slot in range(self.consumers.slots):
+            if self.consumers.at[slot].open:
+                self.pending.wake(slot)
+        return 0
+
+    cdef int refresh(self, int32_t slot) except -1:
+        if self.consumers.refresh(slot) > 0:
+            self.pending.wake(slot)
+        return 0
+
+    cdef int32_t slot_of(self, object consumer) except -1:
+        found = self.consumers.slot_of.get(consumer)
+        if found is None:
+            raise IllegalStateError(f"consumer {consumer!r} is not on this queue; it was closed or never added")
+        return found
+
+    # Selectors
+
+    cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1:
+        cdef Message* it = &self.pending.at[message]
+        cdef int outcome
+        if connection >= 0 and it.connection == connection:
+            return False
+        if selector is None:
+            return True
+        outcome = self.put_question(selector, <object> it.body if it.body != NULL else None)
+        if outcome == RAISED:
+            self.note_failure(message, selector)
+        return outcome == TRUE
+
+    cdef int put_question(self, object selector, object body) except -1:
+        self.busy = True
+        try:
+            return answer(selector, body)
+        finally:
+            self.busy = False
+
+    cdef int refuse_call(self) except -1:
+        raise IllegalStateError("a selector cannot call the queue that is asking it")
+
+    cdef int note_failure(self, int32_t message, object selector) except -1:
+        self.totals.selector_errors += 1
+        self.pending.at[message].errors = 1
+        self.flagged += self.selector_errors == "exact"
+        if len(self.failed) < FAILURES_KEPT:
+            self.failed.append((self.object_of(message), selector))
+        return 0
+
+    cdef bint raises(self, int32_t message) except -1:
+        # Whether a consumer's selector raises before one takes it, asked in the broker's order: who is full is not
+        # asked, noLocal comes before the selector, and the exclusive and group checks after it.
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t index, slot, owner = -1
+        cdef int outcome
+        if not it.errors or self.consumers.paused or it.body == NULL:
+            return False
+        if it.group >= 0 and it.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[it.group]]
+        for index in range(self.consumers.size):
+            slot = self.consumers.order[index]
+            if self.consumers.at[slot].browser or self.consumers.full(slot):
+                continue
+            if self.consumers.matches(it.match, slot):
+                if self.consumers.elected in (-1, slot) and owner in (-1, slot):
+                    return False
+                continue
+            selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
+            if selector is None or (connection >= 0 and connection == it.connection):
+                continue
+            self.rounds_due += 1          # should it be interrupted, the round is still to be made
+            outcome = self.put_question(selector, <object> it.body)
+            self.rounds_due -= 1
+            if outcome == RAISED:
+                return True
+        return False
+
+    cdef list doubtful(self):
+        cdef int tier
+        cdef int32_t message
+        cdef list found = []
+        for tier in range(20):
+            message = self.pending.window[tier].first
+            while message >= 0:
+                if self.pending.at[message].errors:
+                    found.append(message)
+                message = self.pending.at[message].next
+        found.reverse()
+        return found
+
+    # Messages
+
+    cdef int32_t find(self, int64_t handle) except -2:
+        cdef int64_t message = handle & <int64_t> 0xFFFFFFFF        # the bare literal would be a Python integer
+        if (handle < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
+                or self.pending.at[message].generation != handle >> 32):
+            return -1
+        return <int32_t> message
+
+    cdef int32_t message_of(self, int64_t handle) except -1:
+        cdef int32_t message = self.find(handle)
+        if message < 0:
+            raise IllegalStateError(f"message {handle} is not here; it was acknowledged, removed or never sent")
+        return message
+
+    cdef object handle_of(self, int32_t message):
+        return (<int64_t> self.pending.at[message].generation << 32) | message
+
+    cdef object object_of(self, int32_t message):
+        return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
+
+    cdef int accept(self, int32_t message) except -1:
+        self.arrive(message)
+        self.pending.store(message)
+        return 0
+
+    cdef int complete(self, int32_t slot, int32_t message) except -1:
+        self.pending.unlink(&self.consumers.at[slot].held, message)
+        if self.pending.at[message].whereabouts == IN_FLIGHT:
+            self.in_flight -= 1
+            self.count_gone(slot)
+        else:
+            self.consumers.at[slot].dequeued += 1      # what was taken off is counted already
+        self.pending.discard(message)
+        return 0
+
+    cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1:
+        self.complete(slot, message)
+        self.consumers.contract(slot, 1)
+        self.refresh(slot)
+        self.rounds_due += 2
+        return 0
+
+    cdef int take_off(self, int32_t message) except -1:
+        cdef int where = self.pending.at[message].whereabouts
+        self.refuse_while_asked()
+        if where in (WAITING, IN_DOUBT):
+            self.pending.withdraw(message)
+        elif where == STORED:
+            self.pending.unstore(message)
+        elif where == STRANDED:
+            self.stranded -= 1
+        elif where == IN_FLIGHT:
+            self.pending.at[message].whereabouts = REMOVED
+            self.in_flight -= 1
+            self.totals.dequeues += 1
+            return 0
+        else:
+            return 0
+        self.totals.dequeues += 1
+        return self.pending.discard(message)
+
+    cdef int expire_message(self, int32_t message) except -1:
+        self.totals.expired += 1
+        self.totals.dequeues += 1
+        self.removed.append((self.handle_of(message), "expired", self.object_of(message),
+                             self.pending.at[message].redeliveries))
+        self.pending.discard(message)
+        return 0
+
+    cdef int64_t size(self) noexcept:
+        return self.pending.stored + self.pending.waiting + self.in_flight + self.stranded
+
+    def _check(self):
+        """Assert the invariants of queue_state.pxd and of the rooms below."""
+        cdef int32_t message, slot, flying = 0
+        self.groups._check()
+        self.consumers._check()
+        self.pending._check()
+        for slot in range(self.consumers.slots):
+            message = self.consumers.at[slot].held.first
+            held = 0
+            while message >= 0:
+                assert self.pending.at[message].consumer == slot
+                assert self.pending.at[message].whereabouts in (IN_FLIGHT, REMOVED)
+                flying += self.pending.at[message].whereabouts == IN_FLIGHT
+                held += 1
+                message = self.pending.at[message].next
+            assert held == self.consumers.at[slot].held.count
+        assert flying == self.in_flight
+        assert self.totals.enqueues == self.totals.dequeues + self.size()

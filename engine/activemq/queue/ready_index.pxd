@@ -1,0 +1,61 @@
+"""ready_index: the buckets of waiting messages that can be taken, or cannot, at the same moment, and which one comes
+next.
+
+A *bucket* holds waiting messages in order (see pending_messages.pxd) and lies in a *lane*: the owner's lane if its
+group has an owner who matches, else the lane of its match class, or in none. Lanes that may be takeable lie in the
+ready heap; the others are passed over until ``wake``.
+
+Invariants: lane and ready heaps are ordered by the position of ``current``; a lane in neither the ready heap nor the
+``blocked`` list is empty, or an owner's lane whose owner is not open.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from pyengine._engine.activemq.queue.message_slots cimport MessageSlots
+
+
+cdef struct Bucket:
+    int64_t label                # (class, group key, tier)
+    int32_t match
+    int32_t key                  # group key, -1 none
+    int32_t head
+    int32_t tail
+    int32_t current              # -1: a round went past all of it
+    int32_t count
+    int32_t lane                 # -1 parked or past
+    int32_t place                # in the lane's heap
+    int32_t previous             # among the buckets of the group
+    int32_t next
+    uint8_t late                 # a round went past its head
+
+
+cdef struct Lane:
+    int32_t* heap                # buckets
+    int32_t size
+    int32_t room
+    int32_t place                # in the ready heap, -1
+    int32_t blocked              # in the blocked list, -1
+
+
+cdef class Lanes(MessageSlots):
+    cdef Bucket* buckets
+    cdef Lane* lanes             # 2 * slot: an owner's lane; 2 * class + 1: the lane of a class
+    cdef int32_t lane_room
+    cdef int32_t* ready          # heap of lanes
+    cdef int32_t ready_size
+    cdef int32_t* blocked        # class lanes with buckets that nobody open can take
+    cdef int32_t blocked_size
+
+    cdef int wake(self, int32_t slot) except -1               # a consumer opened
+    cdef int32_t next_ready(self) except -2                   # next message worth trying, -1 none
+    cdef int retire(self, int32_t message) except -1          # nobody took it after all
+    cdef int64_t urgency(self, int32_t lane) noexcept nogil
+    cdef int join_lane(self, int32_t bucket, int32_t lane) except -1
+    cdef int leave_lane(self, int32_t bucket) except -1
+    cdef void sift(self, int32_t lane, int32_t place) noexcept nogil
+    cdef bint lane_open(self, int32_t lane) noexcept nogil
+    cdef void reorder(self, int32_t lane) noexcept nogil
+    cdef void make_ready(self, int32_t lane) noexcept nogil
+    cdef void unready(self, int32_t lane) noexcept nogil
+    cdef void block(self, int32_t lane) noexcept nogil
+    cdef void unblock(self, int32_t lane) noexcept nogil

@@ -1,0 +1,87 @@
+"""rounds: what a wakeup does to a queue. ``now`` (ms) is an argument.
+
+An event changes the state and asks for wakeups (``rounds_due``); ``round`` pages messages in and hands out what can be
+handed out, once (spec activemq 2.2). What it handed out stands in ``out`` until the caller takes it.
+
+Invariants: a round leaves nothing behind that somebody could take, except what became takeable behind its back and what
+it paged in while others waited: the next round finds both. A round that is interrupted, by a selector that is no
+Selector or by who reads messages in, keeps what it paged in waiting, and what it handed out for the next call.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.queue.queue_state cimport QueueState
+
+
+cdef struct Handout:
+    int64_t consumer            # id
+    int64_t handle              # -1: the null dispatch that ends a pull or a browse
+    int64_t sequence
+    int32_t message
+    int32_t slot
+    int32_t redeliveries
+    int32_t group_first
+
+
+cdef class Rounds(QueueState):
+    cdef bint echo                   # a round asked for one itself: when none is due any more, one more is made
+    cdef bint extra                  # this round was not asked for; the first wakeup it asks for is its own
+    cdef bint stirred                # the last round changed something
+    cdef list browsers               # slots of browsers whose pass is not over
+    cdef dict browsed                # slot -> page-in numbers seen
+    cdef bint first_consumer         # the next round is the first with consumers
+    cdef int64_t latch               # consumers the start delay still waits for
+    cdef int64_t start_at            # end of the running start delay; -1 none runs
+    cdef Handout* out
+    cdef int64_t out_size
+    cdef int64_t out_room
+    cdef int32_t* fresh              # paged in by this round, not tried yet
+    cdef int32_t fresh_room
+    cdef int64_t fresh_size
+    cdef int64_t placed              # so many of ``fresh`` have been given away, or wait
+    cdef public int64_t behind       # persistent messages that come after those here, and that ``read_on`` brings
+    cdef bint told                   # nothing can move any more, and what is held was told (batches)
+
+    cdef inline int begin_handing_out(self) except -1:
+        self.refuse_while_asked()
+        if self.out_size:
+            self.keep_handouts()
+        return 0
+
+    cdef int keep_handouts(self) except -1                       # of an interrupted call, as far as they still hold
+    cdef int start_over(self) except -1                          # as made, with its consumers; nobody has ever left
+    cdef bint at_rest(self) noexcept                             # as long as nobody joins, leaves or acknowledges
+    cdef int ask_again(self) except -1
+    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
+    cdef int strand_page(self, int64_t start, int64_t fresh) except -1
+    cdef inline void open_round(self) noexcept:
+        self.extra = self.rounds_due == 0
+        if self.extra:
+            self.echo = False
+        self.rounds_due -= self.rounds_due > 0
+        self.totals.rounds += 1
+
+    cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
+    cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
+    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in so many; those and what waits goes out
+    cdef int keep_page(self) except -1                           # what an interrupted round has paged in waits
+    cdef int look_for_expired(self, int64_t now, int64_t limit) except -1
+    cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
+    cdef list paged_in(self)
+    cdef bint delayed(self, int64_t now) except -1
+    cdef int read_on(self) except -1                             # when no persistent message here is left to page in
+    cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
+    cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
+    cdef bint bypasses(self, int32_t message) noexcept           # when idle: somebody takes it, and what waits stays
+    cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1
+    cdef int dispatch(self, int64_t now, int64_t fresh) except -1
+    cdef int hop(self, int64_t now) except -1
+    cdef int32_t choose(self, int32_t message, int32_t* changed) except -2
+    cdef int regrouped(self, int32_t* changed) except -1
+    cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1
+    cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1
+    cdef void take_turns(self, int32_t slot, bint grouped) noexcept
+    cdef int emit(self, int32_t slot, int32_t message) except -1
+    cdef int browse_round(self) except -1
+    cdef bint browsed_enough(self, int32_t slot) except -1
+    cdef int end_pull(self, int32_t slot) except -1

@@ -1,0 +1,544 @@
+"""Rounds of one queue, as org.apache.activemq.broker.region.Queue makes them (spec activemq 2.2-2.8)."""
+
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+
+from pyengine._engine.lowlevel.linked_list cimport Chain, start_chain
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport CACHED
+from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
+from pyengine._engine.activemq.queue.queue_state cimport QueueState
+
+from pyengine.errors import IllegalStateError
+
+# A round ends after so many expired messages if more are to be read in, so that they do not fill the memory, and goes
+# on where it was once they are gone.
+cdef Py_ssize_t EXPIRED_AT_ONCE = 5000
+
+
+cdef class Rounds(QueueState):
+    """The rounds of a queue; Queue is its public face."""
+
+    def __cinit__(self):
+        self.browsers = []
+        self.browsed = {}
+        self.start_at = -1
+
+    def __dealloc__(self):
+        free(self.out)
+        free(self.fresh)
+
+    cdef int start_over(self) except -1:
+        self.refuse_while_asked()
+        if self.consumers.vacant or self.browsers or self.consumers.targets:
+            raise IllegalStateError(
+                "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
+        self.pending.renew()
+        self.groups.renew()
+        self.consumers.renew()
+        memset(&self.totals, 0, sizeof(self.totals))
+        self.rounds_due = self.consumers.size
+        self.flagged = self.stranded = self.next_sequence = self.in_flight = self.out_size = 0
+        self.echo = self.extra = self.stirred = self.told = False
+        self.first_consumer = self.consumers.size > 0
+        self.latch = self.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
+        self.start_at = -1
+        self.transactions.clear()
+        self.removed.clear()
+        self.failed.clear()
+        return 0
+
+    cdef int keep_handouts(self) except -1:
+        cdef int64_t index, kept = 0
+        cdef int32_t message
+        cdef Handout* it
+        for index in range(self.out_size):
+            it = &self.out[index]
+            if not self.consumers.at[it.slot].live or self.consumers.at[it.slot].id != it.consumer:
+                continue
+            if it.handle >= 0:
+                message = self.find(it.handle)
+                if message < 0 or not self.consumers.at[it.slot].browser and (
+                        self.pending.at[message].whereabouts != IN_FLIGHT
+                        or self.pending.at[message].consumer != it.slot):
+                    continue
+            self.out[kept] = it[0]
+            kept += 1
+        self.out_size = kept
+        return 0
+
+    cdef bint at_rest(self) noexcept:
+        if self.consumers.size == 0:
+            return True
+        if self.stirred or self.rounds_due or self.echo or self.start_at >= 0:
+            return False
+        return (self.page_size >= 0 and self.pending.waiting >= self.page_size
+                or self.lazy_dispatch and self.consumers.free_slots() <= 0)
+
+    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
+        # A round that changed nothing leaves nothing to change for the other rounds asked for.
+        self.refuse_while_asked()
+        while (self.rounds_due > 0 or self.echo) and limit != 0:
+            limit -= limit > 0
+            if not self.round(now):
+                break
+            if not self.stirred:
+                self.rounds_due = 0
+                self.echo = False
+        return 0
+
+    cdef int ask_again(self) except -1:
+        # Queue.asyncWakeup from inside iterate(): the task runner notes that it was woken while it ran and runs once
+        # more at the end, whatever the count of pending wakeups says by then.
+        self.rounds_due += not self.extra
+        self.extra = False
+        self.echo = True
+        return 0
+
+    cdef int emit(self, int32_t slot, int32_t message) except -1:
+        cdef Handout* larger
+        cdef Handout* it
+        if self.out_size == self.out_room:
+            larger = <Handout*> realloc(self.out, max(64, 2 * self.out_room) * sizeof(Handout))
+            if larger == NULL:
+                raise MemoryError()
+            self.out = larger
+            self.out_room = max(64, 2 * self.out_room)
+        it = &self.out[self.out_size]
+        it.slot = slot
+        it.consumer = self.consumers.at[slot].id
+        it.message = message
+        it.handle = -1
+        it.sequence = -1
+        it.redeliveries = it.group_first = 0
+        if message >= 0:
+            it.handle = (<int64_t> self.pending.at[message].generation << 32) | message
+            it.sequence = self.pending.at[message].sequence
+            it.redeliveries = self.pending.at[message].redeliveries
+            it.group_first = self.pending.at[message].group_first
+        self.out_size += 1
+        return 0
+
+    cdef bint delayed(self, int64_t now) except -1:
+        if self.start_at < 0 and self.first_consumer:
+            self.first_consumer = False
+            if self.consumers_before_dispatch_starts > 0:
+                self.start_at = now + (self.time_before_dispatch_starts or 1000)
+            elif self.time_before_dispatch_starts > 0:
+                self.start_at = now + self.time_before_dispatch_starts
+        if self.start_at >= 0:
+            if now < self.start_at and not (self.consumers_before_dispatch_starts > 0 and self.latch <= 0):
+                return True
+            self.start_at = -1
+        return False
+
+    cdef int round(self, int64_t now) except -1:
+        # One wakeup; 0 if a start delay holds it back.
+        cdef int64_t wanted
+        cdef int32_t active
+        cdef bint forced
+        if self.delayed(now):
+            return 0
+        self.open_round()
+        active = len(self.browsers)
+        self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
+        forced = active > 0 and self.max_browse_page_size != 0
+        wanted = self.pending.stored
+        if self.page_size >= 0:
+            wanted = min(wanted, self.page_size)
+            if self.lazy_dispatch and not forced:
+                wanted = min(wanted, self.consumers.free_slots())
+        if not (forced or self.consumers.size > active and (
+                self.page_size < 0 or self.pending.waiting < self.page_size)):
+            wanted = 0
+        self.stirred |= self.serve(wanted, now) > 0
+        if active:
+            self.browse_round()
+        return 1
+
+    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1:
+        cdef int64_t taken = 0
+        self.placed = self.fresh_size = 0
+        try:
+            if wanted > 0:
+                taken = self.page_in(wanted, now)
+            self.dispatch(now, taken)
+        finally:
+            if self.placed < self.fresh_size:
+                self.keep_page()
+        return taken
+
+    cdef int keep_page(self) except -1:
+        cdef int64_t index
+        for index in range(self.placed, self.fresh_size):
+            self.pending.wait(self.fresh[index], False, False)
+        self.groups.now.position = INT64_MAX
+        self.stirred = True
+        return 0
+
+    cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1:
+        # Into ``fresh``, and how many; what has expired leaves instead.
+        cdef int64_t taken = 0
+        cdef int32_t message
+        cdef int32_t* larger
+        if wanted > self.fresh_room:
+            larger = <int32_t*> realloc(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.fresh = larger
+            self.fresh_room = max(256, 2 * wanted)
+        self.pending.begin_page(wanted)
+        while taken < wanted:
+            if self.behind and not self.pending.has_unread() and not self.pending.serves(0):
+                if len(self.removed) >= EXPIRED_AT_ONCE:
+                    self.rounds_due += not self.extra      # this one, once more
+                    self.echo |= self.extra
+                    break
+                self.rounds_due += 1      # should it be interrupted, the round is still to be made
+                self.read_on()
+                self.rounds_due -= 1
+            message = self.pending.page_in()
+            if message < 0:
+                break
+            if 0 < self.pending.at[message].expiration < now:
+                self.stirred = True
+                self.expire_message(message)
+                continue
+            self.fresh[taken] = message
+            taken += 1
+            self.fresh_size = taken
+        if self.prioritized_messages:
+            self.sort(taken)
+        return taken
+
+    cdef int look_for_expired(self, int64_t now, int64_t limit) except -1:
+        # Queue.expireMessages: a page of its own, consumers or not and whatever delays them, then what waits, in order.
+        cdef int tier
+        cdef int32_t message, following
+        cdef int64_t staying = 0
+        self.extra = False
+        if self.looks_further(limit):
+            self.serve(min(self.pending.stored, limit), now)
+        for tier in range(20):
+            message = self.pending.window[tier].first
+            while message >= 0 and staying < limit:
+                following = self.pending.at[message].next
+                if self.pending.at[message].whereabouts == WAITING:
+                    if 0 < self.pending.at[message].expiration < now:
+                        self.pending.withdraw(message)
+                        self.expire_message(message)
+                    else:
+                        staying += 1
+                message = following
+        if self.stranded and staying < limit:
+            for _, _, which in self.paged_in():
+                message = which
+                if staying == limit:
+                    break
+                if self.pending.at[message].whereabouts == STRANDED and 0 < self.pending.at[message].expiration < now:
+                    self.stranded -= 1
+                    self.expire_message(message)
+                else:
+                    staying += 1
+        self.rounds_due += 1
+        return 0
+
+    cdef bint looks_further(self, int64_t limit) noexcept:
+        return 0 < self.pending.stored and self.pending.waiting + self.in_flight + self.stranded < limit
+
+    cdef int read_on(self) except -1:
+        raise IllegalStateError("messages are behind what a queue holds, and nobody reads them in")
+
+    cdef void sort(self, int64_t fresh) noexcept:
+        # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the
+        # broker has a PrioritizedPendingList).
+        cdef Chain levels[10]
+        cdef int64_t index
+        cdef int32_t message
+        cdef int level
+        for level in range(10):
+            start_chain(&levels[level])
+        for index in range(fresh):                    # they lie in no chain now
+            message = self.fresh[index]
+            self.pending.link(&levels[9 - self.pending.at[message].priority], message)
+        index = 0
+        for level in range(10):
+            message = levels[level].first
+            while message >= 0:
+                self.fresh[index] = message
+                index += 1
+                message = self.pending.at[message].next
+
+    cdef bint idle(self) noexcept:
+        return (self.pending.stored == 0 and self.rounds_due == 0 and not self.echo
+                and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
+                and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0
+                and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
+                     and not self.prioritized_messages and self.pending.next_ready() < 0))
+
+    cdef bint bypasses(self, int32_t message) noexcept:
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t key = -1, owner = -1
+        if self.pending.waiting == 0:
+            return True
+        if it.group >= 0:
+            key = self.groups.key[it.group]
+            if it.group_sequence != 1:
+                owner = self.groups.owner[key]
+            if owner < 0 or it.group_sequence < 0:     # the group, and with it another one, may change its owner
+                if self.pending.awaited(key) or (
+                        self.groups.form == CACHED and self.groups.listed >= self.groups.capacity):
+                    return False
+        if owner >= 0:
+            return self.consumers.at[owner].open and self.consumers.matches(it.match, owner)
+        return self.consumers.class_open(it.match)
+
+    cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
+        # ``accept`` and the rounds that follow, for a message that ``bypasses`` what waits and has not expired. True:
+        # its ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, has acknowledged it too, and
+        # the message, which was in no chain, is still allotted. False: as after the round that handed it out, or left
+        # it waiting.
+        cdef int32_t slot
+        cdef int32_t changed[2]
+        cdef bint passes, behind = self.pending.waiting > 0
+        self.arrive(message)
+        self.open_round()
+        self.pending.page_alone(message)
+        self.groups.now.round += 1
+        self.groups.now.position = 0
+        if behind:                                    # paged in behind the others, it is the next round's
+            self.pending.go_behind(message, self.pending.tier(message, False))
+            self.ask_again()
+            self.open_round()
+            self.groups.now.round += 1
+            self.groups.now.position = self.pending.at[message].position
+        slot = self.choose(message, changed) if self.consumers.open_total else -1
+        passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
+                  and (prompt is None or self.consumers.at[slot].id in prompt))
+        self.stirred = not passes
+        if passes:
+            # The credit that it takes it gives back, and nobody's state changes in between.
+            self.count_dispatch(slot)
+            self.take_turns(slot, self.pending.at[message].group >= 0)
+            self.count_gone(slot)
+            self.open_round()                         # that the acknowledgement asks for: nothing is left
+            self.groups.now.round += behind
+            self.pending.at[message].consumer = slot
+            self.pending.at[message].group_first = 0
+        else:
+            self.give(message, slot, changed, now)
+        self.groups.now.position = INT64_MAX
+        return passes
+
+    cdef int dispatch(self, int64_t now, int64_t fresh) except -1:
+        cdef int64_t index
+        cdef int32_t message, slot
+        cdef int32_t changed[2]
+        if self.prioritized_messages and fresh and self.pending.waiting:
+            for index in range(fresh):
+                self.placed = index + 1
+                self.pending.wait(self.fresh[index], False, False)
+            fresh = 0
+        if self.pending.waiting and not self.hop(now):
+            return self.strand_page(0, fresh)
+        if fresh and self.pending.waiting and self.page_size >= 0:
+            for index in range(fresh):
+                self.placed = index + 1
+                self.pending.wait(self.fresh[index], False, False)
+            self.ask_again()
+            return 0
+        if fresh:
+            self.groups.now.round += 1
+        for index in range(fresh):
+            self.groups.now.position = index
+            message = self.fresh[index]
+            if self.flagged and self.raises(message):
+                self.strand_page(index, fresh)
+                break
+            slot = self.choose(message, changed) if self.consumers.open_total else -1
+            if self.consumers.unmarked:
+                self.consumers.mark_slow(slot)
+            self.placed = index + 1
+            self.give(message, slot, changed, now)
+        self.groups.now.position = INT64_MAX
+        return 0
+
+    cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1:
+        # What was paged in, to whom it was chosen for; slot -1: nobody.
+        if slot < 0:
+            return self.pending.wait(message, False, False)
+        self.hand_out(message, slot, now)
+        return self.regrouped(changed)
+
+    cdef int hop(self, int64_t now) except -1:
+        # From one message somebody can take to the next, in order; what nobody can take is not looked at. 0: a selector
+        # raised where the broker's do, and the round ends.
+        cdef int32_t message, slot, doubt
+        cdef list doubts = self.doubtful() if self.flagged else None
+        cdef int64_t looked = -1
+        cdef int32_t changed[2]
+        self.pending.begin()
+        self.groups.now.round += 1
+        self.groups.now.position = -1
+        try:
+            while True:
+                message = self.pending.next_ready()
+                while doubts:
+                    doubt = doubts[len(doubts) - 1]
+                    if message >= 0 and self.pending.at[doubt].position > self.pending.at[message].position:
+                        break
+                    doubts.pop()
+                    if self.pending.at[doubt].whereabouts == WAITING and self.raises(doubt):
+                        return 0
+                if self.consumers.unmarked and self.pending.passes(looked, message):
+                    self.consumers.mark_slow(-1)
+                if message < 0:
+                    break
+                looked = self.pending.at[message].position
+                self.pending.frontier = self.groups.now.position = self.pending.at[message].position
+                slot = self.choose(message, changed)
+                if self.consumers.unmarked:
+                    self.consumers.mark_slow(slot)
+                if slot < 0:
+                    self.pending.retire(message)
+                    continue
+                self.pending.withdraw(message)
+                self.hand_out(message, slot, now)
+                self.regrouped(changed)
+        finally:
+            self.groups.now.position = INT64_MAX
+            self.pending.finish()
+        return 1
+
+    cdef int strand_page(self, int64_t start, int64_t fresh) except -1:
+        # The broker's round ends where a selector raises, and what it had paged in is in no list of its any more.
+        cdef int64_t index
+        for index in range(start, fresh):
+            self.pending.at[self.fresh[index]].whereabouts = STRANDED
+        self.stranded += fresh - start
+        self.placed = max(self.placed, fresh)
+        self.stirred = True
+        return 0
+
+    cdef int regrouped(self, int32_t* changed) except -1:
+        if changed[0] >= 0:
+            self.pending.regroup(changed[0])
+        if changed[1] >= 0:
+            self.pending.regroup(changed[1])
+        return 0
+
+    cdef int32_t choose(self, int32_t message, int32_t* changed) except -2:
+        # Who gets this message now: the one literal try. ``changed``: group keys whose owner it changed.
+        cdef Message* it = &self.pending.at[message]
+        cdef int32_t index, slot, owner = -1
+        cdef ConsumerList consumers = self.consumers
+        self.totals.tries += 1
+        changed[0] = changed[1] = -1
+        if it.group >= 0 and it.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[it.group]]
+            if owner >= 0:
+                if consumers.at[owner].open and consumers.matches(it.match, owner):
+                    self.groups.touch(it.group)
+                    if it.group_sequence < 0:
+                        changed[0] = self.groups.key[it.group]
+                        self.groups.close(it.group, owner)
+                    return owner
+                if self.page_size >= 0 and consumers.class_open(it.match):
+                    self.groups.touch(it.group)
+                return -1
+        for index in range(consumers.size):
+            slot = consumers.order[index]
+            if consumers.at[slot].open and consumers.matches(it.match, slot):
+                if it.group >= 0:
+                    if not consumers.counts_matter:
+                        consumers.counts_matter = True
+                        consumers.sorted = False
+                    changed[0] = self.groups.key[it.group]
+                    if (self.groups.watched and owner < 0 and self.groups.listed >= self.groups.capacity
+                            and self.groups.owner[changed[0]] < 0):
+                        self.pending.settle_eldest()
+                    changed[1] = self.groups.assign(it.group, slot)
+                    if changed[1] >= 0:
+                        consumers.displace(self.groups.loser)
+                    it.group_first = 1
+                return slot
+        return -1
+
+    cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
+        # The subscription takes it (an expired one it drops), then the consumer goes to the end of the list.
+        cdef Message* it = &self.pending.at[message]
+        cdef bint grouped = it.group >= 0
+        self.stirred = True
+        if 0 < it.expiration < now:
+            self.consumers.at[slot].enqueued += 1
+            self.expire_message(message)
+        else:
+            it.whereabouts = IN_FLIGHT
+            it.consumer = slot
+            self.pending.link(&self.consumers.at[slot].held, message)
+            self.in_flight += 1
+            self.count_dispatch(slot)
+            if self.consumers.at[slot].prefetch == 0:
+                self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
+            self.emit(slot, message)
+            if self.groups.watched:
+                self.consumers.reserve_walks(slot)
+            self.refresh(slot)
+        self.take_turns(slot, grouped)
+        return 0
+
+    cdef void take_turns(self, int32_t slot, bint grouped) noexcept:
+        if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
+            self.consumers.rotate(slot)
+        elif grouped:
+            self.consumers.sorted = False
+
+    cdef list paged_in(self):
+        # What is paged in and not acknowledged, in the order of the broker's list: (priority, page-in number, slot).
+        cdef int32_t message
+        cdef list found = []
+        for message in range(self.pending.slots):
+            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
+                    and self.pending.at[message].paged >= 0 and not self.pending.at[message].acknowledged):
+                found.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
+                              self.pending.at[message].paged, message))
+        found.sort()
+        return found
+
+    cdef int browse_round(self) except -1:
+        cdef int32_t slot, message
+        cdef bint added
+        cdef list seen = self.paged_in()
+        for number in list(self.browsers):
+            slot = number
+            added = False
+            audit = self.browsed[slot]
+            for _, page, which in seen:
+                message = which
+                if page in audit:
+                    continue
+                audit.add(page)
+                if self.browsed_enough(slot):
+                    continue
+                if self.consumers.matches(self.pending.at[message].match, slot):
+                    self.consumers.at[slot].enqueued += 1
+                    self.consumers.at[slot].dispatched += 1
+                    self.totals.dispatched += 1
+                    self.emit(slot, message)
+                    added = True
+            if not added or self.browsed_enough(slot):
+                self.browsers.remove(slot)
+                self.emit(slot, -1)
+            else:
+                self.ask_again()
+        return 0
+
+    cdef bint browsed_enough(self, int32_t slot) except -1:
+        limit = self.max_browse_page_size
+        return limit is not None and limit > 0 and self.consumers.at[slot].enqueued >= limit
+
+    cdef int end_pull(self, int32_t slot) except -1:
+        self.consumers.at[slot].extension = 0
+        self.refresh(slot)
+        return self.emit(slot, -1)

@@ -1,0 +1,538 @@
+"""A queue as bytes; see snapshot.pxd."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
+from libc.stdlib cimport calloc
+
+from pyengine._engine.lowlevel.linked_list cimport Chain
+from pyengine._engine.activemq.queue.consumer_list cimport Consumer, ConsumerList
+from pyengine._engine.activemq.queue.group_snapshot cimport MOST, get_groups, put_groups
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.message_slots cimport (
+    IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message,
+)
+from pyengine._engine.serialization.renumbering cimport Numbering
+from pyengine._engine.activemq.queue.pending_messages cimport Pending
+from pyengine._engine.activemq.queue.queue_state cimport CURSORS
+from pyengine._engine.activemq.queue.rounds cimport Rounds
+from pyengine._engine.serialization.codec cimport Reader, SharedValues, Writer
+
+from pyengine._engine.matching.selector import Selector
+from pyengine._engine.serialization.codec import seal, unseal
+
+cdef bytes MAGIC = b"PYEQ"
+cdef int VERSION = 2
+
+cdef int HAS_EXPIRATION = 1, HAS_GROUP = 2, HAS_PRIORITY = 4, HAS_CONNECTION = 8, HAS_REDELIVERIES = 16, HAS_BODY = 32
+cdef int HAS_CLASS = 64, IS_FIRST = 128, IS_ACKNOWLEDGED = 256, HAS_ERROR = 512, IS_REMOVED = 1024, HAS_SEQUENCE = 2048
+cdef int IS_TRANSIENT = 4096
+cdef int FLAGS = 8191
+
+
+cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
+    cdef Writer writer = Writer()
+    cdef Pending pending = queue.pending
+    cdef Numbering names = Numbering(queue.groups.size), classes = Numbering(queue.consumers.class_count)
+    cdef Numbering slots = Numbering(queue.consumers.slots)
+    cdef int32_t message, slot
+    writer.save = save
+    writer.shared = shared
+    pending.settle()
+    for slot in range(queue.consumers.slots):
+        if queue.consumers.at[slot].live:
+            slots.see(slot)
+    for message in range(pending.slots):
+        if pending.at[message].whereabouts != NOWHERE:
+            classes.see(pending.at[message].match)
+            if pending.at[message].group >= 0:
+                names.see(pending.at[message].group)
+    put_settings(writer, queue)
+    put_rounds(writer, queue)
+    put_consumers(writer, queue.consumers, queue.groups, slots)
+    put_groups(writer, queue.groups, names, slots)
+    put_classes(writer, queue.consumers, classes)
+    put_browsers(writer, queue, slots)
+    put_messages(writer, queue, names, classes, slots)
+    return seal(MAGIC, VERSION, writer.content())
+
+
+cdef int read_queue(Rounds queue, object reader) except -1:
+    cdef Reader source = reader
+    try:
+        get_rounds(source, queue)
+        get_consumers(source, queue)
+        get_groups(source, queue.groups, queue.consumers.slots)
+        classes = get_classes(source, queue.consumers)
+        get_browsers(source, queue)
+        get_messages(source, queue, classes)
+    except (OverflowError, TypeError, UnicodeError) as error:
+        raise source.refuse("a value does not fit its place") from error
+    if source.position != source.end:
+        raise source.refuse("something follows the end of the queue")
+    return 0
+
+
+def settings_of(bytes data not None, object load=None, SharedValues shared=None):
+    """``(reader, settings)`` of a sealed queue: the keyword arguments it was made with, and a reader behind them."""
+    start, end = unseal(MAGIC, VERSION, data)
+    cdef Reader reader = Reader(data, start, end, load)
+    reader.shared = shared
+    cdef int64_t flags
+    cdef dict settings = {"max_page_size": reader.value(), "max_browse_page_size": reader.value()}
+    flags = reader.count(127)
+    settings["use_consumer_priority"] = bool(flags & 1)
+    settings["strict_order_dispatch"] = bool(flags & 2)
+    settings["prioritized_messages"] = bool(flags & 4)
+    settings["lazy_dispatch"] = bool(flags & 8)
+    settings["use_prefetch_extension"] = bool(flags & 16)
+    settings["all_consumers_exclusive_by_default"] = bool(flags & 32)
+    settings["cursor"] = list(CURSORS)[reader.count(len(CURSORS) - 1)]
+    settings["selector_errors"] = "exact" if flags & 64 else "no_match"
+    settings["consumers_before_dispatch_starts"] = reader.count(INT32_MAX)
+    settings["time_before_dispatch_starts"] = reader.count(INT32_MAX)
+    settings["message_group_map_factory_type"] = reader.text()
+    return reader, settings
+
+
+cdef int put_settings(Writer writer, Rounds queue) except -1:
+    writer.value(queue.max_page_size)
+    writer.value(queue.max_browse_page_size)
+    writer.count(queue.consumers.use_consumer_priority | queue.strict_order_dispatch << 1
+                 | queue.prioritized_messages << 2 | queue.lazy_dispatch << 3
+                 | queue.consumers.use_prefetch_extension << 4 | queue.consumers.all_exclusive << 5
+                 | (queue.selector_errors == "exact") << 6)
+    writer.count(list(CURSORS).index(queue.cursor))
+    writer.count(queue.consumers_before_dispatch_starts)
+    writer.count(queue.time_before_dispatch_starts)
+    return writer.text(queue.groups.factory)
+
+
+# The rounds themselves, and what the caller has not fetched
+
+cdef int put_rounds(Writer writer, Rounds queue) except -1:
+    writer.count(queue.rounds_due)
+    writer.count(queue.flagged)
+    writer.count(queue.echo | queue.extra << 1 | queue.stirred << 2 | queue.first_consumer << 3)
+    writer.count(queue.next_sequence)
+    writer.number(queue.latch)
+    writer.number(queue.start_at)
+    for total in (queue.totals.enqueues, queue.totals.dequeues, queue.totals.dispatched, queue.totals.expired,
+                  queue.totals.rounds, queue.totals.tries, queue.totals.selector_errors):
+        writer.count(total)
+    writer.value(tuple(queue.connections))
+    writer.count(len(queue.transactions))
+    for name, parts in queue.transactions.items():
+        writer.value(name)
+        writer.value(tuple(parts))
+    writer.value(tuple(queue.removed))
+    return writer.value(tuple(queue.failed))
+
+
+cdef int get_rounds(Reader reader, Rounds queue) except -1:
+    cdef int64_t flags, _
+    queue.rounds_due = reader.count(INT64_MAX)
+    queue.flagged = reader.count(INT64_MAX)
+    flags = reader.count(15)
+    queue.echo = flags & 1
+    queue.extra = flags >> 1 & 1
+    queue.stirred = flags >> 2 & 1
+    queue.first_consumer = flags >> 3
+    queue.next_sequence = reader.count(INT64_MAX)
+    queue.latch = reader.number()
+    queue.start_at = reader.number()
+    queue.totals.enqueues = reader.count(INT64_MAX)
+    queue.totals.dequeues = reader.count(INT64_MAX)
+    queue.totals.dispatched = reader.count(INT64_MAX)
+    queue.totals.expired = reader.count(INT64_MAX)
+    queue.totals.rounds = reader.count(INT64_MAX)
+    queue.totals.tries = reader.count(INT64_MAX)
+    queue.totals.selector_errors = reader.count(INT64_MAX)
+    queue.connections = {name: number for number, name in enumerate(reader.value())}
+    for _ in range(reader.count(MOST)):
+        name = reader.value()
+        queue.transactions[name] = list(reader.value())
+    queue.removed = list(reader.value())
+    queue.failed = list(reader.value())
+    return 0
+
+
+# Consumers
+
+cdef int put_consumers(Writer writer, ConsumerList consumers, GroupMap groups, Numbering slots) except -1:
+    cdef int32_t index, slot
+    cdef Consumer* it
+    cdef int64_t before = 0
+    writer.value(tuple(consumers.targets))
+    questions = tuple(consumers.questions)
+    if all(asked is None or asked[0] is None or type(asked[0]) is Selector for asked in questions):
+        writer.common(questions)
+    else:                                # selectors of the caller's own, which need save=
+        writer.value(questions)
+    writer.count(slots.used)
+    for slot in range(consumers.slots):
+        it = &consumers.at[slot]
+        if not it.live:
+            continue
+        writer.number(it.id - before)
+        before = it.id
+        writer.count(it.predicate)
+        writer.number(it.connection)
+        writer.number(it.target)
+        writer.number(it.priority)
+        writer.number(it.prefetch)
+        writer.number(it.elsewhere)
+        writer.number(it.extension)
+        writer.count(it.enqueued)
+        writer.count(it.dispatched)
+        writer.count(it.dequeued)
+        writer.count(it.pull_mark)
+        writer.number(groups.counts[slot])
+        writer.count(it.exclusive | it.browser << 1 | it.slow << 2)
+    writer.count(consumers.next_id)
+    for index in range(consumers.size):
+        writer.count(slots.see(consumers.order[index]))
+    writer.count(slots.see(consumers.elected) + 1 if consumers.elected >= 0 else 0)
+    writer.count(slots.see(consumers.displaced) + 1 if consumers.displaced >= 0 else 0)
+    writer.count(consumers.paused | consumers.sorted << 1 | consumers.counts_matter << 2)
+    return writer.value(tuple(consumers.slowed))
+
+
+cdef int get_consumers(Reader reader, Rounds queue) except -1:
+    cdef ConsumerList consumers = queue.consumers
+    cdef int32_t slot, predicate
+    cdef int64_t _, place, size, flags, id = 0, connections = len(queue.connections), targets
+    cdef Consumer* it
+    consumers.targets = {name: number for number, name in enumerate(reader.value())}
+    targets = len(consumers.targets)
+    for number, question in enumerate(reader.value()):
+        if number == 0:
+            if question != (None, -1):
+                raise reader.refuse("the first question of a queue asks nothing")
+            continue
+        predicate = consumers.append_predicate()
+        if question is not None:
+            if type(question) is not tuple or len(question) != 2:
+                raise reader.refuse("a question is no selector with a connection")
+            connection = question[1]
+            if type(connection) is not int or not -1 <= connection < connections:
+                raise reader.refuse("a question names a connection that is not there")
+            consumers.questions[predicate] = question
+            consumers.predicates[predicate].connection = connection
+    size = reader.count(MOST)
+    for _ in range(size):
+        id += reader.number()
+        if id < 0 or id in consumers.slot_of:
+            raise reader.refuse("two consumers have one id")
+        predicate = <int32_t> reader.count(consumers.predicate_count - 1)
+        if consumers.questions[predicate] is None:
+            raise reader.refuse("a consumer asks a question that is not there")
+        consumers.next_id = id
+        slot = consumers.settle_in(predicate, <int32_t> within(reader, -1, connections - 1))
+        it = &consumers.at[slot]
+        it.target = <int32_t> within(reader, -1, targets - 1)
+        it.priority = <int> within(reader, -128, 127)
+        it.prefetch = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX)
+        it.elsewhere = reader.number()
+        it.extension = reader.number()
+        it.enqueued = reader.count(INT64_MAX)
+        it.dispatched = reader.count(INT64_MAX)
+        it.dequeued = reader.count(INT64_MAX)
+        it.pull_mark = reader.count(INT64_MAX)
+        queue.groups.counts[slot] = reader.number()
+        flags = reader.count(7)
+        it.exclusive = flags & 1
+        it.browser = flags >> 1 & 1
+        it.slow = flags >> 2         # a wish until the messages are in: see get_messages
+    consumers.next_id = reader.count(INT64_MAX)
+    seen = set()
+    for place in range(size):
+        slot = <int32_t> reader.count(size - 1)
+        if slot in seen:
+            raise reader.refuse("a consumer stands in the order twice")
+        seen.add(slot)
+        consumers.order[place] = slot
+    consumers.size = <int32_t> size
+    consumers.elected = <int32_t> reader.count(size) - 1
+    consumers.displaced = <int32_t> reader.count(size) - 1
+    flags = reader.count(7)
+    consumers.paused = flags & 1
+    consumers.sorted = flags >> 1 & 1
+    consumers.counts_matter = flags >> 2
+    consumers.slowed = list(reader.value())
+    return 0
+
+
+cdef int64_t within(Reader reader, int64_t low, int64_t high) except? -1:
+    cdef int64_t number = reader.number()
+    if not low <= number <= high:
+        raise reader.refuse(f"{number} stands where {low} to {high} can")
+    return number
+
+
+cdef int put_classes(Writer writer, ConsumerList consumers, Numbering classes) except -1:
+    # Classes that ask for the same, since a selector left, become one.
+    cdef int32_t match
+    cdef dict numbers = {}
+    for match in range(consumers.class_count):
+        if classes.at[match]:
+            asked = (consumers.bits_of(match), consumers.classes[match].target)
+            classes.at[match] = numbers.setdefault(asked, len(numbers)) + 1
+    writer.count(len(numbers))
+    for bits, target in numbers:
+        writer.value(bits)
+        writer.number(target)
+    return 0
+
+
+cdef list get_classes(Reader reader, ConsumerList consumers):
+    # Two classes of the old queue may ask for the same, so a class is found by its place in this list.
+    cdef int64_t _
+    cdef int32_t target
+    cdef list classes = []
+    for _ in range(reader.count(MOST)):
+        bits = reader.value()
+        target = <int32_t> within(reader, -1, len(consumers.targets) - 1)
+        if type(bits) is not int or bits < 0 or bits >> consumers.predicate_count:
+            raise reader.refuse("a message matches a selector that is not there")
+        classes.append(consumers.class_for(bits, target))
+    return classes
+
+
+# Browsers
+
+cdef int put_browsers(Writer writer, Rounds queue, Numbering slots) except -1:
+    writer.value(tuple([slots.see(slot) for slot in queue.browsers]))
+    writer.count(len(queue.browsed))
+    for slot, pages in queue.browsed.items():
+        writer.count(slots.see(slot))
+        writer.value(tuple(sorted(pages)))
+    return 0
+
+
+cdef int get_browsers(Reader reader, Rounds queue) except -1:
+    cdef int64_t _, slot
+    queue.browsers = list(reader.value())
+    for _ in range(reader.count(queue.consumers.slots)):
+        slot = reader.count(queue.consumers.slots - 1)
+        queue.browsed[slot] = set(reader.value())
+    for number in queue.browsers:
+        if number not in queue.browsed:
+            raise reader.refuse("a browser is no consumer")
+    return 0
+
+
+# Messages
+
+cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering classes, Numbering slots) except -1:
+    cdef Pending pending = queue.pending
+    cdef int32_t message, other, slot, step, first, generation
+    cdef int tier
+    cdef int64_t run
+    writer.count(pending.slots)
+    writer.count(pending.pages)
+    message = pending.vacant
+    while message >= 0:                  # runs of free slots, each a step up or down
+        first = message
+        run = 1
+        step = 0
+        while True:
+            other = pending.at[message].next
+            if other < 0 or step == 0 and other - message not in (1, -1) or step and other - message != step:
+                break
+            step = other - message
+            run += 1
+            message = other
+        writer.count(run << 1 | (step < 0))
+        writer.count(first)
+        message = other
+    writer.count(0)
+    message = 0
+    while message < pending.slots:       # runs of equal generations
+        generation = pending.at[message].generation
+        first = message
+        while message < pending.slots and pending.at[message].generation == generation:
+            message += 1
+        writer.count(message - first)
+        writer.count(generation)
+    writer.count(pending.served)
+    for tier in range(20):
+        if tier % 10 == 0 or queue.prioritized_messages:
+            put_chain(writer, queue, &pending.cursor[tier], names, classes)
+    for slot in range(queue.consumers.slots):
+        if queue.consumers.at[slot].live:
+            put_chain(writer, queue, &queue.consumers.at[slot].held, names, classes)
+    for tier in range(20 if queue.prioritized_messages else 2):
+        put_chain(writer, queue, &pending.window[tier], names, classes)
+    writer.count(queue.stranded)
+    for message in range(pending.slots):
+        if pending.at[message].whereabouts == STRANDED:
+            put_message(writer, pending, message, 0, 0, names, classes)
+    return 0
+
+
+cdef int put_chain(Writer writer, Rounds queue, Chain* chain, Numbering names, Numbering classes) except -1:
+    cdef int32_t message = chain.first, before = 0
+    cdef int64_t sequence = 0
+    writer.count(chain.count)
+    while message >= 0:
+        put_message(writer, queue.pending, message, before, sequence, names, classes)
+        before = message
+        sequence = queue.pending.at[message].sequence
+        message = queue.pending.at[message].next
+    return 0
+
+
+cdef int put_message(Writer writer, Pending pending, int32_t message, int32_t before, int64_t sequence,
+                     Numbering names, Numbering classes) except -1:
+    cdef Message* it = &pending.at[message]
+    cdef int32_t match = classes.at[it.match] - 1
+    cdef int flags = (
+        (HAS_EXPIRATION if it.expiration else 0) | (HAS_GROUP if it.group >= 0 else 0)
+        | (HAS_PRIORITY if it.priority != 4 else 0) | (HAS_CONNECTION if it.connection >= 0 else 0)
+        | (HAS_REDELIVERIES if it.redeliveries else 0) | (HAS_BODY if it.body != NULL else 0)
+        | (HAS_CLASS if match else 0) | (IS_FIRST if it.group_first else 0)
+        | (IS_ACKNOWLEDGED if it.acknowledged else 0) | (HAS_ERROR if it.errors else 0)
+        | (IS_REMOVED if it.whereabouts == REMOVED else 0) | (HAS_SEQUENCE if it.group_sequence else 0)
+        | (IS_TRANSIENT if it.transient else 0))
+    writer.number(<int64_t> message - before)
+    writer.number(it.sequence - sequence)
+    writer.count(flags)
+    writer.number(it.paged - it.sequence)
+    if flags & HAS_EXPIRATION:
+        writer.number(it.expiration)
+    if flags & HAS_GROUP:
+        writer.count(names.see(it.group))
+    if flags & HAS_SEQUENCE:
+        writer.number(it.group_sequence)
+    if flags & HAS_PRIORITY:
+        writer.count(it.priority)
+    if flags & HAS_CONNECTION:
+        writer.count(it.connection)
+    if flags & HAS_REDELIVERIES:
+        writer.number(it.redeliveries)
+    if flags & HAS_CLASS:
+        writer.count(match)
+    if flags & HAS_BODY:
+        writer.value(<object> it.body)
+    return 0
+
+
+cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
+    cdef Pending pending = queue.pending
+    cdef ConsumerList consumers = queue.consumers
+    cdef int64_t slots = reader.count(MOST), run, message, end, count, _
+    cdef int32_t slot, last = -1, step
+    cdef int tier
+    cdef bint slow
+    if slots > max(64, 2 * queue.next_sequence):
+        raise reader.refuse("there are more places than messages were sent")
+    pending.pages = reader.count(INT64_MAX)
+    if slots:
+        pending.at = <Message*> calloc(slots, sizeof(Message))
+        if pending.at == NULL:
+            raise MemoryError()
+        pending.slots = <int32_t> slots
+    while True:
+        run = reader.count(INT64_MAX)
+        if run == 0:
+            break
+        step = -1 if run & 1 else 1
+        message = reader.count(slots - 1)
+        for _ in range(run >> 1):
+            if not 0 <= message < slots or pending.at[message].bucket:
+                raise reader.refuse("a place is free twice")
+            if last < 0:
+                pending.vacant = <int32_t> message
+            else:
+                pending.at[last].next = <int32_t> message
+            pending.at[message].next = pending.at[message].bucket = -1
+            last = <int32_t> message
+            message += step
+    message = 0
+    while message < slots:
+        end = message + reader.count(slots - message)
+        if end == message:
+            raise reader.refuse("a run of places is empty")
+        count = reader.count(0x3FFFFFFF)
+        for message in range(message, end):
+            pending.at[message].generation = <int32_t> count
+        message = end
+    pending.served = <int> reader.count(1)
+    for tier in range(20):
+        if tier % 10 == 0 or queue.prioritized_messages:
+            get_chain(reader, queue, classes, tier, STORED, -1)
+    for slot in range(consumers.slots):
+        get_chain(reader, queue, classes, 0, IN_FLIGHT, slot)
+    for slot in range(consumers.slots):
+        slow = consumers.at[slot].slow
+        consumers.at[slot].slow = 0
+        consumers.refresh(slot)
+        if slow and not consumers.at[slot].filled:
+            raise reader.refuse("a consumer is slow and has credit")
+        if slow:
+            consumers.at[slot].slow = 1
+            consumers.unmarked -= 1
+    for tier in range(20 if queue.prioritized_messages else 2):
+        get_chain(reader, queue, classes, tier, WAITING, -1)
+    get_chain(reader, queue, classes, 0, STRANDED, -1)
+    for message in range(slots):
+        if pending.at[message].bucket == 0 and pending.at[message].whereabouts == NOWHERE:
+            raise reader.refuse("a place is neither free nor taken")
+    return 0
+
+
+cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int whereabouts, int32_t slot) except -1:
+    cdef Pending pending = queue.pending
+    cdef Message* it
+    cdef int64_t _, message = 0, sequence = 0, flags, place
+    for _ in range(reader.count(pending.slots)):
+        if whereabouts == STRANDED:
+            message = sequence = 0
+        message += reader.number()
+        if not 0 <= message < pending.slots or pending.at[message].bucket or (
+                pending.at[message].whereabouts != NOWHERE):
+            raise reader.refuse("two messages have one place")
+        it = &pending.at[message]
+        sequence += reader.number()
+        pending.clear(<int32_t> message)
+        it.sequence = sequence
+        flags = reader.count(FLAGS)
+        it.paged = reader.number() + sequence
+        it.expiration = reader.number() if flags & HAS_EXPIRATION else 0
+        it.group = <int32_t> reader.count(queue.groups.size - 1) if flags & HAS_GROUP else -1
+        it.group_sequence = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_SEQUENCE else 0
+        it.priority = <unsigned char> reader.count(9) if flags & HAS_PRIORITY else 4
+        it.connection = <int32_t> reader.count(len(queue.connections) - 1) if flags & HAS_CONNECTION else -1
+        it.redeliveries = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_REDELIVERIES else 0
+        place = reader.count(len(classes) - 1) if flags & HAS_CLASS else 0
+        if not classes:
+            raise reader.refuse("a message has no class")
+        it.match = classes[place]
+        it.transient = (flags & IS_TRANSIENT) != 0
+        it.group_first = (flags & IS_FIRST) != 0
+        it.acknowledged = (flags & IS_ACKNOWLEDGED) != 0
+        it.errors = (flags & HAS_ERROR) != 0
+        if flags & HAS_BODY:
+            body = reader.value()
+            Py_INCREF(body)
+            it.body = <PyObject*> body
+        if whereabouts == STORED:
+            if pending.cursor_of(<int32_t> message) != &pending.cursor[tier]:
+                it.whereabouts = STRANDED
+                raise reader.refuse("a message stands among those of another priority or delivery mode")
+            pending.store(<int32_t> message)
+        elif whereabouts == STRANDED:
+            it.whereabouts = STRANDED
+            queue.stranded += 1
+        elif whereabouts == IN_FLIGHT:
+            it.whereabouts = REMOVED if flags & IS_REMOVED else IN_FLIGHT
+            it.consumer = slot
+            pending.link(&queue.consumers.at[slot].held, <int32_t> message)
+            queue.in_flight += it.whereabouts == IN_FLIGHT
+        else:
+            it.whereabouts = STRANDED    # so that its body is not lost if ``wait`` raises
+            if pending.tier(<int32_t> message, not tier & 1) != tier:
+                raise reader.refuse("a message stands among those of another priority")
+            pending.wait(<int32_t> message, not tier & 1, False)
+    return 0

@@ -1,0 +1,1 @@
+"""Queues in a broker's terms: message ids, subscriptions, virtual destinations, dead letters."""

@@ -1,0 +1,37 @@
+"""prefetch_subscription: one consumer as the broker keeps it (broker.region.PrefetchSubscription): what it was handed
+and has not acknowledged, by message id, and where its dispatches go.
+
+Invariants: ``held`` is in the order of handing out, and each value says what handed it out and the handle there. The
+parts of a composite get copies of one message, with one id: the first that is held stands under the id, every later one
+under (id, what handed it out, the handle there), and ``copies`` has those keys by id, in order. With the route None
+nothing reaches the consumer any more.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.message.message cimport Message
+
+
+# The collector does not look at it: a consumer that leaves forgets what it holds, and all do when the broker closes.
+cdef class Held:
+    cdef object owner
+    cdef int64_t handle
+
+
+cdef class PrefetchSubscription:
+    cdef public object consumer_id
+    cdef public object route                  # who takes its dispatches; None: its connection is lost
+    cdef public bint browser
+    cdef public object queue                  # the RegionQueue of a consumer of one alone that is no browser, or None
+    cdef public object number                 # its id there
+    cdef public bint slow
+    cdef public int64_t last_acknowledged     # ms
+    cdef readonly dict held
+    cdef dict copies
+
+    cdef int keep(self, object message_id, object owner, int64_t handle) except -1
+    cdef Held first(self, object message_id, object owner)
+    cdef Held drop(self, object message_id, object owner)
+    cdef MessageDispatch give(self, list posted, object destination, Message source, int redeliveries)

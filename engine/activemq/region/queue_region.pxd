@@ -1,0 +1,23 @@
+"""queue_region: the consumers of a broker by id, and the destinations that lead to one queue and no further: what is
+sent and acknowledged there is decided in one step (broker.region.AbstractRegion).
+
+Invariants: a subscription stands in ``subscriptions`` under its consumer id; a way in ``ways`` under the identity of
+its destination, which it keeps alive.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.message.message cimport Message
+from pyengine._engine.activemq.region.region_queue cimport RegionQueue
+
+
+cdef class QueueRegion:
+    cdef readonly object posted
+    cdef readonly dict subscriptions          # consumer id -> PrefetchSubscription, also of those that have several
+    cdef readonly dict ways                   # id of a destination -> (destination, its name, where to, RegionQueue)
+    cdef public int64_t sent                  # messages so far: the broker's number of the last one
+
+    cdef object put(self, object destination, Message message, object connection_id, int64_t now)
+    cdef object settle(self, MessageAck ack, int64_t now)
+    cdef object over(self, RegionQueue queue, list dispatches)

@@ -1,0 +1,37 @@
+"""region_queue: a queue of the broker's region: what Queue decides, said in the broker's terms: message ids,
+subscriptions and dispatches.
+
+Invariants: every consumer of the queue has its subscription in ``subscriptions``, under its id, and in ``at_slot``;
+``bytes`` is the size of the messages on the queue that were not taken off; ``purged`` are handles of messages that were
+taken off while a consumer holds them.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.message.message cimport Message
+from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.activemq.queue.queue cimport Queue
+
+
+cdef class RegionQueue(Queue):
+    cdef public object owner
+    cdef public object reader                 # called with nothing: puts messages that are ``behind`` into the queue
+    cdef public object destination
+    cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
+    cdef list at_slot
+    cdef set purged
+    cdef public bint direct                      # nothing but the core has a say in what is sent and acknowledged
+    cdef public bint noting                      # first dispatches count, and are in ``noted``
+    cdef list noted
+    cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
+    cdef public int64_t max_expire_page_size    # what the look for expired messages pages in
+    cdef public bint look_planned               # the caller knows that a look is due, or makes none
+    cdef readonly int64_t bytes
+
+    cdef int take_in(self, Message message) except -1
+    cdef list offer(self, Message message, int64_t now)
+    cdef list answered(self, PrefetchSubscription subscription, object consumer, MessageAck ack, int64_t now,
+                       object transaction)
+    cdef bint has_news(self)
+    cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1

@@ -1,0 +1,296 @@
+"""A queue of the broker, its messages by id; see region_queue.pxd."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.lowlevel.linked_list cimport Chain
+from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.message.envelope cimport SMALLEST_SIZE
+from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.message.message cimport Message
+from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
+from pyengine._engine.activemq.queue.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
+from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
+from pyengine._engine.activemq.queue.rounds cimport Handout
+
+from pyengine.errors import IllegalStateError, JMSError
+
+
+cdef class RegionQueue(Queue):
+    """One queue of a broker with its subscriptions.
+
+    owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
+    nothing but the core has a say here (see QueueRegion). noting: a message's first dispatch counts as a redelivery for
+    whoever gets it next, and is remembered (``take_noted``). max_expire_page_size: what a look for expired messages
+    pages in. look_planned: one is due, or there are none. The settings are Queue's.
+
+    Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
+    the subscription and what it is to be given, with a copy of the message that has the counter,
+    JMSXGroupFirstForConsumer and JMSActiveMQBrokerOutTime of this delivery.
+    """
+
+    def __cinit__(self, **settings):
+        self.subscriptions = {}
+        self.at_slot = []
+        self.purged = set()
+        self.noted = []
+        self.minimum_message_size = SMALLEST_SIZE
+        self.max_expire_page_size = 400
+        self.look_planned = True
+
+    def __reduce__(self):
+        raise TypeError("a queue of a broker cannot be pickled")
+
+    def add_consumer(self, **settings):
+        """TypeError: a consumer of a broker's queue comes with its subscription; see ``subscribe``."""
+        raise TypeError("a consumer of a broker's queue comes with its subscription: call subscribe()")
+
+    def snapshot(self, **settings):
+        """TypeError: what a broker's queue keeps is in its store."""
+        raise TypeError("a queue of a broker has subscriptions that bytes cannot carry: its store keeps its messages")
+
+    @property
+    def persistent_stored(self):
+        """Persistent messages that wait to be paged in."""
+        cdef int tier
+        cdef int64_t total = 0
+        for tier in range(10):
+            total += self.pending.cursor[tier].count
+        for tier in range(3):
+            total += self.pending.unread[tier].count
+        return total
+
+    @property
+    def cached(self):
+        """Whether a persistent message that comes is put in its place by priority at once. If not it is read from the
+        store in batches (message_slots.pxd), as in a broker that was started with messages, until none is left."""
+        return self.pending.cached
+
+    @cached.setter
+    def cached(self, bint cached):
+        self.pending.cached = cached
+
+    @property
+    def due(self):
+        """Whether a round that was asked for is to be made now."""
+        return (self.rounds_due > 0 or self.echo) and self.start_at < 0
+
+    cdef int read_on(self) except -1:
+        self.reader()
+        return 0
+
+    @property
+    def in_flight_count(self):
+        """Messages that consumers hold, also those that were taken off the queue meanwhile (JMX InFlightCount)."""
+        return self.in_flight + <int64_t> len(self.purged)
+
+    def leave_behind(self, int64_t limit):
+        """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
+        to be paged in are left, as if they had never been here; return them, the last one first."""
+        cdef int tier
+        cdef Chain* chain
+        cdef int32_t number
+        cdef int64_t left = self.persistent_stored
+        cdef Message message
+        cdef list result = []
+        for tier in range(12, -1, -1):
+            chain = &self.pending.unread[tier - 10] if tier > 9 else &self.pending.cursor[tier]
+            while left > limit and chain.count:
+                number = chain.last
+                message = self.object_of(number)
+                self.pending.unstore(number)
+                self.pending.discard(number)
+                self.bytes -= message.size_in_bytes(self.minimum_message_size)
+                self.totals.enqueues -= 1
+                left -= 1
+                result.append(message)
+        return result
+
+    def subscribe(self, PrefetchSubscription subscription not None, **settings):
+        """Add a consumer (see add_consumer) with its subscription; return its id."""
+        cdef object consumer = Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser,
+                                                  **settings)
+        cdef int32_t slot = self.slot_of(consumer)
+        while len(self.at_slot) <= slot:
+            self.at_slot.append(None)
+        self.at_slot[slot] = self.subscriptions[consumer] = subscription
+        return consumer
+
+    def unsubscribe(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
+        """Remove a consumer (see close); return the dispatches made at once, to the others."""
+        cdef PrefetchSubscription subscription = self.subscriptions.pop(consumer)
+        if self.purged:
+            self.purged.difference_update([(<Held> held).handle for held in subscription.held.values()
+                                           if (<Held> held).owner is self.owner])
+        return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
+
+    def put(self, Message message not None, bint wake=True):
+        """Take a message and ask for a round; wake False: as one that was there before."""
+        self.take_in(message)
+        if not wake:
+            self.rounds_due -= 1
+
+    cdef int take_in(self, Message message) except -1:
+        self.enter(message, message._group_id, message._group_sequence, message._priority, message.expires(),
+                   message._persistent, message._connection_id, message._target_consumer_id,
+                   message._redelivery_counter)
+        self.bytes += message.size_in_bytes(self.minimum_message_size)
+        return 0
+
+    cdef list offer(self, Message message, int64_t now):
+        # ``put`` and ``run`` in one.
+        self.take_in(message)
+        self.begin_handing_out()
+        self.run_wakeups(now, -1)
+        return self.take_out(now)
+
+    def offer_all(self, list messages not None, destination, connection_id, int64_t sequence, int64_t now):
+        """``received``, ``put`` and ``run`` for one message after the other: the dispatches of all of them.
+
+        None, and nothing is done, if one of them may expire. sequence: broker_sequence of the first.
+        """
+        cdef Message message
+        for message in messages:
+            if message.expires():
+                return None
+        self.begin_handing_out()
+        for message in messages:
+            message._connection_id = connection_id
+            message.received(destination, sequence, now)
+            sequence += 1
+            self.take_in(message)
+            self.run_wakeups(now, -1)
+        return self.take_out(now)
+
+    cdef list take_out(self, int64_t now):
+        cdef int64_t index
+        cdef list posted = []
+        cdef Handout* it
+        cdef Message sent
+        cdef MessageDispatch dispatch
+        cdef PrefetchSubscription subscription
+        for index in range(self.out_size):
+            it = &self.out[index]
+            subscription = <PrefetchSubscription> self.at_slot[it.slot]
+            if it.handle < 0:
+                subscription.give(posted, None, None, 0)
+                continue
+            sent = <Message> self.object_of(it.message)
+            if self.noting and not it.redeliveries:
+                self.noted.append(sent)
+                self.pending.at[it.message].redeliveries = 1
+            if not subscription.browser:
+                subscription.keep(sent._message_id or "", self.owner, it.handle)
+                subscription.slow = False
+            dispatch = subscription.give(posted, self.destination, sent, it.redeliveries)
+            if dispatch is not None:
+                dispatch.group_first = it.group_first != 0
+                dispatch.out_time = now
+        self.out_size = 0
+        return posted
+
+    @property
+    def news(self):
+        """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs, or
+        a look for expired messages that nobody planned would page in."""
+        return self.has_news()
+
+    cdef bint has_news(self):
+        return (bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
+                or not self.look_planned and self.looks_further(self.max_expire_page_size))
+
+    def take_noted(self):
+        """With ``noting``: what was handed out for the first time since the last call."""
+        result, self.noted = self.noted, []
+        return result
+
+    def answer(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None, int64_t now,
+               transaction=None):
+        """What a consumer says of messages it holds; asks for rounds.
+
+        consumer: the subscription's id here. transaction: see acknowledge. Returns the messages acknowledged; without a
+        transaction those that are gone now and were not taken off before. Raises JMSError for a message that it does
+        not hold.
+        """
+        return self.answered(subscription, consumer, ack, now, transaction)
+
+    cdef list answered(self, PrefetchSubscription subscription, object consumer, MessageAck ack, int64_t now,
+                       object transaction):
+        cdef int kind = ack.kind
+        cdef Held last = subscription.first(ack.last_message_id, self.owner)
+        cdef Held first = None
+        cdef int32_t last_number, first_number = -1
+        cdef list messages, gone = []
+        cdef object end = None
+        # Where the last message alone counts, the first may be acknowledged already.
+        cdef bint ranged = ack.first_message_id is not None and kind != DELIVERED and kind != INDIVIDUAL
+        if ranged:
+            first = last
+            if ack.first_message_id is not ack.last_message_id:
+                first = subscription.first(ack.first_message_id, self.owner)
+        if last is None or (ranged and first is None):
+            missing = ack.last_message_id if last is None else ack.first_message_id
+            raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
+                           f"(kind {ack.kind})")
+        if kind == POISON and first is not last:
+            # The broker gives up what it comes to on its way from the first one, and finds no match at the end.
+            end = subscription.astray(ack)
+            if end is not None:
+                last = subscription.first(end, self.owner)
+        try:
+            last_number = self.message_of(last.handle)
+            if first is not None:
+                first_number = last_number if first is last else self.message_of(first.handle)
+            messages = self.settle(self.slot_of(consumer), last_number, first_number, kind, ack.message_count,
+                                   transaction, end is not None)
+        except IllegalStateError as error:
+            raise JMSError(f"unmatched acknowledge: {error}") from error
+        subscription.slow = False
+        if kind == STANDARD or kind == INDIVIDUAL or kind == POISON:
+            subscription.last_acknowledged = now
+        if transaction is not None:
+            return messages
+        for message in messages:
+            self.settled(subscription, message, gone)
+        return gone
+
+    def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
+        """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""
+        cdef list gone = []
+        cdef list there = [self.find(handle) >= 0 for handle, _ in self.transactions.get(transaction, ())]
+        there += [True] * (len(messages) - len(there))
+        self.commit(transaction)
+        for place, message in enumerate(messages):
+            # What its consumer found expired, or gave up, is gone already.
+            if there[place] or subscription.first(message.message_id or "", self.owner) is not None:
+                self.settled(subscription, message, gone)
+        return gone
+
+    cdef int settled(self, PrefetchSubscription subscription, Message message, list gone) except -1:
+        cdef Held held = subscription.drop(message._message_id or "", self.owner)
+        if self.purged and held is not None and held.handle in self.purged:
+            self.purged.discard(held.handle)
+        else:
+            self.bytes -= message.size_in_bytes(self.minimum_message_size)
+            gone.append(message)
+        return 0
+
+    def take_off_message(self, handle):
+        """Take a message off the queue; return it. One that a consumer holds keeps its place there."""
+        cdef int32_t number = self.message_of(handle)
+        cdef Message message = self.object_of(number)
+        if self.pending.at[number].whereabouts == IN_FLIGHT:
+            self.purged.add(handle)
+        self.bytes -= message.size_in_bytes(self.minimum_message_size)
+        self.take_off(number)
+        return message
+
+    def forget(self, Message message not None):
+        """A message left by itself, expired; its bytes are free."""
+        self.bytes -= message.size_in_bytes(self.minimum_message_size)
+
+    def _check(self):
+        """Assert the invariants of the queue and of its rooms."""
+        super()._check()
+        for consumer, subscription in self.subscriptions.items():
+            assert self.at_slot[self.slot_of(consumer)] is subscription
+        assert self.bytes >= 0

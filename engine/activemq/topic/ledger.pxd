@@ -1,0 +1,84 @@
+"""ledger: what happens in a region of topics, as data: deliveries and events in order, and counters per topic.
+
+Without a *pager* everything that waits is here. With one the caller keeps in a store what durable subscriptions wait
+for, as STORED and RELEASED tell it, and a cursor holds the messages up to its frontier: ``pager(changes, subscription,
+topic, after, limit)`` carries out ``changes``, the newest of these events, and returns at most ``limit`` ``(handle,
+message)`` that wait for the subscription (None: for any) in the topic, in order, beyond a position: ``(-priority,
+handle)`` where messages are prioritized, else ``(0, handle)``.
+
+Invariants: per topic ``in_flight`` is the number of messages dispatched to its subscriptions and not acknowledged,
+``stored`` the number of messages here whose ``stored`` is not 0, and ``behind`` the sum over its cursors. Without a
+pager the chain from ``stored_first`` ascends by handle and holds exactly the messages that ``stored`` counts.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.topic.message_references cimport References
+
+
+cpdef enum EventKind:
+    SLOW = 1                    # the subscription was found slow; once for each topic it is attached to
+    DISCARDED = 2               # evicted, or expired where that counts as a discard; detail: how many it has discarded
+    EXPIRED = 3                 # expired: on arrival (consumer None) or while it waited for the consumer
+    DROPPED = 4                 # the limit is 0: nothing may wait; the broker says nothing about it
+    STORED = 5                  # a durable subscription refers to a persistent message from now on
+    RELEASED = 6                # and does no longer
+    POISONED = 7                # a durable subscription's client gave it up: for the dead-letter queue
+    NO_CONSUMER = 8             # nobody was there, or nobody's selector matched
+    REFUSED = 9                 # the recovery policy's query vetoed the message: nobody got it
+    SELECTOR_FAILED = 10        # a selector could not be evaluated; detail: the selector
+    CUT = 11                    # and, as in the broker, nobody behind that consumer got the message
+    NOT_EVICTED = 12            # an eviction strategy named nothing, or (detail: the exception) something else
+
+
+cdef class TopicDelivery:
+    cdef readonly int64_t consumer
+    cdef readonly object message
+    cdef readonly object body
+    cdef readonly int32_t redeliveries
+    cdef readonly int32_t topic
+
+
+cdef class Event:
+    cdef readonly object kind
+    cdef readonly object topic
+    cdef readonly object consumer
+    cdef readonly object message
+    cdef readonly object body
+    cdef readonly object detail
+
+
+cdef struct Counts:
+    int64_t enqueues
+    int64_t dispatched
+    int64_t dequeues
+    int64_t in_flight
+    int64_t expired
+    int64_t discarded
+    int64_t stored
+    int64_t behind               # references that only the store has
+    int32_t stored_first         # persistent messages that durable subscriptions refer to, by arrival; slots, -1 none
+    int32_t stored_last
+
+
+cdef class Ledger(References):
+    cdef Counts* counts
+    cdef int32_t counts_room
+    cdef list out
+    cdef object handed              # the handle of the last delivery: a message's deliveries share it
+    cdef list given_up              # handle, body, handle.. of what the last acknowledgement or commit was about
+    cdef readonly bint expired_as_discarded
+    cdef bint busy                  # user code runs inside
+    cdef object pager               # or None
+    cdef int64_t page               # with a pager: how many messages a cursor holds, at least 1
+
+    cdef int reserve_counts(self, int32_t topics) except -1
+    cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1
+    cdef int deliver_nothing(self, int64_t consumer) except -1
+    cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1
+    cdef int store(self, int32_t reference, int64_t consumer, bint telling) except -1
+    cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1
+    cdef int give_up_message(self, int32_t message) except -1
+    cdef list take(self)
+    cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit)
+    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1    # held once

@@ -1,0 +1,57 @@
+"""recovery_policies: what a topic keeps for consumers that ask for old messages (subscription recovery policies, spec
+3.7).
+
+Each policy holds the messages it keeps (see message_references.pxd: ``holds``). A policy object is a plan until a topic
+takes a copy of it; the copy belongs to that topic.
+
+Invariants: what ``kept`` lists is held once for each entry.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.topic.message_references cimport References
+
+
+cdef class Recovery:
+    cdef References messages
+    cdef int keep(self, int32_t message, int64_t now) except -1
+    cdef list kept(self)                                       # slots, in the order in which they are handed out
+    cdef int tick(self, int64_t now) except -1
+    cdef int clear(self) except -1
+    cdef Recovery fresh(self, References messages, int64_t now)
+
+
+cdef class NoRecovery(Recovery):
+    pass
+
+
+cdef class FixedCountRecovery(Recovery):
+    cdef readonly int64_t maximum_size
+    cdef list ring
+    cdef int64_t tail
+
+
+cdef class FixedSizedRecovery(Recovery):
+    cdef readonly int64_t maximum_size
+    cdef object buffer
+    cdef int64_t size
+
+
+cdef class LastImageRecovery(Recovery):
+    cdef int32_t image
+
+
+cdef class TimedRecovery(Recovery):
+    cdef readonly int64_t recover_duration
+    cdef object buffer                       # (slot, time of the last tick before it came)
+    cdef int64_t last_tick
+
+
+cdef class QueryRecovery(Recovery):
+    cdef readonly object query
+    cdef readonly object validate_update
+
+
+cdef bint wants_retain(object body) except -1       # the property ActiveMQ.Retain is true
+cdef object without_retain(object body)             # the message as its consumers see it
+cdef object retained(object body)                   # what later consumers see; None: the body is empty

@@ -1,0 +1,27 @@
+"""region: the topics and subscriptions of a broker by number, how they are joined, and what may be asked of them.
+
+Invariants: ``durables`` finds the durable subscription of each key (client id, subscription name); a subscription is in
+``consumers`` or in ``offline`` of each topic it is attached to, and of no other.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+
+from pyengine._engine.activemq.topic.fan_out cimport FanOut, Topic
+from pyengine._engine.activemq.topic.subscription cimport Subscription
+
+
+cdef class Region(FanOut):
+    cdef readonly bint keep_durable_subscriptions_active
+    cdef int64_t next_id
+    cdef dict connections                # name -> number
+    cdef dict transactions               # name -> what commit does
+    cdef dict durables                   # (client id, name) -> id
+
+    cdef Subscription subscription_at(self, object number)
+    cdef int32_t connection_number(self, object connection)
+    cdef int open(self) except -1                                # refuses calls from inside user code
+    cdef int join(self, Subscription it, Topic topic, int64_t now) except -1
+    cdef int quit(self, Subscription it, Topic topic) except -1
+    cdef int destroy(self, Subscription it) except -1
+    cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
+                        object timestamp, object persistent, object size, object connection, bint plain) except -1

@@ -1,0 +1,1 @@
+"""Which of many subscriptions match a message, without evaluating each of them."""

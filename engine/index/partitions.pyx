@@ -1,0 +1,46 @@
+# cython: freethreading_compatible=True
+"""See partitions.pxd."""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memchr
+
+from pyengine._engine.selector.program cimport Leaf
+from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key, zeros
+
+import numpy
+
+cdef enum:
+    BOUNDS = 96
+
+
+cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogil:
+    cdef const uint8_t* bytes = <const uint8_t*> leaf.constant.payload.text
+    cdef uint32_t length = min(leaf.constant.length, 8)
+    low[0] = text_key(bytes, length, 0)
+    high[0] = text_key(bytes, length, 0xFF)
+    return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
+
+
+cdef bint one_interval(const Leaf* leaf) noexcept nogil:
+    cdef int64_t low = max(leaf.low, -EXACT), high = min(leaf.high, EXACT)
+    return low <= high and (
+        leaf.real_low <= order_key(<double> low) and order_key(<double> high) <= leaf.real_high
+        and (low == -EXACT or order_key(<double> (low - 1)) < leaf.real_low)
+        and (high == EXACT or leaf.real_high < order_key(<double> (high + 1))))
+
+
+cdef int64_t* bounds_of(list ends, int* count) except NULL:
+    cdef int64_t* bounds
+    cdef int index
+    found = numpy.unique(numpy.array(ends, numpy.int64))
+    if len(found) > BOUNDS:
+        # By frequency, so that every stretch cuts through about as many intervals.
+        every = numpy.sort(numpy.array(ends, numpy.int64))
+        found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
+    count[0] = <int> len(found)
+    bounds = <int64_t*> zeros((MOST_BOUNDS + MOST_BOUNDS // 8) * sizeof(int64_t))
+    for index in range(MOST_BOUNDS):
+        bounds[index] = found[index] if index < count[0] else INT64_MAX
+    for index in range(MOST_BOUNDS // 8):
+        bounds[MOST_BOUNDS + index] = bounds[8 * index + 7]
+    return bounds

@@ -1,6 +1,0 @@
-"""leaves: the nodes of a program laid out as leaves with jumps, which answer matches() (see program.pxd)."""
-
-from pyengine._engine.program cimport Program
-
-
-cdef int lay_leaves(Program program) except -1       # the program's nodes, names, defaults and headers are complete

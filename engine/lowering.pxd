@@ -1,7 +1,0 @@
-"""lowering: a Tree becomes a Program: its terms lowered to nodes, and those laid out as leaves."""
-
-from pyengine._engine.program cimport Program
-from pyengine._engine.tree cimport Tree
-
-
-cdef Program compile_tree(Tree tree)

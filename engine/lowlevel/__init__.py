@@ -1,0 +1,1 @@
+"""C below the rules: bits of a word, intrusive lists, lookups in a dict, large pages, digests."""

@@ -1,0 +1,26 @@
+"""See consumer_filter.pxd."""
+
+from pyengine._engine.matching.selector cimport Selector
+from pyengine._engine.java.value cimport FALSE, RAISED, TRUE
+
+from pyengine.errors import SelectorEvaluationError
+
+
+cdef int answer(object question, object body) except -1:
+    if question is None:
+        return TRUE
+    if isinstance(question, Selector):
+        return (<Selector> question).outcome(body)
+    try:
+        return TRUE if (question(body) if callable(question) else question.matches(body)) else FALSE
+    except SelectorEvaluationError:
+        return RAISED
+
+
+cdef int check_question(object question) except -1:
+    if question is None or isinstance(question, Selector) or callable(question) or hasattr(question, "matches"):
+        return 0
+    if isinstance(question, str):
+        raise TypeError(f"selector is a bare text; give pyengine.Selector({question!r})")
+    raise TypeError(
+        f"selector is {question!r}; give None, a pyengine.Selector, or a function from what is sent to bool")

@@ -1,0 +1,1 @@
+"""RocketMQ: the push consumer's decisions (client) and the broker's (broker)."""

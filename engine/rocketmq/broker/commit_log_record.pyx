@@ -1,0 +1,300 @@
+"""Frames of a broker's log: encode, decode, and find them again after a crash."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from pyengine._engine.java.hashing import tags_code
+
+from pyengine.errors import InvalidMessageError
+
+cdef extern from "lowlevel/crc32.h":
+    void pyengine_crc32_prepare() noexcept nogil
+    uint32_t pyengine_crc32(const unsigned char* data, size_t length) noexcept nogil
+
+pyengine_crc32_prepare()
+
+cdef int64_t HEADER = 9         # size, checksum, kind
+HEADER_SIZE = HEADER
+DELIVERS_SIZE = 12
+cdef int64_t FIXED = 91         # bytes of a stored message without body, topic and properties
+cdef int32_t MAGIC = -626843481
+cdef int64_t MAX_PROPERTIES = 32767
+
+
+cpdef enum RecordKind:
+    MESSAGE = 1
+    DELIVERED = 2
+    DELETED = 3
+
+
+cdef class Reader:
+    def __init__(self):
+        raise TypeError("a Reader is made by decode")
+
+    cdef int64_t take(self, int64_t size) except -1:
+        cdef int64_t start = self.at
+        if size < 0 or size > self.end - self.at:
+            raise ValueError("the record ends within a field")
+        self.at += size
+        return start
+
+    cdef int64_t number(self, int size) except? -1:
+        cdef int64_t start = self.take(size)
+        cdef uint64_t value = 0
+        cdef int i
+        for i in range(size):
+            value = value << 8 | self.data[start + i]
+        return <int64_t>(value << (64 - 8 * size)) >> (64 - 8 * size)
+
+
+cdef inline unsigned char* put(unsigned char* out, int64_t value, int size) noexcept:
+    cdef int i
+    for i in range(size):
+        out[i] = <unsigned char>(<uint64_t>value >> (8 * (size - 1 - i)))
+    return out + size
+
+
+cdef bytes properties_text(dict properties):
+    """Properties as the real ``messageProperties2String`` joins them."""
+    cdef list parts = []
+    for name, value in properties.items():
+        if value is None:
+            continue
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidMessageError("properties", {name: value}, "a property is a pair of str")
+        for text in (name, value):
+            if "\x01" in text or "\x02" in text:
+                raise InvalidMessageError(name, value, "a property cannot hold U+0001 or U+0002, its separators")
+        parts.append(f"{name}\x01{value}\x02")
+    cdef bytes joined = "".join(parts).encode("utf-8", "replace")
+    if PyBytes_GET_SIZE(joined) > MAX_PROPERTIES:
+        raise InvalidMessageError(
+            "properties", f"{PyBytes_GET_SIZE(joined)} bytes", f"a message has at most {MAX_PROPERTIES} bytes of them"
+        )
+    return joined
+
+
+def encode_message(str topic, body, dict properties, int64_t position, int32_t queue_id, int64_t queue_offset,
+                   int64_t born_timestamp, int64_t store_timestamp, *, bytes born_host, bytes store_host,
+                   int32_t reconsume_times=0, int32_t flag=0, int32_t sys_flag=0, delivers=None):
+    """The frame of one message, as bytes; the stored message is its last ``stored_size(frame)`` bytes.
+
+    position: of the frame in the log. *_host: 4 bytes of address and 4 of port. delivers: (delay level, offset) of the
+    delayed message that this one is. Raises InvalidMessageError for properties that cannot be stored.
+    """
+    cdef bytes content = b"" if body is None else bytes(body)
+    cdef bytes name = topic.encode("utf-8", "replace")
+    cdef bytes joined = properties_text(properties)
+    if PyBytes_GET_SIZE(name) > 127:
+        raise InvalidMessageError("topic", topic, "a topic has at most 127 bytes")
+    if PyBytes_GET_SIZE(born_host) != 8 or PyBytes_GET_SIZE(store_host) != 8:
+        raise ValueError("a host is 8 bytes: address and port")
+    cdef int64_t size = FIXED + PyBytes_GET_SIZE(content) + PyBytes_GET_SIZE(name) + PyBytes_GET_SIZE(joined)
+    cdef uint32_t crc
+    cdef int64_t extra = 0 if delivers is None else 12
+    if size > 0x7FFFFFFF - 64:
+        raise InvalidMessageError("body", f"{PyBytes_GET_SIZE(content)} bytes", "a stored message is below 2 GiB")
+    cdef bytes frame = PyBytes_FromStringAndSize(NULL, HEADER + extra + size)
+    cdef unsigned char* start = <unsigned char*>PyBytes_AS_STRING(frame)
+    cdef unsigned char* out = start + HEADER
+    if delivers is not None:
+        out = put(put(out, delivers[0], 4), delivers[1], 8)
+    out = put(out, size, 4)
+    out = put(out, MAGIC, 4)
+    crc = pyengine_crc32(<unsigned char*>PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
+    out = put(out, crc & 0x7FFFFFFF, 4)
+    out = put(out, queue_id, 4)
+    out = put(out, flag, 4)
+    out = put(out, queue_offset, 8)
+    out = put(out, position, 8)
+    out = put(out, sys_flag, 4)
+    out = put(out, born_timestamp, 8)
+    memcpy(out, PyBytes_AS_STRING(born_host), 8)
+    out = put(out + 8, store_timestamp, 8)
+    memcpy(out, PyBytes_AS_STRING(store_host), 8)
+    out = put(out + 8, reconsume_times, 4)
+    out = put(out, 0, 8)
+    out = put(out, PyBytes_GET_SIZE(content), 4)
+    memcpy(out, PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
+    out = put(out + PyBytes_GET_SIZE(content), PyBytes_GET_SIZE(name), 1)
+    memcpy(out, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+    out = put(out + PyBytes_GET_SIZE(name), PyBytes_GET_SIZE(joined), 2)
+    memcpy(out, PyBytes_AS_STRING(joined), PyBytes_GET_SIZE(joined))
+    seal(frame, RecordKind.MESSAGE if delivers is None else RecordKind.DELIVERED)
+    return frame
+
+
+def encode_deletion(str topic, int32_t queue_id, int64_t min_offset):
+    """The frame that says: of this queue only offsets from ``min_offset`` on are left."""
+    cdef bytes name = topic.encode("utf-8", "replace")
+    cdef bytes frame = PyBytes_FromStringAndSize(NULL, HEADER + 12 + PyBytes_GET_SIZE(name))
+    cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(frame) + HEADER
+    out = put(put(out, queue_id, 4), min_offset, 8)
+    memcpy(out, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
+    seal(frame, RecordKind.DELETED)
+    return frame
+
+
+cdef int seal(bytes frame, int kind) except -1:
+    """Write the header of a frame whose payload is in place."""
+    cdef unsigned char* start = <unsigned char*>PyBytes_AS_STRING(frame)
+    cdef int64_t size = PyBytes_GET_SIZE(frame) - HEADER
+    put(start + 8, kind, 1)
+    put(start, size, 4)
+    put(start + 4, pyengine_crc32(start + 8, size + 1), 4)
+    return 0
+
+
+cdef int64_t frame_size(const unsigned char* data, int64_t left) noexcept:
+    """Bytes of the frame that starts here, 0 if it is torn."""
+    cdef int64_t size
+    cdef uint32_t checksum
+    if left <= HEADER:
+        return 0
+    size = <int64_t>data[0] << 24 | <int64_t>data[1] << 16 | <int64_t>data[2] << 8 | data[3]
+    if size == 0 or size > 0x7FFFFFFF or size > left - HEADER:
+        return 0
+    checksum = <uint32_t>data[4] << 24 | <uint32_t>data[5] << 16 | <uint32_t>data[6] << 8 | data[7]
+    if not RecordKind.MESSAGE <= data[8] <= RecordKind.DELETED:
+        return 0
+    return HEADER + size if pyengine_crc32(data + 8, size + 1) == checksum else 0
+
+
+def stored_size(const unsigned char[::1] frame not None):
+    """Bytes of the stored message in the frame of a message."""
+    if frame.shape[0] <= HEADER:
+        raise ValueError("these bytes are not the frame of a message")
+    return frame.shape[0] - HEADER - (12 if frame[8] == RecordKind.DELIVERED else 0)
+
+
+def payload(bytes frame):
+    """The stored message in the frame of a message, as RocketMQ's MessageDecoder reads it."""
+    return frame[PyBytes_GET_SIZE(frame) - stored_size(frame):]
+
+
+def is_whole(const unsigned char[::1] frame not None):
+    """True if these bytes are one frame, whole and with the right checksum."""
+    return frame.shape[0] > 0 and frame_size(&frame[0], frame.shape[0]) == frame.shape[0]
+
+
+def whole_size(const unsigned char[::1] data not None):
+    """Bytes of the frame that starts here, by its header; 0 where there is no header."""
+    if data.shape[0] < HEADER:
+        return 0
+    return HEADER + (<int64_t>data[0] << 24 | <int64_t>data[1] << 16 | <int64_t>data[2] << 8 | data[3])
+
+
+def frame_follows(const unsigned char[::1] data not None, int64_t at):
+    """True if behind the damaged frame at ``at`` another whole frame begins: the damage is not a torn end."""
+    cdef int64_t following, total = data.shape[0]
+    if not 0 <= at < total:
+        return False
+    following = at + whole_size(data[at:])
+    if following <= at or following >= total:
+        return False
+    return frame_size(&data[following], total - following) > 0
+
+
+def scan(const unsigned char[::1] data not None, int64_t start=0):
+    """All whole frames of a log, in order, and where they end: (frames, end).
+
+    start: position of the first byte. A frame is (kind, position, size, topic, queue id, queue offset, store time,
+    tags code, delivers): size of the whole frame; of a deletion the queue offset is the smallest that is left and the
+    rest 0; delivers is (delay level, offset) or None. ``end`` lies before the first torn frame, or at the end of data.
+    """
+    cdef int64_t at = 0, size, total = data.shape[0]
+    cdef list frames = []
+    cdef dict topics = {}
+    cdef Reader reader = Reader.__new__(Reader)
+    cdef int64_t queue_id, queue_offset, store_time, code
+    while at < total:
+        size = frame_size(&data[at], total - at)
+        if size == 0:
+            break
+        reader.data, reader.at, reader.end = &data[at], HEADER, size
+        delivers = None
+        if data[at + 8] == RecordKind.DELETED:
+            queue_id = reader.number(4)
+            queue_offset = reader.number(8)
+            topic = text_of(reader, size - reader.at)
+            store_time = code = 0
+        else:
+            if data[at + 8] == RecordKind.DELIVERED:
+                delivers = (reader.number(4), reader.number(8))
+            reader.take(12)
+            queue_id = reader.number(4)
+            reader.take(4)
+            queue_offset = reader.number(8)
+            reader.take(28)
+            store_time = reader.number(8)
+            reader.take(20)
+            reader.take(reader.number(4))
+            topic = text_of(reader, reader.number(1) & 0xFF)
+            code = tags_code(tags_of(text_of(reader, reader.number(2))))
+        frames.append((
+            <int>data[at + 8], start + at, size, topics.setdefault(topic, topic), queue_id, queue_offset, store_time,
+            code, delivers,
+        ))
+        at += size
+    return frames, start + at
+
+
+cdef str text_of(Reader reader, int64_t size):
+    cdef int64_t start = reader.take(size)
+    return (<const char*>reader.data)[start:start + size].decode("utf-8")
+
+
+cdef str tags_of(str joined):
+    """The tags among joined properties, None without."""
+    if joined:
+        for part in joined.split("\x02"):
+            if part.startswith("TAGS\x01"):
+                return part[5:]
+    return None
+
+
+def decode_message(bytes frame):
+    """The fields of a message's frame: (topic, body, properties, position, queue id, queue offset, born time, store
+    time, born host, store host, reconsume times, flag, system flag, body CRC, stored size).
+
+    Raises ValueError for what is no frame of a message.
+    """
+    cdef int64_t total = PyBytes_GET_SIZE(frame)
+    cdef Reader reader = Reader.__new__(Reader)
+    reader.data, reader.at, reader.end = <const unsigned char*>PyBytes_AS_STRING(frame), HEADER, total
+    if total <= HEADER or frame_size(reader.data, total) != total or reader.data[8] == RecordKind.DELETED:
+        raise ValueError("these bytes are not the frame of a message")
+    if reader.data[8] == RecordKind.DELIVERED:
+        reader.take(12)
+    cdef int64_t size = reader.number(4)
+    reader.take(4)
+    crc = reader.number(4)
+    queue_id = reader.number(4)
+    flag = reader.number(4)
+    queue_offset = reader.number(8)
+    position = reader.number(8)
+    sys_flag = reader.number(4)
+    born_time = reader.number(8)
+    cdef int64_t at = reader.take(8)
+    born_host = frame[at:at + 8]
+    store_time = reader.number(8)
+    at = reader.take(8)
+    store_host = frame[at:at + 8]
+    reconsume_times = reader.number(4)
+    reader.take(8)
+    cdef int64_t length = reader.number(4)
+    at = reader.take(length)
+    body = frame[at:at + length]
+    topic = text_of(reader, reader.number(1) & 0xFF)
+    cdef str joined = text_of(reader, reader.number(2))
+    cdef dict properties = {}
+    for part in joined.split("\x02"):
+        name, _, value = (<str>part).partition("\x01")
+        # string2messageProperties leaves out what has no name or no value.
+        if name and value:
+            properties[name] = value
+    return (
+        topic, body, properties, position, queue_id, queue_offset, born_time, store_time, born_host, store_host,
+        reconsume_times, flag, sys_flag, crc, size,
+    )

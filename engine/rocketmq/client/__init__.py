@@ -1,0 +1,1 @@
+"""The push consumer: allocation, rebalance, pull, process queue, consuming, offsets."""

@@ -1,6 +1,0 @@
-from typing_extensions import disjoint_base
-
-from pyengine._engine.queue_state import QueueState
-
-@disjoint_base
-class Rounds(QueueState): ...

@@ -1,0 +1,45 @@
+"""like: a LIKE pattern compiled once, matched in time linear in the text (times pattern length / 64), on every
+encoding.
+
+Invariants: a pattern is ``count`` segments between runs of ``%``; an element is a code point or ANY_ONE; the first
+segment
+is bound to the start of the text unless ``open_start``, the last one to its end unless ``open_end``; segments between
+are
+not empty. ``_`` is one code point; a surrogate pair is one.
+"""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from pyengine._engine.java.value cimport Value
+
+
+cdef enum:
+    ANY_ONE = 0xFFFFFFFF
+
+
+cdef struct Segment:
+    uint32_t* elements
+    uint8_t* bytes             # of a plain pattern: the elements
+    int count
+    int words                  # of 64 bits for ``count`` bits
+    uint64_t* masks            # by character class, ``words`` each: where in the segment the class may stand
+
+
+cdef struct Pattern:
+    Segment* segments
+    int count
+    int least                  # elements of all segments: no shorter text matches
+    uint8_t open_start
+    uint8_t open_end
+    uint8_t plain              # no ANY_ONE and every code point below 128: bytes of LATIN1 and UTF8 decide
+    int classes                # one for each distinct code point of the pattern, one for all others (the last)
+    int high_count
+    uint32_t* high             # distinct code points above 255, ascending; their classes follow those of ``low``
+    int first_high             # class of high[0]
+    uint16_t[256] low          # class of a code point below 256
+
+
+# Owned by the caller. Raises ValueError where the real compiler of patterns refuses (an escape below U+0010 doubled).
+cdef Pattern* compile_pattern(str pattern, object escape) except NULL
+cdef void free_pattern(Pattern* pattern) noexcept nogil
+cdef bint pattern_matches(const Pattern* pattern, const Value* text) noexcept nogil      # text: a STRING

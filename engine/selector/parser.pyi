@@ -1,0 +1,3 @@
+from pyengine._engine.selector.ast import Tree
+
+def parse(text: str, dialect: str) -> Tree: ...

@@ -1,0 +1,3 @@
+from pyengine._engine.selector.ast import Tree
+
+def surprises(tree: Tree) -> list[tuple[int, str]]: ...

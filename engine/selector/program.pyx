@@ -1,0 +1,149 @@
+# cython: freethreading_compatible=True
+"""See program.pxd."""
+
+from cpython.object cimport PyObject
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from pyengine._engine.selector.interpreter cimport match_node, rest_truth, truth_of
+from pyengine._engine.selector.like cimport free_pattern
+from pyengine._engine.java.value cimport (
+    BOOLEAN_AGAINST_TEXT,
+    DOUBLE_AGAINST_FLOAT,
+    FUNCTION_FAILED,
+    NEGATED_BYTE_OR_SHORT,
+    NO_MEMORY,
+    NOT_A_NUMBER_TEXT,
+    NOT_COMPUTABLE,
+    ORDERED_OBJECT,
+    RAISED,
+    Scratch,
+    Value,
+    free_scratch,
+    read_value,
+)
+
+from pyengine.errors import SelectorEvaluationError
+
+cdef dict PROBLEMS = {
+    DOUBLE_AGAINST_FLOAT: "a double on the left cannot be compared with a float on the right",
+    ORDERED_OBJECT: "a list or map cannot be ordered with <, <=, > or >=",
+    BOOLEAN_AGAINST_TEXT: "a boolean on the left cannot be compared with text on the right",
+    NOT_A_NUMBER_TEXT: "text that is not a number of the type asked for",
+    NOT_COMPUTABLE: "arithmetic on a value that is not a number",
+    NEGATED_BYTE_OR_SHORT: "a byte or short cannot be negated",
+    NO_MEMORY: "out of memory",
+}
+
+
+cdef object raised_error(Program program, Scratch* scratch, object row):
+    cdef object error
+    if scratch.problem == NO_MEMORY:
+        return MemoryError()
+    if scratch.problem != FUNCTION_FAILED:
+        return SelectorEvaluationError(program.text, PROBLEMS[scratch.problem], row)
+    error = <object>scratch.error
+    if isinstance(error, SelectorEvaluationError):
+        return SelectorEvaluationError(program.text, error.problem, row)
+    return error
+
+
+cdef class Program:
+    def __dealloc__(self):
+        cdef int i
+        cdef void* block = self.blocks
+        cdef void* next_block
+        if self.nodes is not NULL:
+            for i in range(self.size):
+                free_pattern(self.nodes[i].like)
+        while block is not NULL:
+            next_block = (<void**>block)[0]
+            free(block)
+            block = next_block
+        free(self.nodes)
+        free(self.children)
+        free(self.leaves)
+
+    def __reduce__(self):
+        raise TypeError("a Program is compiled from text: ship the Selector")
+
+    def _check(self):
+        """The invariants of program.pxd; AssertionError where one is broken."""
+        cdef int i, k
+        cdef Leaf* leaf
+        assert len(set(self.names)) == len(self.names)
+        for i in range(self.size):
+            for k in range(self.nodes[i].first, self.nodes[i].first + arity(&self.nodes[i])):
+                assert 0 <= self.children[k] < i
+        for i in range(self.leaf_count):
+            leaf = &self.leaves[i]
+            for k in range(3):
+                assert leaf.next[k] in (ACCEPT, REJECT) or i < leaf.next[k] < self.leaf_count
+            if leaf.kind < GENERAL:
+                assert leaf.access.name == <PyObject*>self.names[leaf.access.slot]
+            for k in range(leaf.step_count):
+                if leaf.steps[k].operation == SLOT:
+                    assert leaf.steps[k].access.name == <PyObject*>self.names[leaf.steps[k].access.slot]
+
+    cdef void* take(self, size_t size) except NULL:
+        """Zeroed memory that lives as long as the program."""
+        cdef void** block = <void**>calloc(1, sizeof(void*) + size)
+        if block is NULL:
+            raise MemoryError()
+        block[0] = self.blocks
+        self.blocks = block
+        return block + 1
+
+
+cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    return truth_of(program.nodes, program.children, program.root, values, body, scratch)
+
+
+cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    return truth_of(program.nodes, program.children, node, values, body, scratch)
+
+
+cdef int general_truth(
+    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
+) noexcept nogil:
+    if leaf.kind == REST:
+        return rest_truth(program.nodes, program.children, leaf.node, leaf.relation, values, body, scratch)
+    return truth_of(program.nodes, program.children, leaf.node, values, body, scratch)
+
+
+cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    cdef int at = program.start
+    cdef int truth
+    cdef const Leaf* leaf
+    while at >= 0:
+        leaf = &program.leaves[at]
+        if leaf.kind >= GENERAL:
+            truth = general_truth(program, leaf, values, body, scratch)
+        else:
+            truth = leaf_truth(leaf, &values[leaf.access.slot], scratch)
+        if truth == RAISED:
+            return RAISED
+        at = leaf.next[truth]
+    return at == ACCEPT
+
+
+def match_and_tree(Program program not None, list values):
+    """matches() by leaves and by nodes, as Truth numbers; for tests. values: Python values by slot."""
+    cdef Value* row = <Value*>calloc(max(1, len(values)), sizeof(Value))
+    cdef Scratch scratch
+    cdef int i
+    memset(&scratch, 0, sizeof(Scratch))
+    if row is NULL:
+        raise MemoryError()
+    try:
+        for i in range(len(values)):
+            read_value(values[i], &row[i], program.names[i], True)
+        return (
+            match_values(program, row, NULL, &scratch),
+            match_node(program.nodes, program.children, program.root, row, NULL, &scratch)
+            if not program.every_text
+            else truth_of(program.nodes, program.children, program.root, row, NULL, &scratch) % 2,
+        )
+    finally:
+        free(row)
+        free_scratch(&scratch)

@@ -1,0 +1,1 @@
+"""State as bytes: numbers, texts and values, and the sealed frame around them."""

@@ -1,0 +1,395 @@
+"""Virtual time for one queue; see queue_simulation.pxd."""
+
+import numpy as np
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
+
+from pyengine._engine.simulation.event_queue cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
+from pyengine._engine.activemq.queue.message_slots cimport Message
+from pyengine._engine.activemq.queue.rounds cimport Handout
+
+from pyengine._engine.activemq.queue.batches import column
+from pyengine.errors import IllegalStateError, InvalidMessageError
+
+cdef enum:
+    MILLISECOND = 1_000_000
+
+
+cdef void* grown(void* memory, int64_t size) except NULL:
+    cdef void* larger = realloc(memory, size)
+    if larger == NULL:
+        raise MemoryError()
+    return larger
+
+
+cdef class RowMask:
+    """A selector whose answers are known: row -> bool. Two of one array are one question."""
+
+    def __cinit__(self, rows):
+        cdef const uint8_t[::1] view
+        array = np.ascontiguousarray(rows)
+        if array.ndim != 1 or array.dtype != np.bool_:
+            raise InvalidMessageError("mask", array.dtype, "must be a one-dimensional array of bool")
+        self.rows = array
+        self.size = array.shape[0]
+        if self.size:
+            view = array.view(np.uint8)
+            self.at = &view[0]
+
+    def matches(self, row):
+        """The answer for a row."""
+        cdef int64_t index = row
+        if not 0 <= index < self.size:
+            raise IndexError(f"row {row} of {self.size}")
+        return bool(self.at[index])
+
+
+cdef class QueueRun:
+    """Arrivals, service times and consumers of one queue, moved through time by ``run``.
+
+    queue: without messages yet; its policy and clock-free rules decide everything. arrivals: int64 ns, rising.
+    services: int64 ns of work of each message. groups: int32 handles of ``queue.intern_groups``. group_sequences int32
+    (0), priorities int32 (4), lifetimes int64 ms (0: for ever). expire_messages_period: ms from one look for expired
+    messages to the next (0: none); max_expire_page_size: see ``Queue.expire``.
+
+    Results, by row, -1 where it did not come to that: ``consumers`` (id of who had it last), ``dispatched``,
+    ``started``, ``finished`` (ns), and ``deliveries`` (how often it was handed out). Raises InvalidMessageError for a
+    column that does not fit.
+    """
+
+    def __cinit__(self, Queue queue not None, arrivals, services, *, groups=None, group_sequences=None,
+                  priorities=None, lifetimes=None, object expire_messages_period=0,
+                  int64_t max_expire_page_size=400):
+        cdef int64_t[::1] wide
+        cdef int32_t[::1] narrow
+        cdef int64_t row
+        self.queue = queue
+        self.rows = len(arrivals)
+        self.first = queue.next_sequence
+        if queue.statistics["size"]:
+            raise IllegalStateError("the queue holds messages that did not arrive in this run")
+        self.kept = []
+        self.by_consumer = {}
+        self.agenda = Agenda()
+        self.arrivals = column("arrivals", arrivals, self.rows, np.int64)
+        self.services = column("services", services, self.rows, np.int64)
+        if self.rows and (np.diff(self.arrivals) < 0).any():
+            raise InvalidMessageError("arrivals", int(np.argmax(np.diff(self.arrivals) < 0)) + 1, "must be in order")
+        if self.rows and self.services.min() < 0:
+            raise InvalidMessageError("services", int(self.services.min()), "must not be negative")
+        self.arrival = self.wide("arrivals", self.arrivals)
+        self.service = self.wide("services", self.services)
+        self.longest = max(1, self.services.max()) if self.rows else 1
+        self.group = self.narrow("groups", groups)
+        if self.group != NULL and (np.max(groups) >= queue.groups.size or np.min(groups) < -1):
+            raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
+        self.group_sequence = self.narrow("group_sequences", group_sequences)
+        self.priority = self.narrow("priorities", priorities)
+        self.lifetime = self.wide("lifetimes", lifetimes)
+        self.now = self.arrivals[0] if self.rows else 0
+        self.look_period = nanoseconds(min(max(0, expire_messages_period), NEVER), MILLISECOND)
+        self.look_limit = max_expire_page_size
+        self.look_at = time_after(self.now, self.look_period) if self.look_period else NEVER
+        results = [np.full(self.rows, -1, np.int64) for _ in range(4)]
+        self.consumers, self.dispatched, self.started, self.finished = results
+        self.deliveries = np.zeros(self.rows, np.int32)
+        if not self.rows:
+            return
+        wide = self.consumers
+        self.who = &wide[0]
+        wide = self.dispatched
+        self.handed = &wide[0]
+        wide = self.started
+        self.began = &wide[0]
+        wide = self.finished
+        self.ended = &wide[0]
+        narrow = self.deliveries
+        self.times = &narrow[0]
+        self.after = <int64_t*> grown(NULL, self.rows * sizeof(int64_t))
+        self.message = <int32_t*> grown(NULL, self.rows * sizeof(int32_t))
+        for row in range(self.rows):
+            self.message[row] = -1
+
+    def __dealloc__(self):
+        free(self.after)
+        free(self.message)
+        free(self.clients)
+        free(self.client_of)
+        free(self.masks)
+
+    def __reduce__(self):
+        raise TypeError("a run cannot be pickled; ship its arrays and make it anew")
+
+    cdef const int64_t* wide(self, str field, object values) except? NULL:
+        cdef const int64_t[::1] array
+        if values is None or not self.rows:
+            return NULL
+        self.kept.append(column(field, values, self.rows, np.int64))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    cdef const int32_t* narrow(self, str field, object values) except? NULL:
+        cdef const int32_t[::1] array
+        if values is None or not self.rows:
+            return NULL
+        self.kept.append(column(field, values, self.rows, np.int32))
+        array = self.kept[len(self.kept) - 1]
+        return &array[0]
+
+    def add_consumer(self, *, RowMask mask=None, int threads=1, double factor=1.0, **options):
+        """A consumer joins now, with a client of ``threads`` workers whose work takes ``factor`` times as long.
+
+        mask: RowMask, whom its selector matches; None all. options: of ``Queue.add_consumer`` (prefetch, priority,
+        exclusive, no_local, ...). Returns its id.
+        """
+        cdef int32_t slot, number
+        cdef Client* it
+        if threads < 1:
+            raise InvalidMessageError("threads", threads, "must be 1 or more")
+        work_factor(factor, self.longest)
+        consumer = self.queue.add_consumer(selector=mask, **options)
+        slot = self.queue.slot_of(consumer)
+        if mask is not None:
+            self.ask(self.queue.consumers.at[slot].predicate, mask)
+        if self.client_count == self.client_room:
+            self.client_room = max(8, 2 * self.client_room)
+            self.clients = <Client*> grown(self.clients, self.client_room * sizeof(Client))
+        number = self.client_count
+        self.client_count += 1
+        it = &self.clients[number]
+        it.consumer = consumer
+        it.slot = slot
+        it.epoch = it.busy_time = it.finished = 0
+        it.head = it.tail = -1
+        it.factor = factor
+        it.threads = threads
+        it.busy = 0
+        it.dead = False
+        if slot >= self.slot_room:
+            self.client_of = <int32_t*> grown(self.client_of, 2 * (slot + 8) * sizeof(int32_t))
+            self.slot_room = 2 * (slot + 8)
+        self.client_of[slot] = number
+        self.by_consumer[consumer] = number
+        self.wakeups()
+        return consumer
+
+    cdef int ask(self, int32_t predicate, RowMask mask) except -1:
+        cdef int32_t index
+        if mask.size != self.rows:
+            raise InvalidMessageError("mask", mask.size, f"must have one answer a message ({self.rows})")
+        self.kept.append(mask)
+        for index in range(self.mask_count):
+            if self.masks[index].predicate == predicate:
+                self.masks[index].at = mask.at
+                return 0
+        self.masks = <MaskBit*> grown(self.masks, (self.mask_count + 1) * sizeof(MaskBit))
+        self.masks[self.mask_count].predicate = predicate
+        self.masks[self.mask_count].at = mask.at
+        self.mask_count += 1
+        return 0
+
+    def set_factor(self, consumer, double factor):
+        """From now on its work takes ``factor`` times as long; what is begun ends as it would have."""
+        cdef int32_t number = self.client_by(consumer)
+        self.clients[number].factor = work_factor(factor, self.longest)
+
+    def kill(self, consumer):
+        """It stays connected and stops: it finishes nothing any more and keeps what it holds."""
+        cdef int32_t number = self.client_by(consumer)
+        self.clients[number].dead = True
+        self.clients[number].epoch += 1
+
+    def remove_consumer(self, consumer, *, bint lost=False):
+        """It leaves: what it holds goes to the others. lost: its connection broke (redelivery counters go up)."""
+        cdef int32_t number = self.client_by(consumer)
+        self.clients[number].epoch += 1
+        self.clients[number].dead = True
+        self.clients[number].head = self.clients[number].tail = -1
+        del self.by_consumer[consumer]
+        for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND):
+            message = self.queue.message_of(delivery.message)
+            self.give(self.queue.slot_of(delivery.consumer),
+                      self.queue.pending.at[<int32_t> message].sequence - self.first, message)
+        self.wakeups()
+
+    def run(self, until=None):
+        """Let time pass to ``until`` (ns; None: until nothing is left to happen). Returns the time it is then."""
+        cdef int64_t end = NEVER if until is None else until, next_arrival, next_finish, next_event
+        if end < self.now:
+            raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
+        while True:
+            next_finish = self.agenda.next_time()
+            next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
+            next_event = min(next_arrival, next_finish)
+            if self.look_at < min(next_event, end) and not self.look_matters():
+                if min(next_event, end) == NEVER:
+                    break
+                self.skip_looks(min(next_event, end))
+            if self.look_at < next_event and self.look_at <= end:
+                self.look()
+            elif next_finish <= next_arrival:
+                if next_finish > end or not self.agenda.size:
+                    break
+                self.work_done()
+            else:
+                if next_arrival > end:
+                    break
+                self.now = next_arrival
+                self.send(self.arrived)
+                self.arrived += 1
+                self.wakeups()
+        if until is not None:
+            self.now = end
+        return self.now
+
+    def utilisation(self):
+        """``{consumer id: (ns of work begun, messages finished)}`` of every consumer that ever joined."""
+        cdef int32_t number
+        return {self.clients[number].consumer: (self.clients[number].busy_time, self.clients[number].finished)
+                for number in range(self.client_count)}
+
+    def _check(self):
+        """Assert the invariants; for tests."""
+        cdef int32_t number
+        cdef int64_t row, index
+        seen = set()
+        for number in range(self.client_count):
+            row = self.clients[number].head
+            while row >= 0:
+                assert row not in seen
+                seen.add(row)
+                assert self.who[row] == self.clients[number].consumer
+                assert self.ended[row] < 0
+                row = self.after[row] if row != self.clients[number].tail else -1
+            assert 0 <= self.clients[number].busy <= self.clients[number].threads
+        self.agenda._check()
+        for index in range(self.agenda.size):
+            if self.agenda.heap[index].epoch == self.clients[self.agenda.heap[index].who].epoch:
+                assert self.agenda.heap[index].number not in seen
+                seen.add(self.agenda.heap[index].number)
+        self.queue._check()
+
+    cdef int32_t client_by(self, consumer) except -1:
+        number = self.by_consumer.get(consumer)
+        if number is None:
+            raise IllegalStateError(f"consumer {consumer!r} is not here")
+        return number
+
+    cdef int send(self, int64_t row) except -1:
+        cdef Queue queue = self.queue
+        cdef int32_t number = queue.pending.allot()
+        cdef Message* it = &queue.pending.at[number]
+        cdef object body = row
+        cdef object bits
+        cdef uint64_t word = 1
+        cdef int32_t mask
+        it.group = self.group[row] if self.group != NULL else -1
+        it.group_sequence = self.group_sequence[row] if self.group_sequence != NULL else 0
+        it.priority = min(9, max(0, self.priority[row])) if self.priority != NULL else 4
+        it.expiration = 0
+        if self.lifetime != NULL and self.lifetime[row] > 0:
+            it.expiration = self.arrival[row] // MILLISECOND + self.lifetime[row]
+            self.expires_last = max(self.expires_last, it.expiration)
+        it.connection = -1
+        Py_INCREF(body)
+        it.body = <PyObject*> body
+        if queue.consumers.predicate_count <= 64:
+            for mask in range(self.mask_count):
+                if self.masks[mask].at[row]:
+                    word |= <uint64_t> 1 << self.masks[mask].predicate
+            queue.pending.at[number].match = queue.consumers.class_for_words(&word, 1)
+        else:
+            bits = 1
+            for mask in range(self.mask_count):
+                if self.masks[mask].at[row]:
+                    bits |= 1 << self.masks[mask].predicate
+            queue.pending.at[number].match = queue.consumers.class_for(bits, -1)
+        return queue.accept(number)
+
+    cdef bint look_matters(self) noexcept:
+        return (self.queue.looks_further(self.look_limit)
+                or self.queue.pending.waiting > 0 and self.expires_last > 0
+                and (self.eventful or self.expires_last >= self.looked // MILLISECOND))
+
+    cdef void skip_looks(self, int64_t moment) noexcept:
+        cdef int64_t missed = (moment - self.look_at + self.look_period - 1) // self.look_period
+        self.look_at = NEVER if missed > (NEVER - self.look_at) // self.look_period else (
+            self.look_at + missed * self.look_period)
+
+    cdef int look(self) except -1:
+        self.now = self.look_at
+        self.skip_looks(self.now + 1)
+        self.queue.out_size = 0
+        self.queue.look_for_expired(self.now // MILLISECOND, self.look_limit)
+        self.hand()
+        self.wakeups()
+        self.eventful = False
+        self.looked = self.now
+        return 0
+
+    cdef int wakeups(self) except -1:
+        self.eventful = True
+        self.queue.out_size = 0
+        self.queue.run_wakeups(self.now // MILLISECOND, -1)
+        return self.hand()
+
+    cdef int hand(self) except -1:
+        cdef int64_t index
+        cdef Handout* given
+        for index in range(self.queue.out_size):
+            given = &self.queue.out[index]
+            if given.handle >= 0:
+                self.give(given.slot, given.sequence - self.first, given.message)
+        self.queue.out_size = 0
+        return 0
+
+    cdef int give(self, int32_t slot, int64_t row, int32_t message) except -1:
+        cdef int32_t number = self.client_of[slot]
+        cdef Client* it = &self.clients[number]
+        self.message[row] = message
+        self.who[row] = it.consumer
+        self.handed[row] = self.now
+        self.times[row] += 1
+        self.began[row] = -1
+        if it.head < 0:
+            it.head = row
+        else:
+            self.after[it.tail] = row
+        self.after[row] = -1
+        it.tail = row
+        return self.begin(number)
+
+    cdef int begin(self, int32_t number) except -1:
+        cdef Client* it = &self.clients[number]
+        cdef int64_t row, work
+        while it.busy < it.threads and it.head >= 0 and not it.dead:
+            row = it.head
+            it.head = self.after[row]
+            if it.head < 0:
+                it.tail = -1
+            work = <int64_t> (self.service[row] * it.factor)
+            it.busy += 1
+            it.busy_time = time_after(it.busy_time, work)
+            self.began[row] = self.now
+            self.agenda.plan(time_after(self.now, work), 0, number, row, it.epoch)
+        return 0
+
+    cdef int work_done(self) except -1:
+        cdef Due entry = self.agenda.pop()
+        cdef Client* it = &self.clients[entry.who]
+        self.now = entry.time
+        if entry.epoch != it.epoch:
+            return 0
+        it.busy -= 1
+        it.finished += 1
+        self.ended[entry.number] = self.now
+        self.queue.complete(it.slot, self.message[entry.number])
+        self.message[entry.number] = -1
+        self.queue.consumers.contract(it.slot, 1)
+        self.queue.refresh(it.slot)
+        self.queue.rounds_due += 2
+        self.begin(entry.who)
+        return self.wakeups()

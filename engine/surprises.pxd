@@ -1,6 +1,0 @@
-"""surprises: legal selectors that do not mean what they seem to: spec activemq 1.15, rocketmq 8.2, 8.3."""
-
-from pyengine._engine.tree cimport Tree
-
-
-cpdef list surprises(Tree tree)

@@ -1,3 +1,0 @@
-from pyengine._engine.tree import Tree
-
-def surprises(tree: Tree) -> list[tuple[int, str]]: ...

@@ -1,3 +1,0 @@
-from pyengine._engine.tree import Tree
-
-def parse(text: str, dialect: str) -> Tree: ...

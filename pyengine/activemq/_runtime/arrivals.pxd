@@ -1,0 +1,14 @@
+"""arrivals: where what a broker dispatches to a connection goes: to the session of its consumer.
+
+Sessions are known by weak references: a broker does not keep a connection alive that its user forgot.
+"""
+
+from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine.activemq._runtime.route cimport Route
+from pyengine.activemq._runtime.session_executor cimport SessionExecutor
+
+
+cdef class Arrivals(Route):
+    cdef dict sessions                        # consumer id -> weak reference to its SessionExecutor
+
+    cdef SessionExecutor find(self, object consumer_id)

@@ -1,0 +1,21 @@
+"""dispatch_task: the dispatch task of one connection (broker.TransportConnection, its taskRunner).
+
+Invariants: ``asked`` is set while the worker has been asked to run and has not looked at ``waiting`` for the last time.
+"""
+
+from pyengine.activemq._runtime.route cimport Route
+
+
+cdef class DispatchTask(Route):
+    cdef object clock
+    cdef object name
+    cdef object dispatch
+    cdef object dispatch_all
+    cdef object acknowledge
+    cdef object waiting                       # deque of dispatches
+    cdef object lock
+    cdef bint asked
+    cdef bint closed
+    cdef object worker                        # a clock's Worker, or None: none was needed yet
+
+    cdef int ask(self) except -1

@@ -1,0 +1,72 @@
+"""The dispatch task of one connection; see dispatch_task.pxd."""
+
+from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine.activemq._runtime.route cimport Route
+
+import threading
+from collections import deque
+
+from pyengine.errors import PyengineError
+
+cimport cython
+
+
+@cython.final
+cdef class DispatchTask(Route):
+    """Hands a connection what is dispatched asynchronously, in order, on a worker of its own.
+
+    clock: whose worker it is. name: its thread's. sink: the connection's (ConnectionSink). acknowledge: called with
+    what the connection answers. Called with a dispatch it delivers that on the worker, after those before it.
+    """
+
+    def __cinit__(self, clock, name, sink, acknowledge):
+        self.clock = clock
+        self.name = name
+        self.dispatch = sink.dispatch
+        self.dispatch_all = sink.dispatch_all
+        self.acknowledge = acknowledge
+        self.waiting = deque()
+        self.lock = threading.Lock()
+
+    cdef object take(self, MessageDispatch dispatch):
+        self.waiting.append(dispatch)
+        if not self.asked:
+            self.ask()
+
+    cdef int ask(self) except -1:
+        with self.lock:
+            if self.asked or self.closed:
+                return 0
+            self.asked = True
+            if self.worker is None:
+                self.worker = self.clock.worker(self.name)
+            self.worker.submit(self._run)  # with the lock: nobody closes it in between
+        return 0
+
+    def close(self):
+        """Stop; what was not delivered yet is not."""
+        with self.lock:
+            self.closed = True
+            self.waiting.clear()
+            worker = self.worker
+        if worker is not None:
+            worker.close()
+
+    def _run(self):
+        cdef object answer
+        try:
+            while self.waiting:
+                if len(self.waiting) > 1 and self.dispatch_all is not None:
+                    self.dispatch_all([self.waiting.popleft() for _ in range(len(self.waiting))])
+                    continue
+                answer = self.dispatch(self.waiting.popleft())
+                if answer is not None:
+                    try:
+                        self.acknowledge(*answer)
+                    except PyengineError as error:  # the store's, which no call can raise
+                        answer[1](error)
+        finally:
+            # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
+            self.asked = False
+            if self.waiting:
+                self.ask()

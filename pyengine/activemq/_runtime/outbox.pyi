@@ -1,0 +1,33 @@
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self, final, type_check_only
+
+from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
+
+@type_check_only
+class _Units(Protocol):
+    def seal(self) -> int: ...
+    def wait(self, unit: int) -> None: ...
+    def write(self) -> bool: ...
+
+@final
+class Outbox:
+    lock: ReentrantLock
+    depth: int
+    posted: deque[tuple[Callable[[Any], Any], Any]]
+    handed_over: deque[tuple[Any, ...]]
+    def __new__(
+        cls,
+        units: _Units | None = None,
+        later: Callable[[], object] = ...,
+        answered: Callable[..., object] = ...,
+    ) -> Self: ...
+    def post(self, call: Callable[[Any], Any], argument: Any) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def begin(self, wait: bool = True) -> bool: ...
+    def hand_over(self, *answer: Any) -> None: ...
+    def leave(self, wait: bool = True) -> None: ...

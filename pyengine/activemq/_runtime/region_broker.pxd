@@ -1,0 +1,27 @@
+"""region_broker: what a broker does for every message (broker.region.RegionBroker): take it, and what is said of it.
+
+What nothing but a queue has a say in the core's QueueRegion decides in one step; the rest is left to the broker.
+"""
+
+from libc.stdint cimport int64_t
+
+from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.message.message cimport Message
+from pyengine._engine.activemq.region.queue_region cimport QueueRegion
+from pyengine.activemq._runtime.outbox cimport Outbox
+
+
+cdef RegionBroker region_broker_of(object transport)
+
+
+cdef class RegionBroker:
+    cdef public Outbox outbox
+    cdef public QueueRegion region
+    cdef public object clock
+    cdef public object router
+    cdef public bint _closed                  # True also until it is running
+
+    cdef int put(self, object connection_id, object destination, Message message, object transaction_id,
+                 int64_t now) except -1
+    cdef int settle_ack(self, MessageAck ack, object failed) except -1
+    cdef int answer(self, MessageAck ack, object failed) except -1

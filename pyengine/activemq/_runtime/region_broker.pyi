@@ -1,0 +1,36 @@
+from collections.abc import Callable
+from typing import Any, Self
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.activemq.region.queue_region import QueueRegion
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq.commands import MessageAck
+from pyengine.activemq.router import Router
+from pyengine.activemq.transaction import Transaction
+from pyengine.clock import Clock
+from pyengine.destinations import Destination
+
+@disjoint_base
+class RegionBroker:
+    outbox: Outbox
+    region: QueueRegion
+    clock: Clock
+    router: Router
+    _closed: bool
+    def __new__(cls, *unused: Any, **also_unused: Any) -> Self: ...
+    def _open(self) -> None: ...
+    def _transaction(self, transaction_id: str) -> Transaction: ...
+    def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None: ...
+    def _acknowledge_elsewhere(self, ack: MessageAck) -> None: ...
+    def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None: ...
+    def send(
+        self,
+        connection_id: str,
+        destination: Destination,
+        message: Message,
+        transaction_id: str | None = None,
+        now: int | None = None,
+    ) -> None: ...
+    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None: ...

@@ -1,0 +1,32 @@
+from typing import Self
+
+from typing_extensions import disjoint_base
+
+from pyengine._engine.activemq.client.message_producer import Outgoing
+from pyengine._engine.message.message import Message
+from pyengine.activemq.session import Session
+from pyengine.destinations import Destination
+
+@disjoint_base
+class Sender:
+    producer_id: str
+    destination: Destination | None
+    _session: Session
+    _outgoing: Outgoing
+    _connection_id: str
+    _closed: bool
+    _reports: bool
+    _reports_all: bool
+    _flat: bool
+    def __new__(cls, session: Session, producer_id: str, destination: Destination | None) -> Self: ...
+    def _where(self, destination: Destination | str | None) -> Destination: ...
+    def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes: ...
+    def send(
+        self,
+        message: Message | str | bytes,
+        destination: Destination | str | None = None,
+        *,
+        delivery_mode: str | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+    ) -> None: ...

@@ -1,8 +1,0 @@
-from typing_extensions import disjoint_base
-
-from pyengine._engine.channel import MessageDispatch
-from pyengine.activemq.commands import Answer
-
-@disjoint_base
-class Route:
-    def __call__(self, dispatch: MessageDispatch) -> Answer | None: ...
