@@ -1,4 +1,4 @@
-"""column_arithmetic: numbers computed from number columns, a chunk at a time, as java.arithmetic computes them one by one.
+"""column_arithmetic: number columns computed a chunk at a time, as java.arithmetic computes numbers one by one.
 
 The types of the columns decide the type of every step once: int wraps at 32 bits, long at 64, all else is double.
 Invariant: a step pops only what steps before it pushed, and never more than HEIGHT values lie on the stack.

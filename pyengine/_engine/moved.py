@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -51,21 +52,17 @@ WINGS = {
 }
 
 
-class MovedModules:
+class MovedModules(MetaPathFinder, Loader):
     """An import of a module of 0.1.0 makes one with the names of today's; asked last of all finders."""
 
-    @staticmethod
-    def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """The module's spec, None for any other name."""
-        package, _, room = name.rpartition(".")
-        return ModuleSpec(name, MovedModules) if package == PACKAGE and room in MODULES else None
+        package, _, room = fullname.rpartition(".")
+        return ModuleSpec(fullname, self) if package == PACKAGE and room in MODULES else None
 
-    @staticmethod
-    def create_module(spec: ModuleSpec) -> None:
-        """As importlib makes it."""
-
-    @staticmethod
-    def exec_module(module: ModuleType) -> None:
+    def exec_module(self, module: ModuleType) -> None:
         """Give it the names of the room that it became."""
         room = importlib.import_module(f"{PACKAGE}.{MODULES[module.__name__.rpartition('.')[2]]}")
         vars(module).update({name: value for name, value in vars(room).items() if not name.startswith("__")})
@@ -73,7 +70,7 @@ class MovedModules:
 
 def register() -> None:
     """Let pickles of 0.1.0 find what they name. Called once, when ``pyengine`` is imported."""
-    sys.meta_path.append(MovedModules)
+    sys.meta_path.append(MovedModules())
     for wing, (room, names) in WINGS.items():
         source = importlib.import_module(f"{PACKAGE}.{room}")
         vars(importlib.import_module(f"{PACKAGE}.{wing}")).update({name: vars(source)[name] for name in names})
