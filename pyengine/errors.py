@@ -277,6 +277,10 @@ class ConfigurationError(JMSError, ValueError):
         return f"{text}; {self.hint}" if self.hint else text
 
 
+class ProtocolError(PyengineError, ValueError):
+    """Bytes from the other end of a connection are not what the protocol allows: the connection cannot go on."""
+
+
 class StoreError(JMSError):
     """A broker's store cannot be opened, read or written. store: its file. problem: what went wrong."""
 

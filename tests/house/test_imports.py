@@ -46,6 +46,7 @@ WINGS: dict[str, set[str]] = {
     },
     "rocketmq.client": {"lowlevel", "java"},
     "rocketmq.broker": {"lowlevel", "java"},
+    "wire": {"java"},
     "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker"},
 }
 

@@ -1,0 +1,28 @@
+"""What new String(bytes, UTF_8) and String.getBytes(UTF_8) answer."""
+
+
+cdef str decode_utf8(bytes source):
+    """new String(source, UTF_8): Java replaces an encoded surrogate by one U+FFFD, Python by three."""
+    try:
+        return source.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    cdef list parts = []
+    cdef Py_ssize_t start = 0, at = source.find(b"\xed"), size = len(source)
+    while 0 <= at < size - 2:
+        if 0xA0 <= source[at + 1] <= 0xBF and 0x80 <= source[at + 2] <= 0xBF:
+            parts.append(source[start:at].decode("utf-8", "replace"))
+            start = at + 3
+        at = source.find(b"\xed", at + 1)
+    parts.append(source[start:].decode("utf-8", "replace"))
+    return "\ufffd".join(parts)
+
+
+cdef bytes encode_utf8(str source):
+    """source.getBytes(UTF_8): two surrogates in a row are one character, a lone one is a question mark."""
+    try:
+        return source.encode("utf-8")
+    except UnicodeEncodeError:
+        return (
+            source.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass").encode("utf-8", "replace")
+        )

@@ -1,0 +1,34 @@
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from typing_extensions import Buffer, disjoint_base
+
+MAX_DATA_LENGTH: Final[int]
+VERSIONS: Final[tuple[str, ...]]
+BLANKS: Final[str]
+
+@disjoint_base
+class StompFrame:
+    action: str
+    headers: dict[str, str]
+    body: bytes
+    def __init__(
+        self, action: str, headers: dict[str, str] | Iterable[tuple[str, str]] = (), body: bytes = b""
+    ) -> None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@disjoint_base
+class StompReader:
+    version: str
+    max_data_length: int
+    max_frame_size: int
+    def __init__(self, version: str = "1.0", max_data_length: int = ..., max_frame_size: int = ...) -> None: ...
+    def use(self, version: str) -> None: ...
+    def feed(self, data: Buffer) -> None: ...
+    @property
+    def waiting(self) -> int: ...
+    def __iter__(self) -> Iterator[StompFrame]: ...
+    def __next__(self) -> StompFrame: ...
+
+def write_frame(frame: StompFrame, version: str) -> bytes: ...
