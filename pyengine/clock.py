@@ -14,11 +14,13 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
+from pyengine.durations import milliseconds, whole_milliseconds
 from pyengine.errors import IllegalStateError
 
 Action = Callable[[], Any]
@@ -127,8 +129,10 @@ class Clock(ABC):
         """Run ``action`` once when :meth:`now` reaches ``when`` (ms). Those due together run in the order given."""
 
     @abstractmethod
-    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
-        """Wait until ``ready()`` is true, at most ``timeout`` ms (None: for ever); returns ``ready()``.
+    def wait(
+        self, condition: threading.Condition, ready: Callable[[], bool], timeout_ms: int | timedelta | None = None
+    ) -> bool:
+        """Wait until ``ready()`` is true, at most ``timeout_ms`` (None: for ever); returns ``ready()``.
 
         ``condition`` is held by the caller. Under a manual clock waiting moves the time, timer by timer, and without a
         timeout it raises IllegalStateError where no timer is left that could change anything.
@@ -200,8 +204,10 @@ class SystemClock(Clock):
             self._changed.notify()
         return timer
 
-    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
-        return condition.wait_for(ready, None if timeout is None else timeout / 1000)
+    def wait(
+        self, condition: threading.Condition, ready: Callable[[], bool], timeout_ms: int | timedelta | None = None
+    ) -> bool:
+        return condition.wait_for(ready, None if timeout_ms is None else milliseconds("timeout_ms", timeout_ms) / 1000)
 
     def worker(self, name: str) -> Worker:
         return _ThreadWorker(name)
@@ -251,32 +257,54 @@ def _after_fork() -> None:
         _held.pop()._lock.release()
 
 
+def _in_child() -> None:
+    for clock in _held:  # what its timers were for is the parent's; a new timer starts a thread of this process
+        clock._timers.clear()
+        clock._thread = None
+        clock._changed = threading.Condition(clock._lock)
+    _after_fork()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 class ManualClock(Clock):
     """A time that stands still until it is moved. now: its first value, ms.
 
-    Not for several threads at once: what would run on other threads runs inside :meth:`advance`, :meth:`wait` and
-    :meth:`settle`, and what an action raises comes out there.
+    It belongs to the thread that made it, and raises IllegalStateError on any other: what would run on other threads
+    runs inside :meth:`advance`, :meth:`wait` and :meth:`settle`, and what an action raises comes out there.
     """
 
     def __init__(self, now: int = 1_000_000_000_000) -> None:
+        self._owner = threading.current_thread()
+        self._owner_ident = threading.get_ident()
         self._now = now
         self._timers = _Timers()
         self._asked: deque[tuple[_ManualWorker, Action]] = deque()
         self._settling = False
         self._waits = 0
 
+    def _check_thread(self) -> None:
+        if threading.get_ident() != self._owner_ident:
+            raise IllegalStateError(
+                f"this ManualClock belongs to thread {self._owner.name!r}, and this is thread "
+                f"{threading.current_thread().name!r}: its time moves for one thread; with several use SystemClock()"
+            )
+
     def now(self) -> int:
+        self._check_thread()
         return self._now
 
     def call_at(self, when: int, action: Action) -> Timer:
+        self._check_thread()
         return self._timers.add(when, action)
 
-    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: int | None = None) -> bool:
-        end = None if timeout is None else self._now + timeout
+    def wait(
+        self, condition: threading.Condition, ready: Callable[[], bool], timeout_ms: int | timedelta | None = None
+    ) -> bool:
+        self._check_thread()
+        end = None if timeout_ms is None else self._now + milliseconds("timeout_ms", timeout_ms)
         while not ready():
             if self._settling:
                 self._give_turns_to_others(ready)
@@ -296,15 +324,20 @@ class ManualClock(Clock):
         return ready()
 
     def worker(self, name: str) -> Worker:
+        self._check_thread()
         return _ManualWorker(self, name)
 
     def close(self) -> None:
         self._timers.clear()
 
-    def advance(self, milliseconds: int) -> None:
-        """Move the time on, running every timer that falls due, each at its own moment, and all that they ask for."""
+    def advance(self, milliseconds: int | timedelta) -> None:
+        """Move the time on by so many ms, or a timedelta, running every timer that falls due, each at its own moment,
+        and all that they ask for."""
+        self._check_thread()
+        if isinstance(milliseconds, timedelta):
+            milliseconds = whole_milliseconds(milliseconds)
         if isinstance(milliseconds, bool) or not isinstance(milliseconds, int):
-            raise TypeError(f"milliseconds = {milliseconds!r}: a whole number of ms; a second is 1000")
+            raise TypeError(f"milliseconds = {milliseconds!r}: a whole number of ms, or a timedelta; a second is 1000")
         if milliseconds < 0:
             raise ValueError(f"milliseconds = {milliseconds}: time does not go back")
         end = self._now + milliseconds
@@ -318,6 +351,7 @@ class ManualClock(Clock):
 
         Within an action of a worker this is left to whoever settles already.
         """
+        self._check_thread()
         if self._settling:
             return
         self._settling = True
@@ -355,6 +389,7 @@ class ManualClock(Clock):
 
     def ask(self, worker: _ManualWorker, action: Action) -> None:
         """Run ``action`` at the next :meth:`settle`."""
+        self._check_thread()
         self._asked.append((worker, action))
 
     def _step(self) -> None:

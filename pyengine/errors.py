@@ -56,8 +56,11 @@ class InvalidSelectorError(PyengineError, ValueError):
     """A selector the broker would refuse.
 
     text: the whole selector. position: 0-based index into ``text`` where it stops making sense.
-    expected: what could have stood there. hint: what to write instead, or an empty string.
+    expected: what could have stood there. hint: what to write instead, or an empty string. key: whose it is among
+    several (Subscriptions), None if it stands alone.
     """
+
+    key: object = None
 
     def __init__(self, text: str, position: int, problem: str, *, expected: str = "", hint: str = "") -> None:
         self.text = text
@@ -70,7 +73,8 @@ class InvalidSelectorError(PyengineError, ValueError):
     def __str__(self) -> str:
         start = max(0, self.position - 60)
         window = self.text[start : self.position + 20].replace("\n", " ").replace("\r", " ").replace("\t", " ")
-        lines = [f"invalid selector at position {self.position}: {self.problem}"]
+        whose = "" if self.key is None else f" of {shown(self.key)}"
+        lines = [f"invalid selector{whose} at position {self.position}: {self.problem}"]
         if self.expected:
             lines[0] += f"; expected {self.expected}"
         lines += ["  " + window, "  " + " " * (self.position - start) + "^"]
@@ -79,7 +83,8 @@ class InvalidSelectorError(PyengineError, ValueError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild_invalid_selector, (self.text, self.position, self.problem, self.expected, self.hint)
+        made = (self.text, self.position, self.problem, self.expected, self.hint)
+        return _rebuild_invalid_selector, made, None if self.key is None else {"key": self.key}
 
 
 def _rebuild_invalid_selector(text: str, position: int, problem: str, expected: str, hint: str) -> InvalidSelectorError:
@@ -275,6 +280,10 @@ class ConfigurationError(JMSError, ValueError):
     def __str__(self) -> str:
         text = f"{self.option}={shown(self.value, str)}: {self.problem}"
         return f"{text}; {self.hint}" if self.hint else text
+
+
+class UnknownNameError(ConfigurationError, AttributeError, TypeError):
+    """An attribute or an argument that is not there, or not to be set. option: its full name. hint: what was meant."""
 
 
 class ProtocolError(PyengineError, ValueError):

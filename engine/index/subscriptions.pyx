@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy
 
-from pyengine.errors import MissingColumnError, SelectorEvaluationError, counted
+from pyengine.errors import InvalidSelectorError, MissingColumnError, SelectorEvaluationError, counted
 
 cdef enum:
     SMALL_TAIL = 64
@@ -98,7 +98,13 @@ cdef class Subscriptions:
                     f"the selector of {key!r} is of dialect {(<Selector> selector).dialect!r}, not {self.dialect!r}")
             it.selector = selector
         else:
-            it.selector = Selector(selector, self.dialect)
+            try:
+                it.selector = Selector(selector, self.dialect)
+            except InvalidSelectorError as error:
+                error.key = key
+                raise
+            except TypeError as error:
+                raise TypeError(f"the selector of {key!r}: {error}") from None
         it.key = key
         it.program = it.selector.program
         it.number = number

@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -27,15 +28,19 @@ from pyengine.activemq.browser import QueueBrowser
 from pyengine.activemq.commands import Transport
 from pyengine.activemq.consumer import Closing
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions
+from pyengine.attributes import Declared
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
+from pyengine.durations import seconds
 from pyengine.errors import IllegalStateError
 
 Blocking = TypeVar("Blocking")
 
 
-class _Forwarding(ABC, Generic[Blocking]):
+class _Forwarding(Declared, ABC, Generic[Blocking]):
     """What the nouns share: the object behind, and ``async with``, which closes it."""
+
+    blocking: Blocking
 
     def __init__(self, blocking: Blocking) -> None:
         self.blocking = blocking
@@ -83,7 +88,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         while (message := await self.receive()) is not None:
             yield message
 
-    async def receive(self, timeout: float | None = None) -> Message | None:
+    async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """See MessageConsumer.receive. If it is cancelled, a message that comes later waits for the next one.
 
         Raises IllegalStateError too while another task waits here: a session is for one at a time.
@@ -103,7 +108,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
             with suppress(RuntimeError):  # the loop was closed under its task: nobody waits here any more
                 loop.call_soon_threadsafe(arrived.set)
 
-        deadline = None if timeout is None else loop.time() + timeout
+        deadline = None if timeout is None else loop.time() + seconds(timeout)
         consumer._session._expect(state, available)
         try:
             consumer._ask(wait)
@@ -114,6 +119,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
                 if message is not None:
                     return message
                 if state.ended or state.closed or (left is not None and left <= 0 and state.prefetch):
+                    consumer._session.received_nothing()
                     return None
                 try:
                     async with asyncio.timeout(left if state.prefetch else None):
@@ -131,7 +137,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         """See MessageConsumer.receive_no_wait."""
         return await self.receive(0)
 
-    async def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
+    async def receive_batch(self, size: int, timeout: float | timedelta | None = None) -> list[Message]:
         """See MessageConsumer.receive_batch; raises as receive does, and loses nothing if it is cancelled."""
         self._check_alone()
         size = blocking_consumer.batch_size(size)
@@ -151,6 +157,8 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
 
 class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
     """See pyengine.activemq.MessageProducer."""
+
+    _elsewhere = blocking_producer.MessageProducer._elsewhere
 
     @property
     def destination(self) -> Destination | None:
@@ -175,14 +183,16 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
     def priority(self, priority: int) -> None:
         self.blocking.priority = priority
 
-    @property
-    def time_to_live(self) -> float:
-        """See MessageProducer.time_to_live."""
-        return self.blocking.time_to_live
+    time_to_live = blocking_producer.MessageProducer.time_to_live
 
-    @time_to_live.setter
-    def time_to_live(self, seconds: float) -> None:
-        self.blocking.time_to_live = seconds
+    @property
+    def time_to_live_ms(self) -> int:
+        """See MessageProducer.time_to_live_ms."""
+        return self.blocking.time_to_live_ms
+
+    @time_to_live_ms.setter
+    def time_to_live_ms(self, life: int | timedelta) -> None:
+        self.blocking.time_to_live_ms = life
 
     @property
     def disable_message_timestamp(self) -> bool:
@@ -200,11 +210,17 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
         *,
         delivery_mode: str | None = None,
         priority: int | None = None,
-        time_to_live: float | None = None,
+        time_to_live_ms: int | timedelta | None = None,
+        time_to_live: None = None,
     ) -> None:
         """See MessageProducer.send."""
         self.blocking.send(
-            message, destination, delivery_mode=delivery_mode, priority=priority, time_to_live=time_to_live
+            message,
+            destination,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            time_to_live=time_to_live,
         )
         await asyncio.sleep(0)
 
@@ -327,6 +343,11 @@ class Connection(_Forwarding[blocking_connection.Connection]):
         return self.blocking.client_id
 
     @property
+    def started(self) -> bool:
+        """See Connection.started."""
+        return self.blocking.started
+
+    @property
     def closed(self) -> bool:
         """True once it was closed or lost."""
         return self.blocking.closed
@@ -357,8 +378,11 @@ class Connection(_Forwarding[blocking_connection.Connection]):
         self.blocking.close(how)
 
 
-class ConnectionFactory:
+class ConnectionFactory(Declared):
     """See pyengine.activemq.ConnectionFactory; ``async with`` its connections."""
+
+    blocking: blocking_factory.ConnectionFactory
+    _elsewhere = blocking_factory.ConnectionFactory._elsewhere
 
     def __init__(
         self,
@@ -376,6 +400,15 @@ class ConnectionFactory:
             redelivery_policies=redelivery_policies,
             unknown_options=unknown_options,
         )
+
+    @property
+    def options(self) -> ConnectionOptions:
+        """See ConnectionFactory.options."""
+        return self.blocking.options
+
+    @options.setter
+    def options(self, options: ConnectionOptions) -> None:
+        self.blocking.options = options
 
     def create_connection(self, client_id: str | None = None) -> Connection:
         """See ConnectionFactory.create_connection."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
@@ -33,9 +34,12 @@ from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topic_destination import TopicDestination
 from pyengine.activemq.topics import Topics
 from pyengine.activemq.transaction import Acknowledged, Sent, Transaction, in_order
+from pyengine.attributes import Declared, letters
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
+from pyengine.durations import milliseconds
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError, PyengineError
+from pyengine.processes import belong, forget_at_fork
 from pyengine.topology.checked import check_arguments
 from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
 
@@ -46,6 +50,17 @@ _LOCK = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ 
 _STARTED = threading.Condition(_LOCK)
 
 
+def _forget_running() -> None:
+    """In a process that was forked: the brokers are the parent's, and another thread may have held the lock."""
+    global _LOCK, _STARTED
+    _RUNNING.clear()
+    _LOCK = threading.RLock()
+    _STARTED = threading.Condition(_LOCK)
+
+
+forget_at_fork(_forget_running)
+
+
 def running_broker(name: str, wait: int = 0) -> Broker | None:
     """The broker of that name in this process (``vm://name``), or None if none comes within ``wait`` ms."""
     if wait > 0:
@@ -54,7 +69,7 @@ def running_broker(name: str, wait: int = 0) -> Broker | None:
     return _RUNNING.get(name)
 
 
-class Broker(RegionBroker, Administration):
+class Broker(Declared, RegionBroker, Administration):
     """An ActiveMQ broker inside this process.
 
     directory: where its store is (made if it is not there); None: everything is in memory. name: what ``vm://name``
@@ -69,13 +84,33 @@ class Broker(RegionBroker, Administration):
     rollback to rollback (AMQ-8617).
     offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
     looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
-    inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. clock: SystemClock by
+    inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. These three are ms, or a
+    timedelta. clock: SystemClock by
     default; with a ManualClock nothing happens by itself.
 
     Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
     another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
     for settings that cannot be used.
     """
+
+    name: str
+    policies: PolicyMap
+    store: SqliteStore | None
+    cursor_limit: int
+    release: str
+    offline_durable_subscriber_timeout: int
+    offline_durable_subscriber_task_schedule: int
+    started: int
+    dead_letters: DeadLetters
+    slow_consumers: SlowConsumers
+    topics: Topics
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        letters("broker_name"): "it is Broker(name=...)",
+        letters("data_directory"): "it is Broker(directory=...)",
+        letters("destination_policy"): "it is Broker(policies=...)",
+        letters("scheduler_support"): "there is no scheduler here",
+        letters("plugins"): "of them there is Broker(redelivery_plugin=...)",
+    }
 
     def __init__(
         self,
@@ -88,9 +123,9 @@ class Broker(RegionBroker, Administration):
         journal_disk_sync_strategy: SyncStrategy = "periodic",
         cursor_limit: int = 5000,
         release: Literal["newest", "5.17"] = "newest",
-        offline_durable_subscriber_timeout: int = -1,
-        offline_durable_subscriber_task_schedule: int = 300_000,
-        schedule_period_for_destination_purge: int = 0,
+        offline_durable_subscriber_timeout: int | timedelta = -1,
+        offline_durable_subscriber_task_schedule: int | timedelta = 300_000,
+        schedule_period_for_destination_purge: int | timedelta = 0,
         clock: Clock | None = None,
     ) -> None:
         check_arguments("Broker", Broker.__init__, locals())
@@ -104,14 +139,19 @@ class Broker(RegionBroker, Administration):
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self._owns_clock = clock is None
         self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
-        self.store: SqliteStore | None = None
+        store: SqliteStore | None = None
         try:
             if directory is not None:
-                self.store = SqliteStore(directory, journal_disk_sync_strategy)
+                store = SqliteStore(directory, journal_disk_sync_strategy)
+            self.store = store
             self.cursor_limit = cursor_limit
             self.release = release
-            self.offline_durable_subscriber_timeout = offline_durable_subscriber_timeout
-            self.offline_durable_subscriber_task_schedule = offline_durable_subscriber_task_schedule
+            self.offline_durable_subscriber_timeout = milliseconds(
+                "Broker.offline_durable_subscriber_timeout", offline_durable_subscriber_timeout
+            )
+            self.offline_durable_subscriber_task_schedule = milliseconds(
+                "Broker.offline_durable_subscriber_task_schedule", offline_durable_subscriber_task_schedule
+            )
             self.started = self.clock.now()
             self.outbox = Outbox(self.store, self._write_later, self._acknowledge)
             self._write_timer: Timer | None = None
@@ -131,7 +171,8 @@ class Broker(RegionBroker, Administration):
             self._produced: Counter[Destination | None] = Counter()
             self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
-            InactiveDestinations(self, schedule_period_for_destination_purge)
+            purge = milliseconds("Broker.schedule_period_for_destination_purge", schedule_period_for_destination_purge)
+            InactiveDestinations(self, purge)
             self._closed = False
             _RUNNING[name] = self
             with self.outbox:
@@ -139,14 +180,15 @@ class Broker(RegionBroker, Administration):
                     for known in self.store.destinations():
                         self.router.find(parse_destination(known)[0])
                     self.topics.durables.recover(self.store)
+            belong(self)
             with _LOCK:
                 _STARTED.notify_all()
         except BaseException:  # Ctrl-C too
             self._closed = True
             _RUNNING.pop(name, None)
             try:
-                if self.store is not None:
-                    self.store.close()
+                if store is not None:
+                    store.close()
             finally:
                 if self._owns_clock:
                     self.clock.close()

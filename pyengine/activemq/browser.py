@@ -7,19 +7,24 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyengine._engine.message.message import Message
+from pyengine.attributes import Declared
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError
+from pyengine.processes import belong
 
 if TYPE_CHECKING:
     from pyengine.activemq.consumer import MessageConsumer
     from pyengine.activemq.session import Session
 
 
-class QueueBrowser:
+class QueueBrowser(Declared):
     """A look at a queue; made by Session.create_browser. Each iteration is a new look, from the first message on.
 
     It shows what is paged in, at most maxBrowsePageSize, messages in flight too (spec activemq 2.10).
     """
+
+    queue: Destination
+    message_selector: str | None
 
     def __init__(
         self,
@@ -34,6 +39,7 @@ class QueueBrowser:
         self._closed = False
         self.queue = queue
         self.message_selector = selector
+        belong(self)
 
     def __enter__(self) -> Self:
         return self

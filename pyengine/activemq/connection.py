@@ -7,11 +7,12 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar, Self
 
+from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.activemq.client.session_state import SessionState
@@ -23,27 +24,36 @@ from pyengine.activemq.commands import (
     Transport,
 )
 from pyengine.activemq.consumer import Closing
-from pyengine.activemq.options import ConnectionOptions, UnknownOptions
+from pyengine.activemq.options import OF_OPTIONS, ConnectionOptions, UnknownOptions
 from pyengine.activemq.session import Session
 from pyengine.activemq.tasks import SessionTasks
+from pyengine.attributes import Declared
 from pyengine.clock import Clock, Worker
 from pyengine.destinations import Destination, most_specific
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
+from pyengine.processes import belong
 from pyengine.topology.checked import check
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LOG = logging.getLogger("pyengine.activemq")
 _NUMBERS = count(1)
 
 
-class Connection:
+class Connection(Declared):
     """A connection to a broker; made by ConnectionFactory.create_connection.
 
     Messages flow once it is started: ``with`` starts it, ``start`` does too. Closing it closes its sessions.
     exception_listener: called with errors that no call can raise; None: they are logged (``pyengine.activemq``).
     """
+
+    transport: Transport
+    clock: Clock
+    options: ConnectionOptions
+    unknown_options: UnknownOptions
+    connection_id: str
+    redelivery_policies: dict[Destination, RedeliveryPolicy]
+    tasks: SessionTasks
+    _elsewhere: ClassVar[Mapping[str, str]] = OF_OPTIONS
+    _changeable: ClassVar[frozenset[str]] = frozenset({"options"})
 
     def __init__(
         self,
@@ -63,7 +73,9 @@ class Connection:
         self.connection_id = f"{options.connection_id_prefix}vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
         self.redelivery_policies = dict(redelivery_policies)
         self._exception_listener: Callable[[Exception], object] | None = None
-        self.started = False
+        self._started = False
+        self._created = clock.now()
+        self._warned_of: set[str] = set()
         self.tasks = SessionTasks(clock, options.max_thread_pool_size, dedicated=options.use_dedicated_task_runner)
         self._on_close = closed
         self._lock = threading.RLock()
@@ -87,6 +99,7 @@ class Connection:
             if connection is not None:
                 connection._fail(reason)
 
+        belong(self)
         transport.add_connection(
             ConnectionInfo(self.connection_id, options.client_id),
             ConnectionSink(self._arrivals, control, failed, self._arrivals.take_all),
@@ -114,6 +127,11 @@ class Connection:
     def client_id(self) -> str:
         """What ``create_connection`` or the factory's options were given; empty: none."""
         return self.options.client_id
+
+    @property
+    def started(self) -> bool:
+        """True while messages flow: from ``start`` to ``stop``."""
+        return self._started
 
     @property
     def exception_listener(self) -> Callable[[Exception], object] | None:
@@ -170,7 +188,7 @@ class Connection:
     def start(self) -> None:
         """Let messages flow. Starting twice is harmless."""
         self._check()
-        self.started = True
+        self._started = True
         for session in self.sessions:
             if not session.state.started:
                 session.start()
@@ -182,7 +200,7 @@ class Connection:
         self._stop()
 
     def _stop(self) -> None:
-        self.started = False
+        self._started = False
         for session in self.sessions:
             session.stop()
 
@@ -221,7 +239,7 @@ class Connection:
 
     def _end(self) -> None:
         self._closed = True
-        self.started = False
+        self._started = False
         self.tasks.close()
         with self._lock:
             executor, self._executor = self._executor, None
@@ -262,6 +280,34 @@ class Connection:
         """The policy of the most specific pattern in ``redelivery_policies``, else the connection's."""
         pattern = most_specific(self.redelivery_policies, destination)
         return self.options.redelivery_policy if pattern is None else self.redelivery_policies[pattern]
+
+    def _is_started_or_told(self, dispatch: MessageDispatch) -> bool:
+        """A message has come to a session: whether the connection is started, or it was said that it is not.
+
+        As ActiveMQSessionExecutor.execute, which looks at it with every message until then.
+        """
+        patience = self.options.warn_about_unstarted_connection_timeout
+        if self._started or patience < 0:
+            return True
+        if self.clock.now() - self._created <= patience:
+            return False
+        LOG.warning(
+            "Received a message on a connection which is not yet started. Have you forgotten to call "
+            "Connection.start()? Connection: %s Received: %s",
+            self,
+            dispatch,
+        )
+        return True
+
+    def _warn_of_schedule(self, name: str) -> None:
+        """A message has a property that asks for the broker's scheduler, which is not here; said once of each name."""
+        if name not in self._warned_of:
+            self._warned_of.add(name)
+            LOG.warning(
+                "%s: %s asks for a scheduler, and there is none: messages with it are delivered at once, and once",
+                self.connection_id,
+                name,
+            )
 
     def report(self, error: Exception) -> None:
         """Tell the exception listener, on a thread of its own, of an error that no call can raise; log the error where

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.activemq.broker import Broker, running_broker
 from pyengine.activemq.commands import Transport
 from pyengine.activemq.connection import Connection
 from pyengine.activemq.options import (
+    OF_OPTIONS,
     BrokerURL,
     ConnectionOptions,
     UnknownOptions,
@@ -19,13 +21,14 @@ from pyengine.activemq.options import (
     whole_number,
 )
 from pyengine.activemq.session import destination_of
+from pyengine.attributes import Declared, letters
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError, JMSError
-from pyengine.topology.checked import check_arguments
+from pyengine.topology.checked import check, check_arguments
 
 
-class ConnectionFactory:
+class ConnectionFactory(Declared):
     """Makes connections to a broker in this process.
 
     url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``; see ConnectionOptions for the
@@ -35,6 +38,14 @@ class ConnectionFactory:
     own; several names (``"a,b"``) are one pattern. Raises ConfigurationError for an option that does not exist (see
     UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
     """
+
+    url: str
+    unknown_options: UnknownOptions
+    redelivery_policies: dict[Destination, RedeliveryPolicy]
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        **OF_OPTIONS,
+        letters("client_id"): "create_connection(client_id=...) says it, or ConnectionOptions(client_id=...)",
+    }
 
     def __init__(
         self,
@@ -48,7 +59,7 @@ class ConnectionFactory:
         check_arguments("ConnectionFactory", ConnectionFactory.__init__, locals())
         self.url = url
         self._parts: BrokerURL = broker_url(url, unknown_options)
-        self.options = connection_options(self._parts.jms, options, unknown_options)
+        self._options = connection_options(self._parts.jms, options, unknown_options)
         self.unknown_options = unknown_options
         self.redelivery_policies = {
             destination_of(pattern, "queue"): policy for pattern, policy in (redelivery_policies or {}).items()
@@ -58,6 +69,16 @@ class ConnectionFactory:
         self._lock = threading.Lock()
         self._own: Broker | None = None
         self._connections = 0
+
+    @property
+    def options(self) -> ConnectionOptions:
+        """The options of its connections; setting others counts for those that are made later."""
+        return self._options
+
+    @options.setter
+    def options(self, options: ConnectionOptions) -> None:
+        check("ConnectionFactory.options", options, ConnectionOptions)
+        self._options = options
 
     def create_connection(self, client_id: str | None = None) -> Connection:
         """A connection; it delivers nothing before it is started (``with`` starts it).

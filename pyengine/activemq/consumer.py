@@ -6,6 +6,7 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from enum import Enum
 from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
@@ -17,8 +18,11 @@ from pyengine._engine.activemq.client.message_consumer import Consumption
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import MessagePull
+from pyengine.attributes import Declared
 from pyengine.destinations import Destination
+from pyengine.durations import seconds
 from pyengine.errors import ConfigurationError
+from pyengine.processes import belong
 from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
@@ -43,14 +47,15 @@ class Closing(Enum):
     LOST = "lost"
 
 
-def milliseconds(timeout: float) -> int:
+def milliseconds(timeout: float | timedelta) -> int:
     """How long a receive waits. Raises ConfigurationError for what is no time, or longer than a thread can wait."""
     try:
+        timeout = seconds(timeout)
         if timeout <= threading.TIMEOUT_MAX:
             return math.ceil(timeout * 1000) if timeout > 0 else 0
     except TypeError:
         pass
-    raise ConfigurationError("timeout", repr(timeout), "not a number of seconds", "None waits for ever")
+    raise ConfigurationError("timeout", repr(timeout), "not a number of seconds or a timedelta", "None waits for ever")
 
 
 def batch_size(size: int) -> int:
@@ -79,7 +84,7 @@ def _runs_later(listener: object) -> bool:
     return iscoroutinefunction(called) or isasyncgenfunction(called) or isgeneratorfunction(called)
 
 
-class MessageConsumer:
+class MessageConsumer(Declared):
     """A consumer of one destination; made by Session.create_consumer. Use it as a context manager, or close it."""
 
     def __init__(self, session: Session, state: Consumption, selector: str | None) -> None:
@@ -88,6 +93,7 @@ class MessageConsumer:
         self._selector = selector
         self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
+        belong(self)
 
     def __enter__(self) -> Self:
         return self
@@ -129,8 +135,9 @@ class MessageConsumer:
 
     # Receiving
 
-    def receive(self, timeout: float | None = None) -> Message | None:
-        """The next message; None when ``timeout`` (seconds; None: wait for ever) is over or the consumer is closed.
+    def receive(self, timeout: float | timedelta | None = None) -> Message | None:
+        """The next message; None when ``timeout`` (seconds or a timedelta; None: wait for ever) is over or the consumer
+        is closed.
 
         A timeout of 0 or less does not wait, as ``receive_no_wait``. Raises IllegalStateError if the consumer is closed
         or a listener is set in its session, ConfigurationError for a timeout that is none.
@@ -143,7 +150,7 @@ class MessageConsumer:
         """The next message if there is one now, else None. With prefetch 0 the broker is asked for it."""
         return self._take(0)
 
-    def receive_batch(self, size: int, timeout: float | None = None) -> list[Message]:
+    def receive_batch(self, size: int, timeout: float | timedelta | None = None) -> list[Message]:
         """Up to ``size`` messages: waits for the first as ``receive`` does if none is there, then takes what is there.
 
         Automatic acknowledgement speaks once for all of them, which is what makes it faster than single receives. With
@@ -192,16 +199,19 @@ class MessageConsumer:
             if message is not None:
                 return message
             if state.ended or state.closed or (wait == 0 and state.prefetch):
+                session.received_nothing()
                 return None
             # With prefetch 0 it is the broker who says when the time is over.
             left = None if deadline is None or not state.prefetch else max(0, deadline - now)
             with session.lock:
                 session.waiting += 1
                 try:
-                    if not clock.wait(session.changed, lambda: state.ready, left):
-                        return None
+                    ready = clock.wait(session.changed, lambda: state.ready, left)
                 finally:
                     session.waiting -= 1
+            if not ready:
+                session.received_nothing()
+                return None
             now = clock.now()
 
     def _ask(self, wait: int | None) -> None:

@@ -16,12 +16,19 @@ from urllib.parse import unquote
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.java.hashing import set_order
+from pyengine.attributes import frozen, letters
 from pyengine.destinations import query_options
+from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
 from pyengine.topology.checked import Checked
 
 MAX_PREFETCH_SIZE = 32_767
 BYTE, INT, LONG = (8, 32, 64)
+REDELIVERY_NAMES = (
+    "maximum_redeliveries", "initial_redelivery_delay", "redelivery_delay", "use_exponential_back_off",
+    "back_off_multiplier", "maximum_redelivery_delay", "use_collision_avoidance", "collision_avoidance_percent",
+    "pre_dispatch_check",
+)  # fmt: skip
 
 
 class UnknownOptions(Enum):
@@ -50,6 +57,7 @@ class _JavaOptions(Checked):
                 raise ConfigurationError(name, shown(value), f"not a whole number of {bits} bits")
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefetchPolicy(_JavaOptions):
     """How many messages a consumer may hold unacknowledged, by kind of destination; at most 32767.
@@ -72,9 +80,10 @@ class PrefetchPolicy(_JavaOptions):
                 object.__setattr__(self, each.name, min(getattr(self, each.name), MAX_PREFETCH_SIZE))
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions(_JavaOptions):
-    """The ``jms.*`` options of a connection. Times are ms.
+    """The ``jms.*`` options of a connection. Times are ms, or a timedelta.
 
     dispatch_async: the broker hands messages to the connection's dispatch task. always_session_async: sessions deliver
     to listeners on a task of their own; at most max_thread_pool_size threads, or with use_dedicated_task_runner one for
@@ -86,7 +95,9 @@ class ConnectionOptions(_JavaOptions):
     messages outside transactions.
     send_acks_async: errors of acknowledgements go to the exception listener, and nobody waits while the broker's store
     is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be sent.
-    connection_id_prefix: what the connection's id begins with.
+    connection_id_prefix: what the connection's id begins with. warn_about_unstarted_connection_timeout: a message that
+    comes to a connection later than so many ms after it was made, and before it was started, is warned of in the log
+    ``pyengine.activemq``; below 0 none is.
     """
 
     client_id: str = field(default="", metadata={"option": "clientID"})
@@ -96,8 +107,8 @@ class ConnectionOptions(_JavaOptions):
     max_thread_pool_size: int = 1000
     use_dedicated_task_runner: bool = False
     optimize_acknowledge: bool = False
-    optimize_acknowledge_time_out: int = field(default=300, metadata={"bits": LONG})
-    optimized_ack_scheduled_ack_interval: int = field(default=0, metadata={"bits": LONG})
+    optimize_acknowledge_time_out: Milliseconds = field(default=Milliseconds(300), metadata={"bits": LONG})
+    optimized_ack_scheduled_ack_interval: Milliseconds = field(default=Milliseconds(0), metadata={"bits": LONG})
     message_priority_supported: bool = False
     exclusive_consumer: bool = False
     use_retroactive_consumer: bool = False
@@ -111,9 +122,26 @@ class ConnectionOptions(_JavaOptions):
     always_sync_send: bool = False
     send_acks_async: bool = True
     nested_map_and_list_enabled: bool = True
+    warn_about_unstarted_connection_timeout: Milliseconds = field(default=Milliseconds(500), metadata={"bits": LONG})
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy, metadata={"nested": True})
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
 
+
+# Where the values of the real factory's and connection's setters go: letters of a name -> what to do.
+OF_OPTIONS: Mapping[str, str] = {
+    **{
+        letters(name): f"it belongs to a policy: ConnectionOptions({option}={kind.__name__}({name}=...))"
+        for option, kind, names in (
+            ("redelivery_policy", RedeliveryPolicy, REDELIVERY_NAMES),
+            ("prefetch_policy", PrefetchPolicy, [each.name for each in fields(PrefetchPolicy)]),
+        )
+        for name in names
+    },
+    **{
+        letters(each.name): f"it is an option: ConnectionFactory(options=ConnectionOptions({each.name}=...))"
+        for each in fields(ConnectionOptions)
+    },
+}
 
 # Setters of the real factory that change nothing inside one process, with a value of the kind that they are given and
 # its bound. Duplicates are looked for by a client that may fail over only.
@@ -133,7 +161,7 @@ WITHOUT_EFFECT: dict[str, tuple[Any, int]] = {
         ),
         (0, INT),
     ),
-    **dict.fromkeys(("warnAboutUnstartedConnectionTimeout", "consumerFailoverRedeliveryWaitPeriod"), (0, LONG)),
+    **dict.fromkeys(("consumerFailoverRedeliveryWaitPeriod",), (0, LONG)),
     "maxInflatedDataSizeRatio": (0.0, INT),
 }  # fmt: skip
 
@@ -172,14 +200,7 @@ def _convert(option: str, text: str, like: object, bits: int) -> Any:
 
 
 _PREFETCH = {camel_case(each.name): each.name for each in fields(PrefetchPolicy)}
-_REDELIVERY = {
-    camel_case(name): name
-    for name in (
-        "maximum_redeliveries", "initial_redelivery_delay", "redelivery_delay", "use_exponential_back_off",
-        "back_off_multiplier", "maximum_redelivery_delay", "use_collision_avoidance", "collision_avoidance_percent",
-        "pre_dispatch_check",
-    )
-}  # fmt: skip
+_REDELIVERY = {camel_case(name): name for name in REDELIVERY_NAMES}
 _PLAIN = {
     each.metadata.get("option", camel_case(each.name)): each
     for each in fields(ConnectionOptions)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar, Self
 
 from pyengine._engine.message.message import Message
-from pyengine.activemq._runtime.sender import Sender
+from pyengine.activemq._runtime.sender import SECONDS, Sender
+from pyengine.attributes import Declared, Renamed, letters
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, InvalidMessageError, JMSError
-
-if TYPE_CHECKING:
-    pass
 
 BATCH = 1000
 PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
 
 
-class MessageProducer(Sender):
+class MessageProducer(Declared, Sender):
     """Sends messages; made by Session.create_producer. Use it as a context manager, or close it.
 
     destination: where to, or None: ``send`` says it.
     """
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        letters("delivery_delay"): "no message is delayed here, as setDeliveryDelay of the real client throws "
+        "UnsupportedOperationException; send it later",
+        letters("disable_message_id"): "every message has an id, as in the real client",
+    }
 
     def __enter__(self) -> Self:
         return self
@@ -51,14 +56,16 @@ class MessageProducer(Sender):
     def priority(self, priority: int) -> None:
         self._outgoing.set_priority(priority)
 
-    @property
-    def time_to_live(self) -> float:
-        """Seconds, 0 (default) for ever. Setting a negative value raises InvalidMessageError."""
-        return self._outgoing.time_to_live / 1000
+    time_to_live = Renamed("time_to_live_ms", SECONDS)
 
-    @time_to_live.setter
-    def time_to_live(self, seconds: float) -> None:
-        self._outgoing.set_time_to_live(seconds)
+    @property
+    def time_to_live_ms(self) -> int:
+        """Milliseconds, or a timedelta; 0 (default) for ever. Setting a negative one raises InvalidMessageError."""
+        return self._outgoing.time_to_live
+
+    @time_to_live_ms.setter
+    def time_to_live_ms(self, life: int | timedelta) -> None:
+        self._outgoing.set_time_to_live(life)
 
     @property
     def disable_message_timestamp(self) -> bool:
@@ -98,6 +105,7 @@ class MessageProducer(Sender):
                 self._outgoing.prepare_all(islice(left, BATCH), text, session.clock.now(), prepared)
             finally:
                 if prepared:
+                    self._look_for_schedules(prepared)
                     self._send_all(where, prepared)
             if len(prepared) < BATCH:
                 return self._outgoing.sent - before

@@ -23,9 +23,11 @@ from pyengine.activemq.consumer import Closing, MessageConsumer, MessageListener
 from pyengine.activemq.options import consumer_options
 from pyengine.activemq.producer import MessageProducer
 from pyengine.activemq.tasks import SessionTask
+from pyengine.attributes import Declared
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, entry_pattern, parse_destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
+from pyengine.processes import belong
 from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
@@ -61,11 +63,13 @@ def selector_of(text: str | None) -> str | None:
     return text
 
 
-class Session(SessionExecutor):
+class Session(Declared, SessionExecutor):
     """A session of a connection; made by Connection.create_session. For one thread at a time, as in JMS.
 
     Use it as a context manager, or close it; closing the connection closes it.
     """
+
+    acknowledge_mode: AcknowledgeMode
 
     def __init__(self, connection: Connection, session_id: str, mode: AcknowledgeMode) -> None:
         self.acknowledge_mode = mode
@@ -76,6 +80,7 @@ class Session(SessionExecutor):
         self._producer_numbers = count(1)
         self._temporary_numbers = count(1)
         self._timers: set[Timer] = set()
+        belong(self)
 
     def __enter__(self) -> Self:
         return self
@@ -291,6 +296,7 @@ class Session(SessionExecutor):
         if destination is not None:
             destination = destination_of(destination, "queue")
         producer = MessageProducer(self, f"{self.session_id}:{next(self._producer_numbers)}", destination)
+        belong(producer)
         self._producers[producer.producer_id] = producer
         self.transport.add_producer(self.connection.connection_id, producer.producer_id, destination)
         return producer

@@ -13,8 +13,10 @@ from typing import Literal, Self
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic
+from pyengine.attributes import Declared
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
+from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import MOST_QUEUES
@@ -41,7 +43,7 @@ from pyengine.rocketmq.remoting import (
 FIRST_PORT = 10911
 
 
-class Broker:
+class Broker(Declared):
     """A cluster of named brokers, with everything that clients ask of it (remoting.MQClientAPI).
 
     directory: None keeps everything in memory. A folder keeps it in files, one folder a broker; a new Broker on it
@@ -58,6 +60,9 @@ class Broker:
     IllegalStateError for a folder that another broker has, InvalidSourceError for a folder that cannot be written and
     for files that are damaged.
     """
+
+    clock: Clock
+    nodes: dict[str, BrokerNode]
 
     def __init__(
         self,
@@ -104,7 +109,7 @@ class Broker:
         self._turns: dict[str, count[int]] = {}
         self._scan: Timer | None = None
         self._closed = False
-        self.nodes: dict[str, BrokerNode] = {}
+        self.nodes = {}
         try:
             for i, name in enumerate(listed):
                 address = f"127.0.0.1:{FIRST_PORT + 10 * i}"
@@ -112,6 +117,7 @@ class Broker:
                 open_node(self.nodes, name, self.clock, options, None if directory is None else Path(directory))
             for node in self.nodes.values():
                 node.start()
+            belong(self)
         except BaseException:
             self.close()
             raise
@@ -308,11 +314,11 @@ class Broker:
         whole_number("suspend_timeout", request.suspend_timeout, INT32)
         self._node_of(request.queue).pull(request, callback)
 
-    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
         return self._node_of(queue).query_offset(plain_text("group", group), queue.topic, queue.queue_id)
 
-    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout: int = 5000) -> None:
+    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
         """Store the offset, lower ones too (one way)."""
         plain_text("group", group)
         self._node_of(queue).commit_offset(group, queue.topic, queue.queue_id, whole_number("offset", offset))

@@ -13,6 +13,7 @@ from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import RebalanceTimer
 from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError
+from pyengine.processes import forget_at_fork
 from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -351,6 +352,16 @@ class MQClientInstance:
 _instances: dict[tuple[int, str], MQClientInstance] = {}
 _instances_lock = threading.Lock()
 _made = 0
+
+
+def _forget_instances() -> None:
+    """In a process that was forked: the clients are the parent's, and another thread may have held the lock."""
+    global _instances_lock
+    _instances.clear()
+    _instances_lock = threading.Lock()
+
+
+forget_at_fork(_forget_instances)
 
 
 def take_client(member: Member, api: MQClientAPI, clock: Clock, client_id: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from pyengine.attributes import Declared
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt
@@ -29,7 +30,7 @@ class ConsumeOrderlyStatus(Enum):
 
 
 @dataclass(slots=True)
-class ConsumeConcurrentlyContext:
+class ConsumeConcurrentlyContext(Declared):
     """What a concurrent listener can set for one batch.
 
     ack_index: the last message that is done; by default all, -1: none. delay_level_when_next_consume: of what failed:
@@ -42,7 +43,7 @@ class ConsumeConcurrentlyContext:
 
 
 @dataclass(slots=True)
-class ConsumeOrderlyContext:
+class ConsumeOrderlyContext(Declared):
     """What an ordered listener can set for one batch.
 
     auto_commit: False leaves the batch open until COMMIT or ROLLBACK. suspend_current_queue_time_millis: how long the

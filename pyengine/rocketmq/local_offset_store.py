@@ -15,13 +15,35 @@ from pyengine.rocketmq.remoting import plain_text
 log = logging.getLogger("pyengine.rocketmq")
 
 
+LONGEST_NAME = 255  # bytes of a file's name
+
+
+def check_folder_names(option: str, text: str) -> None:
+    """That a text, or each of its parts between slashes, names a folder below the one it is put into.
+
+    Raises ConfigurationError for one that leads elsewhere, and for one that no folder can have.
+    """
+    hint = "it becomes a folder's name; a client id is made of client_ip, instance_name and unit_name"
+    place = next((at for at, mark in enumerate(text) if not mark.isprintable() and mark != " "), -1)
+    if place >= 0:
+        problem = f"{text[place]!r} at {place} cannot stand in a folder's name"
+        raise ConfigurationError(option, repr(text), problem, hint)
+    path = Path(text)
+    if path.is_absolute() or path.drive or ".." in path.parts or not path.parts:
+        raise ConfigurationError(option, repr(text), "names a folder outside that of the offsets", hint)
+    long = next((part for part in path.parts if len(part.encode()) > LONGEST_NAME), None)
+    if long is not None:
+        problem = f"longer than the {LONGEST_NAME} bytes that a folder's name may have"
+        raise ConfigurationError(option, repr(text), problem, hint)
+
+
 class LocalFileOffsetStore(RememberedOffsets):
     """LocalFileOffsetStore: ``<directory>/<client id>/<group>/offsets.json``, readable by the real client and back.
 
     directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
     file as a whole and keeps the old one as ``.bak``, so that a crash leaves one that can be read. Thread-safe; two
     processes with the same client id overwrite each other's entries, as the real ones do. Raises ConfigurationError for
-    a client id or a group that is no text and for what is no path.
+    a client id or a group that is no text or would leave the directory, and for what is no path.
     """
 
     def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
@@ -30,6 +52,8 @@ class LocalFileOffsetStore(RememberedOffsets):
         plain_text("group", group)
         if directory is not None and not isinstance(directory, str | Path):
             raise ConfigurationError("directory", repr(directory), "a path is needed")
+        check_folder_names("client_id", client_id)
+        check_folder_names("group", group)
         folder = Path(directory) if directory is not None else Path.home() / ".rocketmq_offsets"
         self.path = folder.absolute() / client_id / group / "offsets.json"  # wherever the process goes later
 

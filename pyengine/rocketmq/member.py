@@ -124,6 +124,9 @@ class GroupMember:
             )
         self.service_state = "START_FAILED"
         consumer.check_config(consumer.consumer_group)
+        for name, what in consumer.not_done():
+            value = getattr(consumer, name)
+            log.warning("group: %s: %s=%r asks for %s, which is not done", self.group, name, value, what)
         self._copy_subscription()
         if self.clustering and consumer.instance_name == "DEFAULT":
             consumer.instance_name = unique_instance_name(os.getpid(), self.clock)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
+from datetime import timedelta
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
+from pyengine.attributes import Declared
+from pyengine.durations import Milliseconds, whole_milliseconds
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.allocation import AllocateMessageQueueAveragely, Strategy
 from pyengine.rocketmq.listener import (
@@ -24,10 +26,27 @@ from pyengine.rocketmq.offset_store import OffsetStore
 from pyengine.rocketmq.remoting import ConsumeFromWhere, MessageModel, plain_text
 from pyengine.rocketmq.subscription import MessageSelector
 
+_POP, _TRACE, _NAMESPACE = "POP consumption", "message trace", "namespaces in the names of topics and groups"
+# Parameters whose effect is not there: what they ask for.
+NOT_DONE = {
+    "client_rebalance": _POP,
+    "pop_invisible_time": _POP,
+    "pop_batch_nums": _POP,
+    "pop_threshold_for_queue": _POP,
+    "enable_trace": _TRACE,
+    "trace_topic": _TRACE,
+    "trace_dispatcher": _TRACE,
+    "namespace": _NAMESPACE,
+    "namespace_v2": _NAMESPACE,
+    "rpc_hook": "hooks, as those of ACL",
+    "use_tls": "TLS",
+}
+
 
 @dataclass(kw_only=True, eq=False)
-class ClientConfig:
-    """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms.
+class ClientConfig(Declared):
+    """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms, or a
+    timedelta.
 
     Nothing here is checked. What concerns sockets, name servers, namespaces and tracing has the real defaults and no
     effect inside one process: namesrv_addr, namespace, access_channel, the trace, TLS, proxy, detector and decode
@@ -44,10 +63,10 @@ class ClientConfig:
     namespace_initialized: bool = False
     namespace_v2: str | None = None
     access_channel: str = "LOCAL"
-    poll_name_server_interval: int = 30000
-    heartbeat_broker_interval: int = 30000
-    persist_consumer_offset_interval: int = 5000
-    pull_time_delay_mills_when_exception: int = 1000
+    poll_name_server_interval: Milliseconds = field(default=Milliseconds(30000))
+    heartbeat_broker_interval: Milliseconds = field(default=Milliseconds(30000))
+    persist_consumer_offset_interval: Milliseconds = field(default=Milliseconds(5000))
+    pull_time_delay_mills_when_exception: Milliseconds = field(default=Milliseconds(1000))
     trace_msg_batch_num: int = 10
     unit_mode: bool = False
     unit_name: str | None = None
@@ -57,9 +76,9 @@ class ClientConfig:
     use_heartbeat_v2: bool = False
     use_tls: bool = False
     socks_proxy_config: str = "{}"
-    mq_client_api_timeout: int = 3000
-    detect_timeout: int = 200
-    detect_interval: int = 2000
+    mq_client_api_timeout: Milliseconds = field(default=Milliseconds(3000))
+    detect_timeout: Milliseconds = field(default=Milliseconds(200))
+    detect_interval: Milliseconds = field(default=Milliseconds(2000))
     language: str = "JAVA"
     enable_stream_request_type: bool = False
     send_latency_enable: bool = False
@@ -70,16 +89,26 @@ class ClientConfig:
     max_page_size_in_get_metadata: int = 2000
     local_offset_store_dir: str | Path | None = None
 
+    _changeable: ClassVar[frozenset[str]] = frozenset({"allocate_message_queue_strategy", "subscription"})
+
     if not TYPE_CHECKING:  # which says so of every name
 
         def __setattr__(self, name: str, value: object) -> None:
-            known = type(self).__dataclass_fields__
-            if name not in known and not name.startswith("_"):
-                plain = {_letters(each): each for each in known}
-                if meant := get_close_matches(_letters(name), plain, n=1, cutoff=0.9):  # Java's spelling, or a slip
-                    hint = f"did you mean {plain[meant[0]]!r}?"
-                    raise ConfigurationError(name, repr(value), "no such parameter, nobody would read it", hint)
+            if isinstance(value, timedelta):
+                value = self._whole(name, value)
             super().__setattr__(name, value)
+
+    def _whole(self, name: str, span: timedelta) -> int | timedelta:
+        """A span in the unit of a parameter; what is no time is left to be refused where it is looked at."""
+        if name == "consume_timeout":
+            minutes, rest = divmod(span, timedelta(minutes=1))
+            if rest:
+                raise ConfigurationError(
+                    name, repr(span), "whole minutes are needed", "it is in minutes, as in RocketMQ"
+                )
+            return minutes
+        known = {each.name for each in fields(self) if each.type == "Milliseconds"}
+        return whole_milliseconds(span) if name in known else span
 
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
@@ -104,9 +133,10 @@ class ConsumerParameters(ClientConfig):
     gets at most. pull_batch_size: messages a pull brings at most. pull_batch_size_in_bytes goes with the pull, and no
     broker looks at it, as in 5.3.3. max_reconsume_times: -1 is 16, without end in order.
     suspend_current_queue_time_millis: how long an ordered queue rests after a failure. consume_timeout: minutes until a
-    message whose listener does not return is given back.
+    message whose listener does not return is given back, as RocketMQ's consumeTimeout, or a timedelta.
     await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
     trace_dispatcher, rpc_hook and adjust_thread_pool_nums_threshold have no effect, the last as in the real client.
+    start() warns of a parameter that asks for what is not done here, in the log ``pyengine.rocketmq``.
     """
 
     message_model: MessageModel = MessageModel.CLUSTERING
@@ -126,20 +156,25 @@ class ConsumerParameters(ClientConfig):
     pull_threshold_size_for_queue: int = 100
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
-    pull_interval: int = 0
+    pull_interval: Milliseconds = field(default=Milliseconds(0))
     consume_message_batch_max_size: int = 1
     pull_batch_size: int = 32
     pull_batch_size_in_bytes: int = 262144
     post_subscription_when_pull: bool = False
     max_reconsume_times: int = -1
-    suspend_current_queue_time_millis: int = 1000
+    suspend_current_queue_time_millis: Milliseconds = field(default=Milliseconds(1000))
     consume_timeout: int = 15
-    pop_invisible_time: int = 60000
+    pop_invisible_time: Milliseconds = field(default=Milliseconds(60000))
     pop_batch_nums: int = 32
-    await_termination_millis_when_shutdown: int = 0
+    await_termination_millis_when_shutdown: Milliseconds = field(default=Milliseconds(0))
     trace_dispatcher: Any = None
     client_rebalance: bool = True
     rpc_hook: Any = None
+
+    def not_done(self) -> list[tuple[str, str]]:
+        """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
+        defaults = {each.name: each.default for each in fields(self)}
+        return [(name, what) for name, what in NOT_DONE.items() if getattr(self, name) != defaults[name]]
 
     def check_config(self, consumer_group: str | None) -> None:
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
@@ -150,7 +185,7 @@ class ConsumerParameters(ClientConfig):
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
-            if parameter.type == "int" and (isinstance(value, bool) or not isinstance(value, int)):
+            if parameter.type in ("int", "Milliseconds") and (isinstance(value, bool) or not isinstance(value, int)):
                 raise ConfigurationError(parameter.name, repr(value), "a whole number is needed")
             if parameter.name in ("client_ip", "instance_name", "unit_name", "consume_timestamp") and not (
                 isinstance(value, str) or (value is None and parameter.default in (None, ""))
@@ -199,10 +234,6 @@ class ConsumerParameters(ClientConfig):
         wall = parse_consume_timestamp(self.consume_timestamp)
         assert wall is not None
         return local_to_utc(wall)
-
-
-def _letters(name: str) -> str:
-    return name.replace("_", "").casefold()
 
 
 def java_name(name: str) -> str:

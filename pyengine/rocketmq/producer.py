@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
+from pyengine.attributes import Declared
 from pyengine.errors import ConfigurationError, MQClientError
+from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker import Broker
@@ -18,16 +21,26 @@ from pyengine.rocketmq.remoting import SendResult, plain_text, whole_number
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
+log = logging.getLogger("pyengine.rocketmq")
+
 _producers = count(1)
 
+# Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
+NOT_HONOURED = ("__STARTDELIVERTIME",)
 
-class Producer:
+
+class Producer(Declared):
     """Sends messages to a Broker. group: its producer group. Safe from any thread.
 
     max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have a limit of their own. Raises
     MQClientError with RocketMQ's texts for a group that may not have its name, ConfigurationError for a broker, a group
     or a size that is none.
     """
+
+    broker: Broker
+    group: str
+    max_message_size: int
+    _changeable: ClassVar[frozenset[str]] = frozenset({"group", "max_message_size"})
 
     def __init__(
         self, broker: Broker, group: str = "DEFAULT_PRODUCER", *, max_message_size: int = MAX_MESSAGE_SIZE
@@ -41,6 +54,8 @@ class Producer:
         self._prefix = f"7F000001{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         self._number = count()
         self._lock = threading.Lock()
+        self._warned_of: set[str] = set()
+        belong(self)
 
     @overload
     def send(
@@ -102,6 +117,10 @@ class Producer:
             hint = "give a function of (queues, message, arg) that returns one of the queues"
             raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
         message.check()
+        for name in NOT_HONOURED:
+            if name in message.properties and name not in self._warned_of:
+                self._warned_of.add(name)
+                log.warning("group: %s: %s asks for a delivery at a time; it is delivered at once", self.group, name)
         check_message(message.topic, message.body, self.max_message_size)
         with self._lock:
             unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"

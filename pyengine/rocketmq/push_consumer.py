@@ -11,6 +11,7 @@ from pyengine._engine.rocketmq.client.validators import attached
 from pyengine.clock import Clock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
+from pyengine.processes import belong
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import settle
 from pyengine.rocketmq.consumer_metrics import consumer_metrics
@@ -40,6 +41,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
     _: KW_ONLY
     broker: MQClientAPI | None = None
     clock: Clock = field(default=None)  # type: ignore[assignment]
+    default_mq_push_consumer_impl: GroupMember = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.consumer_group is not None:
@@ -53,6 +55,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
         if self.consume_timestamp == "":
             self.consume_timestamp = default_consume_timestamp(self.clock.now())
         self.default_mq_push_consumer_impl = GroupMember(self)
+        belong(self)
 
     @property
     def _member(self) -> GroupMember:

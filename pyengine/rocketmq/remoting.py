@@ -123,7 +123,7 @@ class PullMessageRequest:
     sys_flag: int = FLAG_SUSPEND
     commit_offset: int = 0
     suspend_timeout: int = 15000
-    timeout: int = 30000
+    timeout_millis: int = 30000
     sub_expression: str | None = None
     sub_version: int = 0
     expression_type: str = "TAG"
@@ -227,10 +227,10 @@ class MQClientAPI(Protocol):
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
         """Answer through ``callback``, once: at once or after long polling, on any thread, no broker lock held."""
 
-    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout: int = 5000) -> int:
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
 
-    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout: int = 5000) -> None:
+    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
         """Store the offset, lower ones too (one way)."""
 
     def max_offset(self, queue: MessageQueue) -> int:

@@ -53,7 +53,7 @@ _READ = pa.schema(
     ]
 )  # fmt: skip
 _SENT = {
-    "destination": "string", "text": "string", "body": "binary", "priority": "int", "time_to_live": "double",
+    "destination": "string", "text": "string", "body": "binary", "priority": "int", "time_to_live_ms": "bigint",
     "type": "string", "correlation_id": "string", "reply_to": "string", "group_id": "string", "group_sequence": "int",
     "properties": "map<string,string>", "property_types": "map<string,string>",
 }  # fmt: skip
@@ -248,7 +248,7 @@ class _Target(Target):
                 for row in staged_rows(paths):
                     producer.send(
                         _message(row), row["destination"], priority=row.get("priority"),
-                        time_to_live=row.get("time_to_live"),
+                        time_to_live_ms=row.get("time_to_live_ms"),
                     )  # fmt: skip
                 with broker.outbox:  # one change of the broker: all of it is kept, or nothing
                     session.commit()

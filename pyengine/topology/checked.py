@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pyengine._engine.selector.parser import parse
+from pyengine.durations import Milliseconds, milliseconds
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest
@@ -28,9 +29,10 @@ class Checked:
     def __post_init__(self) -> None:
         kind: Any = type(self)
         for name, hint in _hints(kind).items():
-            value = _tupled(getattr(self, name), hint)
+            value = getattr(self, name)
+            value = milliseconds(f"{kind.__name__}.{name}", value) if hint is Milliseconds else _tupled(value, hint)
             object.__setattr__(self, name, value)
-            check(f"{kind.__name__}.{name}", value, hint)
+            check(f"{kind.__name__}.{name}", value, int if hint is Milliseconds else hint)
 
 
 class Properties(Checked):
@@ -43,7 +45,7 @@ class Properties(Checked):
         kind: Any = type(self)
         for name, hint in _hints(kind).items():
             value = getattr(self, name)
-            if isinstance(value, int) and int in _choices(hint):
+            if isinstance(value, int) and (int in _choices(hint) or hint is Milliseconds):
                 low, high = smallest(java_name(name)), largest(java_name(name))
                 if not low <= value <= high:
                     refuse_if(f"{kind.__name__}.{name}", value, (f"must be a whole number from {low} to {high}", ""))

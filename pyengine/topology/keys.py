@@ -10,6 +10,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+from pyengine.durations import Milliseconds
 from pyengine.topology import policy as model
 
 STRATEGIES: dict[str, dict[str, type]] = {
@@ -68,6 +69,8 @@ def types_of(kind: type) -> dict[str, type]:
     for item in fields(kind):
         hint = hints[item.name]
         plain = {part for part in get_args(hint) or (hint,) if part is not NoneType}
-        if len(plain) == 1 and (only := plain.pop()) in (bool, int, float, str):
+        if Milliseconds in plain:
+            found[item.name] = int
+        elif len(plain) == 1 and (only := plain.pop()) in (bool, int, float, str):
             found[item.name] = only
     return found

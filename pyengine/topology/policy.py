@@ -1,20 +1,22 @@
 """Policy entries: the broker's settings for the destinations that a name or wildcard covers, and their strategies.
 
 Names, defaults and meanings are those of org.apache.activemq.broker.region.policy, in snake_case (spec activemq
-section 3, 2.13 and 4.5). Times are milliseconds, sizes bytes.
+section 3, 2.13 and 4.5). Times are milliseconds, or a timedelta; sizes are bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.message.envelope import SMALLEST_SIZE
+from pyengine.attributes import frozen
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
+from pyengine.durations import Milliseconds
 from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
@@ -29,6 +31,7 @@ CLIENT_TOPIC_PREFETCH = 32_767
 CLIENT_DURABLE_PREFETCHES = (100, 1000)
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractDeadLetterStrategy(Properties):
     """Which messages become dead letters.
@@ -45,6 +48,7 @@ class AbstractDeadLetterStrategy(Properties):
     max_audit_depth: int = 2048
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
     """All dead letters go to one destination: a queue's name, or a text with its prefix (``topic://Dead``)."""
@@ -58,6 +62,7 @@ class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
         )
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndividualDeadLetterStrategy(AbstractDeadLetterStrategy):
     """Each destination has a dead-letter destination of its own: prefix + name (+ ``.`` + subscription) + suffix."""
@@ -71,6 +76,7 @@ class IndividualDeadLetterStrategy(AbstractDeadLetterStrategy):
     destination_per_durable_subscriber: bool = False
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscardingDeadLetterStrategy(AbstractDeadLetterStrategy):
     """Nothing becomes a dead letter."""
@@ -80,6 +86,7 @@ DeadLetterStrategy: TypeAlias = SharedDeadLetterStrategy | IndividualDeadLetterS
 DEFAULT_DEAD_LETTER_STRATEGY = SharedDeadLetterStrategy()
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConstantPendingMessageLimitStrategy(Properties):
     """A topic consumer may leave ``limit`` messages pending; -1 any number, 0 none beyond its prefetch."""
@@ -87,6 +94,7 @@ class ConstantPendingMessageLimitStrategy(Properties):
     limit: int = -1
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class PrefetchRatePendingMessageLimitStrategy(Checked):
     """A topic consumer may leave prefetch * multiplier messages pending, cut to a whole number."""
@@ -97,6 +105,7 @@ class PrefetchRatePendingMessageLimitStrategy(Checked):
 PendingMessageLimitStrategy: TypeAlias = ConstantPendingMessageLimitStrategy | PrefetchRatePendingMessageLimitStrategy
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class OldestMessageEvictionStrategy(Properties):
     """Evict the oldest pending message."""
@@ -104,6 +113,7 @@ class OldestMessageEvictionStrategy(Properties):
     evict_expired_messages_high_watermark: int = 1000
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class OldestMessageWithLowestPriorityEvictionStrategy(Properties):
     """Evict the oldest of the pending messages with the lowest priority."""
@@ -111,6 +121,7 @@ class OldestMessageWithLowestPriorityEvictionStrategy(Properties):
     evict_expired_messages_high_watermark: int = 1000
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class UniquePropertyMessageEvictionStrategy(Properties):
     """Keep the newest message (by timestamp) of each value of a property, evict the others."""
@@ -140,6 +151,7 @@ MessageEvictionStrategy: TypeAlias = (
 )
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AbortSlowConsumerStrategy(Properties):
     """Close consumers that are slow too often (max_slow_count) or for too long (max_slow_duration); -1 switches off.
@@ -148,12 +160,13 @@ class AbortSlowConsumerStrategy(Properties):
     """
 
     max_slow_count: int = -1
-    max_slow_duration: int = 30_000
-    check_period: int = 30_000
+    max_slow_duration: Milliseconds = field(default=Milliseconds(30_000))
+    check_period: Milliseconds = field(default=Milliseconds(30_000))
     abort_connection: bool = False
     ignore_network_consumers: bool = True
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AbortSlowAckConsumerStrategy(AbortSlowConsumerStrategy):
     """A consumer is slow when its last acknowledgement is older than max_time_since_last_ack.
@@ -161,13 +174,16 @@ class AbortSlowAckConsumerStrategy(AbortSlowConsumerStrategy):
     ignore_idle_consumers: one that holds nothing is not.
     """
 
-    max_time_since_last_ack: int = 30_000
+    max_slow_duration: Milliseconds = field(default=Milliseconds(30_000))
+    check_period: Milliseconds = field(default=Milliseconds(30_000))
+    max_time_since_last_ack: Milliseconds = field(default=Milliseconds(30_000))
     ignore_idle_consumers: bool = True
 
 
 SlowConsumerStrategy: TypeAlias = AbortSlowConsumerStrategy | AbortSlowAckConsumerStrategy
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class FixedCountSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the last ``maximum_size`` messages."""
@@ -175,6 +191,7 @@ class FixedCountSubscriptionRecoveryPolicy(Properties):
     maximum_size: int = 100
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class FixedSizedSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the last messages that fit ``maximum_size`` bytes."""
@@ -182,16 +199,18 @@ class FixedSizedSubscriptionRecoveryPolicy(Properties):
     maximum_size: int = 65_536
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class LastImageSubscriptionRecoveryPolicy:
     """A retroactive consumer gets the last message."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class TimedSubscriptionRecoveryPolicy(Properties):
     """A retroactive consumer gets the messages of the last ``recover_duration`` ms, counted in whole seconds."""
 
-    recover_duration: int = 60_000
+    recover_duration: Milliseconds = field(default=Milliseconds(60_000))
 
 
 @runtime_checkable
@@ -205,6 +224,7 @@ class MessageQuery(Protocol):
         """False drops a message that is sent."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class QueryBasedSubscriptionRecoveryPolicy(Checked):
     """A retroactive consumer gets what the query answers."""
@@ -212,6 +232,7 @@ class QueryBasedSubscriptionRecoveryPolicy(Checked):
     query: MessageQuery
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class NoSubscriptionRecoveryPolicy:
     """A retroactive consumer gets nothing old."""
@@ -230,6 +251,7 @@ DispatchPolicyName = Literal[
 ]
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Policy(Properties):
     """A policyEntry: broker settings for the destinations a name or wildcard covers (spec activemq 4.3, 4.5).
@@ -257,7 +279,7 @@ class Policy(Properties):
     prioritized_messages: bool = False
     queue_prefetch: int = 1000
     strict_order_dispatch: bool = False
-    time_before_dispatch_starts: int = 0
+    time_before_dispatch_starts: Milliseconds = field(default=Milliseconds(0))
     use_consumer_priority: bool = True
     use_prefetch_extension: bool = True
     advisory_for_consumed: bool = False
@@ -269,9 +291,9 @@ class Policy(Properties):
     dispatch_policy: DispatchPolicyName = "simple"
     durable_topic_prefetch: int = 100
     enable_audit: bool = True
-    expire_messages_period: int = 30_000
+    expire_messages_period: Milliseconds = field(default=Milliseconds(30_000))
     gc_inactive_destinations: bool = False
-    inactive_timeout_before_gc: int = 60_000
+    inactive_timeout_before_gc: Milliseconds = field(default=Milliseconds(60_000))
     max_audit_depth: int = 10_000
     max_expire_page_size: int = 400
     max_producers_to_audit: int = 64
@@ -321,6 +343,7 @@ class Policy(Properties):
                 return kind, 0
 
 
+@frozen
 @dataclass(frozen=True)
 class PolicyMap(Checked):
     """Policy entries and which of them counts for a destination.
@@ -348,6 +371,7 @@ class PolicyMap(Checked):
         return DestinationMap({entry_pattern(policy.destination): policy for policy in self.entries})
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class FilteredDestination(Checked):
     """Where a composite destination forwards what a selector matches; without a selector nothing does."""
@@ -361,6 +385,7 @@ class FilteredDestination(Checked):
         check_selector(self)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class VirtualTopic(Checked):
     """What is sent to a topic that ``name`` covers is copied to the queues prefix + topic + postfix (4.4).
@@ -383,6 +408,7 @@ class VirtualTopic(Checked):
 DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class CompositeQueue(Checked):
     """A queue that forwards to others. forward_only: nothing stays in it. send_when_not_matched: but what no filter
@@ -402,6 +428,7 @@ class CompositeQueue(Checked):
                 refuse_if(f"{kind}.forward_to[{place}]", target, destination_problem(target))
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class CompositeTopic(CompositeQueue):
     """A topic that forwards to others; the rules are those of CompositeQueue."""
@@ -410,6 +437,7 @@ class CompositeTopic(CompositeQueue):
 VirtualDestination: TypeAlias = VirtualTopic | CompositeQueue | CompositeTopic
 
 
+@frozen
 @dataclass(frozen=True)
 class RedeliveryPlugin(Checked):
     """Send poison messages again after a delay, instead of to the dead-letter destination (2.13).

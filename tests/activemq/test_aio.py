@@ -306,7 +306,7 @@ def test_transactions_and_acknowledgements(make, clock):
             assert ours.transacted
             assert ours.acknowledge_mode is SESSION_TRANSACTED
             sender = await ours.create_producer("q")
-            sender.priority, sender.time_to_live, sender.delivery_mode = 9, 5.0, "NON_PERSISTENT"
+            sender.priority, sender.time_to_live_ms, sender.delivery_mode = 9, 5000, "NON_PERSISTENT"
             sender.disable_message_timestamp = True
             with pytest.raises(InvalidMessageError):
                 sender.priority = 10

@@ -117,7 +117,7 @@ def test_a_url_alone_makes_a_broker_that_ends_with_its_last_connection():
 def test_headers_are_set_on_the_message_and_on_its_copy(connect, clock):
     session = connect().create_session()
     producer = session.create_producer("q")
-    producer.priority, producer.time_to_live, producer.delivery_mode = 7, 2.5, activemq.NON_PERSISTENT
+    producer.priority, producer.time_to_live_ms, producer.delivery_mode = 7, 2500, activemq.NON_PERSISTENT
     sent = Message({"a": 1}, body="x")
     producer.send(sent)
     assert sent.message_id == f"{producer.producer_id}:1"
@@ -135,7 +135,7 @@ def test_a_message_without_a_time_expires_since_5_18(connect, make, clock, relea
     # Measured with 6.3.1 and 5.17.2: disableMessageTimestamp, a message with JMSTimestamp 77, 60 seconds to live.
     session = connect(broker=make(name="own", release=release)).create_session()
     producer = session.create_producer("q")
-    producer.disable_message_timestamp, producer.time_to_live = True, 60
+    producer.disable_message_timestamp, producer.time_to_live_ms = True, 60_000
     sent = Message(body="x", timestamp=77, expiration=78)
     if batch:
         producer.send_batch([sent])
@@ -147,7 +147,7 @@ def test_a_message_without_a_time_expires_since_5_18(connect, make, clock, relea
         assert message.expiration == (0 if own else clock.now() + 60_000)
 
 
-@pytest.mark.parametrize(("name", "value"), [("priority", 10), ("time_to_live", -1), ("delivery_mode", "MAYBE")])
+@pytest.mark.parametrize(("name", "value"), [("priority", 10), ("time_to_live_ms", -1), ("delivery_mode", "MAYBE")])
 def test_a_producer_refuses_values_that_jms_does_not_know(connect, name, value):
     producer = connect().create_session().create_producer("q")
     with pytest.raises(InvalidMessageError):
@@ -169,7 +169,7 @@ def test_a_producer_of_one_destination_sends_nowhere_else(connect):
 
 
 @pytest.mark.parametrize("options", ["jms.dispatchAsync=false&jms.alwaysSessionAsync=false", "jms.dispatchAsync=true"])
-@pytest.mark.parametrize("time_to_live", [0, 60])
+@pytest.mark.parametrize("time_to_live", [0, 60_000])
 def test_a_batch_goes_where_single_messages_go(connect, broker, options, time_to_live):
     got = {"one": [], "many": []}
     session = connect(options).create_session()
@@ -182,7 +182,7 @@ def test_a_batch_goes_where_single_messages_go(connect, broker, options, time_to
             session.create_consumer(queue, selector, listener=on_message)
     messages = [Message({"n": n}, body=str(n), group_id=f"g{n % 7}" if n % 3 else None) for n in range(2100)]
     one, many = (connect().create_session().create_producer(queue) for queue in got)
-    one.time_to_live = many.time_to_live = time_to_live
+    one.time_to_live_ms = many.time_to_live_ms = time_to_live
     for message in messages:
         one.send(message)
     assert many.send_batch(iter(messages)) == 2100
@@ -344,7 +344,7 @@ def test_a_transaction_with_a_message_that_goes_nowhere_is_rolled_back(connect, 
 
 def test_a_message_that_expires_within_its_transaction_expires_in_the_queue(connect, broker, clock):
     session = connect().create_session(activemq.SESSION_TRANSACTED)
-    session.create_producer("q").send("x", time_to_live=0.1)
+    session.create_producer("q").send("x", time_to_live_ms=100)
     clock.advance(200)
     session.commit()
     view = broker.view("q")
@@ -475,7 +475,7 @@ def test_an_expired_message_is_not_delivered(connect, clock):
     session = connect().create_session()
     consumer = session.create_consumer("q")
     producer = session.create_producer("q")
-    producer.send("old", time_to_live=1)
+    producer.send("old", time_to_live_ms=1000)
     producer.send("new")
     clock.advance(1001)
     assert consumer.receive(1).body == "new"
@@ -1265,7 +1265,7 @@ def test_what_a_transaction_acknowledged_one_by_one_may_expire_at_the_client(con
     consumer = session.create_consumer("q")
     with connect(broker=broker).create_session() as other:
         producer = other.create_producer("q")
-        producer.send("late", time_to_live=1)
+        producer.send("late", time_to_live_ms=1000)
         producer.send("kept")
     clock.advance(2000)
     assert consumer.receive(0).body == "kept"

@@ -3,6 +3,7 @@ those of the real factory (test_options.py) and do what it does (spec activemq s
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 from collections.abc import Callable
@@ -270,6 +271,22 @@ def who_hears_of_acks(scene: Scene) -> object:
     return "listener" if scene.errors else "nobody"
 
 
+def warned_of_start(scene: Scene) -> int:
+    """How many warnings there are of a message that comes to a stopped connection 300 ms after that was made."""
+    found: list[logging.LogRecord] = []
+    keep = logging.Filter()
+    keep.filter = lambda record: found.append(record) or False  # type: ignore[assignment,func-returns-value]
+    log = logging.getLogger("pyengine.activemq")
+    log.addFilter(keep)
+    scene.connection.stop()
+    scene.clock.advance(300)
+    scene.session().create_consumer("q")
+    scene.wire.send("q", 1)
+    scene.clock.settle()
+    log.removeFilter(keep)
+    return len(found)
+
+
 def nested(scene: Scene) -> object:
     message = Message()
     message.set_object_property("m", {"a": 1})
@@ -348,6 +365,7 @@ URL: list[tuple[str, Observe, object, str, object, str]] = [
     ("alwaysSyncSend", who_hears("NON_PERSISTENT"), "listener", "true", "send", ""),
     ("sendAcksAsync", who_hears_of_acks, "listener", "false", "acknowledge", ""),
     ("nestedMapAndListEnabled", nested, 0, "false", 2, ""),
+    ("warnAboutUnstartedConnectionTimeout", warned_of_start, 0, "200", 1, ""),
     ("prefetchPolicy.all", shows("prefetch_size"), 1000, "7", 7, ""),
     ("prefetchPolicy.queuePrefetch", shows("prefetch_size"), 1000, "7", 7, ""),
     ("prefetchPolicy.queueBrowserPrefetch", browser_prefetch, 500, "7", 7, ""),

@@ -136,14 +136,14 @@ class Waiting:
             "a listener is a function of a message, or None; not 5",
         ),
         (
-            lambda session: session.create_producer("q").send("x", time_to_live="a"),
+            lambda session: session.create_producer("q").send("x", time_to_live_ms="a"),
             InvalidMessageError,
-            "time_to_live = 'a' (str): not a time to live; seconds, 0 is for ever",
+            "time_to_live_ms = 'a' (str): not a time to live; a whole number of milliseconds, or a timedelta;",
         ),
         (
             lambda session: session.create_consumer("q").receive("x"),
             ConfigurationError,
-            "timeout='x': not a number of seconds; None waits for ever",
+            "timeout='x': not a number of seconds or a timedelta; None waits for ever",
         ),
         (lambda session: session.create_consumer("q").receive(float("inf")), ConfigurationError, "timeout=inf: not"),
         (lambda session: session.create_consumer("q").receive(float("nan")), ConfigurationError, "timeout=nan: not"),

@@ -31,10 +31,10 @@ class Site:
         factory = activemq.ConnectionFactory("vm://localhost", broker=self.broker)
         return self.stack.enter_context(factory.create_connection(client_id)).create_session(mode)
 
-    def send(self, destination: str, count: int, ttl: float = 0, **properties: object) -> None:
+    def send(self, destination: str, count: int, ttl: int = 0, **properties: object) -> None:
         with activemq.ConnectionFactory("vm://localhost", broker=self.broker).create_connection() as connection:
             producer = connection.create_session().create_producer()
-            producer.time_to_live = ttl
+            producer.time_to_live_ms = ttl
             for _ in range(count):
                 producer.send(pyengine.Message(properties), destination=destination)
 
@@ -186,7 +186,7 @@ def paced(backlog: int, sent: int, consumed: int) -> Evidence:
 
 def with_life(seconds: int) -> Evidence:
     with site() as here:
-        here.send("orders", 3, ttl=seconds)
+        here.send("orders", 3, ttl=1000 * seconds)
         here.look()
         return here.look(60)
 

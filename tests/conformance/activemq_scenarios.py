@@ -346,7 +346,7 @@ class Replay:
                 where,
                 delivery_mode="PERSISTENT" if step.get("persistent") else "NON_PERSISTENT",
                 priority=step.get("priority", 4),
-                time_to_live=step.get("ttl", 0) / 1000,
+                time_to_live_ms=step.get("ttl", 0),
             )
 
     def step_recv(self, step: Step) -> dict[str, Any]:

@@ -105,9 +105,14 @@ def test_start_refuses_a_text_where_it_is_no_text_that_counts(name: str, value: 
 )
 def test_a_parameter_is_not_set_by_a_name_that_nobody_reads(name: str, meant: str) -> None:
     consumer = rocketmq.DefaultMQPushConsumer("G")
-    with pytest.raises(ConfigurationError, match=rf"{name}=5: no such parameter.*did you mean '{meant}'\?"):
+    with pytest.raises(ConfigurationError, match=rf"{name}=5: no such attribute.*did you mean '{meant}'\?"):
         setattr(consumer, name, 5)
     assert not hasattr(consumer, name)
+
+
+def test_a_name_that_is_near_no_other_is_a_users_own_class_to_have() -> None:
+    with pytest.raises(AttributeError, match=r"DefaultMQPushConsumer\.orders=5: no such attribute"):
+        rocketmq.DefaultMQPushConsumer("G").orders = 5
 
 
 def test_a_consumer_may_be_given_what_is_no_parameter() -> None:

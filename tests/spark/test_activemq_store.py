@@ -125,7 +125,7 @@ def test_a_micro_batch_is_in_the_transaction_that_names_it(tmp_path: Path, monke
         rows = pa.record_batch({"destination": ["orders", "topic://t"], "text": [text, text]})
         priority = pa.array([9], pa.int32())
         late = pa.record_batch(
-            {"destination": ["orders"], "text": [f"{text}!"], "priority": priority, "time_to_live": [60.0]}
+            {"destination": ["orders"], "text": [f"{text}!"], "priority": priority, "time_to_live_ms": [60_000]}
         )
         made.commit([made.write(iter([rows])), None, made.write(iter([])), made.write(iter([late]))], batch)
 
@@ -158,7 +158,7 @@ def test_every_header_of_a_message_is_in_its_row(tmp_path: Path) -> None:
     clock = ManualClock(1_700_000_000_000)
     sent = Message(None, body="x", type="t", correlation_id="c", reply_to="queue://answers", group_id="g")
     with Broker(tmp_path, clock=clock) as broker, ConnectionFactory(broker=broker).create_connection() as connection:
-        connection.create_session().create_producer("orders").send(sent, priority=7, time_to_live=60)
+        connection.create_session().create_producer("orders").send(sent, priority=7, time_to_live_ms=60_000)
     reader = activemq_store.ActiveMQStore({"path": str(tmp_path)}).reader(None)
     (row,) = [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
     assert row.pop("message_id") == sent.message_id

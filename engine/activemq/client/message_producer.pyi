@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Self
 
 from typing_extensions import disjoint_base
@@ -19,7 +20,7 @@ class Outgoing:
         cls, producer_id: str, *, timestamps: bool = True, copies: bool = True, keeps_untimed: bool = False
     ) -> Self: ...
     def set_priority(self, priority: int) -> None: ...
-    def set_time_to_live(self, seconds: float) -> None: ...
+    def set_time_to_live(self, life: int | timedelta) -> None: ...
     def set_delivery_mode(self, mode: str) -> None: ...
     def prepare_all(
         self, given: Iterable[Message | str | bytes], destination: str, now: int, prepared: list[Message]
@@ -32,5 +33,5 @@ class Outgoing:
         *,
         delivery_mode: str | None = None,
         priority: int | None = None,
-        time_to_live: float | None = None,
+        time_to_live: int | timedelta | None = None,
     ) -> Message: ...

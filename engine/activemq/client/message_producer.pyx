@@ -3,6 +3,9 @@ from libc.stdint cimport int64_t
 from pyengine._engine.message.conversion cimport destination_text, hidden_prefix
 from pyengine._engine.message.message cimport Message
 
+from datetime import timedelta
+
+from pyengine.durations import whole_milliseconds
 from pyengine.errors import InvalidMessageError
 
 
@@ -27,14 +30,12 @@ cdef class Outgoing:
             raise InvalidMessageError("priority", priority, "not a priority", hint="give a value between 0 and 9")
         return priority
 
-    cdef int64_t milliseconds(self, object seconds) except -1:
-        try:
-            fits = 0 <= seconds < 1e15
-        except TypeError:
-            fits = False
-        if not fits:
-            raise InvalidMessageError("time_to_live", seconds, "not a time to live", hint="seconds, 0 is for ever")
-        return round(seconds * 1000)
+    cdef int64_t milliseconds(self, object given) except -1:
+        cdef object life = whole_milliseconds(given) if isinstance(given, timedelta) else given
+        if isinstance(life, bool) or not isinstance(life, int) or not 0 <= life < 10**18:
+            hint = "a whole number of milliseconds, or a timedelta; 0 is for ever"
+            raise InvalidMessageError("time_to_live_ms", given, "not a time to live", hint=hint)
+        return life
 
     cdef bint is_persistent(self, object mode) except -1:
         if mode != "PERSISTENT" and mode != "NON_PERSISTENT":
@@ -55,9 +56,9 @@ cdef class Outgoing:
         """0 to 9. Raises InvalidMessageError."""
         self.priority = self.check_priority(priority)
 
-    def set_time_to_live(self, seconds):
-        """Seconds, 0 for ever. Raises InvalidMessageError."""
-        self.time_to_live = self.milliseconds(seconds)
+    def set_time_to_live(self, life):
+        """ms or a timedelta, 0 for ever. Raises InvalidMessageError."""
+        self.time_to_live = self.milliseconds(life)
 
     def set_delivery_mode(self, mode):
         """PERSISTENT or NON_PERSISTENT. Raises InvalidMessageError."""

@@ -1,4 +1,5 @@
-from typing import Self
+from datetime import timedelta
+from typing import Never, Self
 
 from typing_extensions import disjoint_base
 
@@ -17,11 +18,11 @@ class RedeliveryPolicy:
         cls,
         *,
         maximum_redeliveries: int = 6,
-        initial_redelivery_delay: int = 1000,
-        redelivery_delay: int = 1000,
+        initial_redelivery_delay: int | timedelta = 1000,
+        redelivery_delay: int | timedelta = 1000,
         use_exponential_back_off: bool = False,
         back_off_multiplier: float = 5.0,
-        maximum_redelivery_delay: int = -1,
+        maximum_redelivery_delay: int | timedelta = -1,
         use_collision_avoidance: bool = False,
         collision_avoidance_percent: int = 15,
         pre_dispatch_check: bool = True,
@@ -29,5 +30,6 @@ class RedeliveryPolicy:
     def next_delay(self, previous: int, chance: float = 0.5) -> int: ...
     def delays(self, count: int) -> list[int]: ...
     def exhausted(self, redeliveries: int) -> bool: ...
+    def __setattr__(self, name: str, value: Never, /) -> None: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self) -> int: ...

@@ -4,7 +4,15 @@ from libc.stdint cimport INT64_MAX
 
 from pyengine._engine.java.value cimport java_text
 
-from pyengine.errors import InvalidTopologyError
+from datetime import timedelta
+
+from pyengine.durations import whole_milliseconds
+from pyengine.errors import InvalidTopologyError, UnknownNameError, did_you_mean
+
+
+cdef object in_milliseconds(object delay):
+    # A delay that may be a timedelta, in ms; anything else as it is.
+    return whole_milliseconds(delay) if isinstance(delay, timedelta) else delay
 
 
 cdef int64_t long_of(double delay) noexcept:
@@ -15,9 +23,9 @@ cdef int64_t long_of(double delay) noexcept:
 cdef class RedeliveryPolicy:
     """When a message is delivered again, and when it is given up.
 
-    Delays are ms. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap, and caps the
-    back-off product only. The back-off starts from the delay before: it applies when that is above 0 and the
-    multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was redelivered too often
+    Delays are ms, or a timedelta. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap,
+    and caps the back-off product only. The back-off starts from the delay before: it applies when that is above 0 and
+    the multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was redelivered too often
     before it came.
     """
 
@@ -25,6 +33,9 @@ cdef class RedeliveryPolicy:
                   object redelivery_delay=1000, object use_exponential_back_off=False, object back_off_multiplier=5.0,
                   object maximum_redelivery_delay=-1, object use_collision_avoidance=False,
                   object collision_avoidance_percent=15, object pre_dispatch_check=True):
+        initial_redelivery_delay = in_milliseconds(initial_redelivery_delay)
+        redelivery_delay = in_milliseconds(redelivery_delay)
+        maximum_redelivery_delay = in_milliseconds(maximum_redelivery_delay)
         for name, value, low, high in (
                 ("maximumRedeliveries", maximum_redeliveries, -1, 2**31 - 1),
                 ("initialRedeliveryDelay", initial_redelivery_delay, 0, 2**62),
@@ -92,6 +103,11 @@ cdef class RedeliveryPolicy:
             ("backOffMultiplier", self.back_off_multiplier), ("redeliveryDelay", self.redelivery_delay),
             ("preDispatchCheck", self.pre_dispatch_check))
         return f"RedeliveryPolicy {{{', '.join([f'{name} = {java_text(value)}' for name, value in fields])}}}"
+
+    def __setattr__(self, name, value):
+        problem = "a RedeliveryPolicy cannot be changed" if name in _FIELDS else "no such attribute"
+        hint = "give it where the policy is made" if name in _FIELDS else did_you_mean(name, _FIELDS)
+        raise UnknownNameError(f"RedeliveryPolicy.{name}", value, problem, hint)
 
     def __reduce__(self):
         return _rebuild, ({name: getattr(self, name) for name in _FIELDS},)

@@ -1,5 +1,6 @@
 """sender: what a producer does for every message (ActiveMQMessageProducer.send, ActiveMQSession.send)."""
 
+from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.client.message_producer cimport Outgoing
 from pyengine.activemq._runtime.session_executor cimport SessionExecutor
 
@@ -16,3 +17,5 @@ cdef class Sender:
     cdef readonly bint _reports
     cdef readonly bint _reports_all
     cdef readonly bint _flat
+
+    cdef int look_for_schedule(self, Message message) except -1

@@ -1,4 +1,5 @@
-from typing import Self
+from datetime import timedelta
+from typing import Final, Self
 
 from typing_extensions import disjoint_base
 
@@ -6,6 +7,9 @@ from pyengine._engine.activemq.client.message_producer import Outgoing
 from pyengine._engine.message.message import Message
 from pyengine.activemq.session import Session
 from pyengine.destinations import Destination
+
+SECONDS: Final[str]
+SCHEDULED: Final[tuple[str, ...]]
 
 @disjoint_base
 class Sender:
@@ -19,6 +23,7 @@ class Sender:
     _reports_all: bool
     _flat: bool
     def __new__(cls, session: Session, producer_id: str, destination: Destination | None) -> Self: ...
+    def _look_for_schedules(self, messages: list[Message]) -> None: ...
     def _where(self, destination: Destination | str | None) -> Destination: ...
     def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes: ...
     def send(
@@ -28,5 +33,6 @@ class Sender:
         *,
         delivery_mode: str | None = None,
         priority: int | None = None,
-        time_to_live: float | None = None,
+        time_to_live_ms: int | timedelta | None = None,
+        time_to_live: None = None,
     ) -> None: ...

@@ -27,6 +27,8 @@ cdef class SessionExecutor:
     cdef readonly object changed              # a threading.Condition of ``lock``
     cdef public int waiting
     cdef object failed_ack                    # who hears of an acknowledgement that failed; None: whoever waits for it
+    cdef bint started_or_told                 # the connection was started, or it was warned of that it is not
+    cdef MessageDispatch early                # the first that came before that
     cdef bint answers                         # acknowledgements may be the answer to a dispatch
     cdef object task                          # a SessionTask, or None: none was needed yet
     cdef readonly object _outgoing            # deque of commands that wait for those before them
@@ -35,6 +37,7 @@ cdef class SessionExecutor:
     cdef object __weakref__
 
     cdef tuple arrived(self, MessageDispatch dispatch)
+    cdef int look_for_start(self, MessageDispatch dispatch) except -1
     cdef int flush_commands(self, object pull_timeout) except -1
     cdef int send_all(self, list commands, object pull_timeout) except -1
     cdef int send_one(self, object command, object pull_timeout) except -1

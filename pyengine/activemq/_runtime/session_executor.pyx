@@ -120,6 +120,8 @@ cdef class SessionExecutor:
         cdef Offer offer
         cdef Consumption consumer
         cdef list commands
+        if not self.started_or_told:
+            self.look_for_start(dispatch)
         if dispatch.source is not None and dispatch.source._expiration:
             now = now_of(self.clock)
         self.lock.take(True)
@@ -148,10 +150,23 @@ cdef class SessionExecutor:
                 consumer.available()
         return None
 
+    cdef int look_for_start(self, MessageDispatch dispatch) except -1:
+        # ActiveMQSessionExecutor.startedOrWarnedThatNotStarted.
+        self.started_or_told = self.connection._is_started_or_told(dispatch)
+        self.early = None if self.started_or_told else self.early or dispatch
+        return 0
+
+    def received_nothing(self):
+        """A receive ends without a message: perhaps because what came waits for the connection's start."""
+        if self.early is not None:
+            self.look_for_start(self.early)
+
     def arrive_all(self, list dispatches not None):
         """The broker dispatched several messages to consumers of this session."""
         cdef Py_ssize_t queued
         cdef tuple answer
+        if not self.started_or_told and dispatches:
+            self.look_for_start(dispatches[0])
         self.lock.take(True)
         try:
             queued = self.state.arrive_for_listeners(dispatches)
