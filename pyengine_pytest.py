@@ -1,0 +1,61 @@
+"""Fixtures for tests of programs that use an ActiveMQ broker; pytest finds them where pyengine is installed.
+
+pytest imports this module in every test run of the environment: it stands outside the package, whose import takes 0.4
+seconds, and imports nothing of it before a fixture is used.
+
+``activemq_clock`` is a time that the test moves, ``activemq_broker`` a broker in memory that lives by it, and
+``activemq_connection`` a started connection to it. A test that wants policies makes its broker with
+``activemq_make_broker(policies=[...])``; one that wants real threads passes ``clock=SystemClock()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyengine.activemq.broker import Broker
+    from pyengine.activemq.connection import Connection
+    from pyengine.clock import ManualClock
+
+
+@pytest.fixture
+def activemq_clock() -> ManualClock:
+    """A pyengine.clock.ManualClock: ``activemq_clock.advance(1000)`` lets a second pass."""
+    from pyengine.clock import ManualClock
+
+    return ManualClock()
+
+
+@pytest.fixture
+def activemq_make_broker(activemq_clock: ManualClock) -> Iterator[Callable[..., Broker]]:
+    """Makes brokers, with the settings of pyengine.activemq.Broker; they are closed after the test."""
+    from pyengine.activemq.broker import Broker
+
+    made: list[Broker] = []
+
+    def make(directory: str | Path | None = None, **settings: Any) -> Broker:
+        made.append(Broker(directory, **{"clock": activemq_clock, **settings}))
+        return made[-1]
+
+    yield make
+    for broker in reversed(made):
+        broker.close()
+
+
+@pytest.fixture
+def activemq_broker(activemq_make_broker: Callable[..., Broker]) -> Broker:
+    """The broker ``vm://localhost``, in memory, without policies, by ``activemq_clock``."""
+    return activemq_make_broker()
+
+
+@pytest.fixture
+def activemq_connection(activemq_broker: Broker) -> Iterator[Connection]:
+    """A started connection to ``activemq_broker``, closed after the test."""
+    from pyengine.activemq.connection_factory import ConnectionFactory
+
+    with ConnectionFactory(broker=activemq_broker).create_connection() as connection:
+        yield connection
