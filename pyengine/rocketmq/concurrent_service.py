@@ -21,7 +21,7 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic
 from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from pyengine.rocketmq.listener_call import listed
+from pyengine.rocketmq.listener_call import Waiting, listed
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
         self.delayed.add(RESUBMIT_DELAY, submit)
 
-    def run(self, request: ConsumeRequest) -> KeyboardInterrupt | None:
+    def run(self, request: ConsumeRequest) -> KeyboardInterrupt | Waiting | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
-        was; one that comes elsewhere is raised, and the batch is to be run again."""
+        was; one that comes elsewhere is raised, and the batch is to be run again. Waiting: it has not answered."""
         member, queue = self._member, request.queue
         began = member.clock.now()
         with member.lock:
@@ -91,7 +91,18 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             return None
         member.restore_topic(request.messages)
         context = ConsumeConcurrentlyContext(queue)
-        status, raised, interrupt = self.call(request.messages, context, queue)
+        return self.call(request.messages, context, queue, partial(self._answered, request, context, began))
+
+    def _answered(
+        self,
+        request: ConsumeRequest,
+        context: ConsumeConcurrentlyContext,
+        began: int,
+        status: ConsumeConcurrentlyStatus | None,
+        raised: bool,
+        interrupt: KeyboardInterrupt | None,
+    ) -> KeyboardInterrupt | None:
+        member, queue = self._member, request.queue
         elapsed = member.clock.now() - began
         name = None if status is None else status.name
         kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)

@@ -7,15 +7,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 
 from pyengine._engine.rocketmq.client.validators import allowed_core_pool_size
 from pyengine.clock import Clock, Timer, Worker
-from pyengine.rocketmq.client import call_later
+from pyengine.rocketmq.client import call_later, hand_over
+from pyengine.rocketmq.listener_call import Waiting
 
 log = logging.getLogger("pyengine.rocketmq")
 
-# The user's own interrupt, which a listener under a manual clock was ended by, once the rest of the task is done.
-Task = Callable[[], KeyboardInterrupt | None]
+# The user's own interrupt, which a listener under a manual clock was ended by, once the rest of the task is done; or
+# Waiting, where a listener has not answered yet: its thread has no other task before that.
+Task = Callable[[], KeyboardInterrupt | Waiting | None]
 
 KEEP_ALIVE = 60_000  # ms that a thread beyond ``core`` stays without a task
 
@@ -131,7 +134,7 @@ class ConsumePool:
             worker.close()
         return done
 
-    def _run(self, task: Task) -> KeyboardInterrupt | None:
+    def _run(self, task: Task) -> KeyboardInterrupt | Waiting | None:
         try:
             return task()
         except Exception:
@@ -139,25 +142,30 @@ class ConsumePool:
             log.exception("a consume task of %s failed", self._name)
         return None
 
-    def _drain(self, worker: Worker) -> None:
-        """Run tasks until none is left."""
+    def _drain(self, worker: Worker, first: Task | None = None) -> None:
+        """Run tasks until none is left, or a listener waits. first: what its listener has waited with."""
         try:
-            self._run_all(worker)
+            self._run_all(worker, first)
         except KeyboardInterrupt:  # the user's own, under a manual clock: the other tasks come when the clock goes on
             worker.submit(partial(self._drain, worker))
             raise
 
-    def _run_all(self, worker: Worker) -> None:
+    def _run_all(self, worker: Worker, first: Task | None) -> None:
         task: Task | None = None
+        begun = () if first is None else (first,)
         while True:
             try:
                 # An iteration, so that no interrupt comes when a task has left the line and has no name yet.
-                for task in iter(self._tasks.popleft, None):
-                    interrupt = self._run(task)
+                for task in chain(begun, iter(self._tasks.popleft, None)):
+                    outcome = self._run(task)
                     task = None
-                    if interrupt is not None:
-                        raise interrupt
+                    if isinstance(outcome, Waiting):
+                        outcome.wake = partial(hand_over, worker, partial(self._drain, worker, outcome.rest))
+                        return
+                    if outcome is not None:
+                        raise outcome
             except IndexError:
+                begun = ()
                 with self._lock:
                     if self._tasks:
                         continue

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Delayed
 from pyengine.rocketmq.consume_pool import ConsumePool
-from pyengine.rocketmq.listener_call import ListenerCall, describe, listed, users_interrupt
+from pyengine.rocketmq.listener_call import ListenerCall, Waiting, describe, listed, users_interrupt
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
 log = logging.getLogger("pyengine.rocketmq")
+Answer = TypeVar("Answer")
 
 
 class ConsumeService(ABC):
@@ -73,11 +76,26 @@ class ConsumeService(ABC):
         self._listener.close()
 
     def call(
-        self, messages: list[MessageExt], context: Any, queue: MessageQueue
-    ) -> tuple[Any, bool, KeyboardInterrupt | None]:
-        """The listener's status or None, whether it raised, and the user's own interrupt, if that ended it."""
+        self,
+        messages: list[MessageExt],
+        context: Any,
+        queue: MessageQueue,
+        then: Callable[[Any, bool, KeyboardInterrupt | None], Answer],
+    ) -> Answer | Waiting:
+        """What ``then`` makes of the listener's status or None, of whether it raised, and of the user's own interrupt,
+        if that ended it. Waiting for a listener that has not answered."""
+        return self._outcome(partial(self._listener, tuple(messages), context), messages, queue, then)
+
+    def _outcome(
+        self,
+        listen: Callable[[], Any],
+        messages: list[MessageExt],
+        queue: MessageQueue,
+        then: Callable[[Any, bool, KeyboardInterrupt | None], Answer],
+    ) -> Answer | Waiting:
+        status, raised, interrupt = None, False, None
         try:
-            return self._listener(tuple(messages), context), False, None
+            status = listen()
         except BaseException as error:  # sys.exit() in a listener is its failure, not the end of the pool's thread
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
@@ -87,4 +105,8 @@ class ConsumeService(ABC):
                 queue,
                 exc_info=error,
             )
-            return None, True, users_interrupt(error)
+            raised, interrupt = True, users_interrupt(error)
+        if isinstance(status, Waiting):
+            status.rest = partial(self._outcome, status.result, messages, queue, then)
+            return status
+        return then(status, raised, interrupt)

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyengine._engine.rocketmq.client.consume_concurrently import return_type
 from pyengine._engine.rocketmq.client.consume_orderly import (
@@ -22,7 +22,7 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.client import Periodic, write_log
 from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from pyengine.rocketmq.listener_call import listed
+from pyengine.rocketmq.listener_call import Waiting, listed
 from pyengine.rocketmq.message import MessageExt
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pyengine.rocketmq")
 
 WITHOUT_END = 2**31 - 1
+Heard: TypeAlias = tuple[OrderlyVerdict, KeyboardInterrupt | None]
 
 
 class ConsumeMessageOrderlyService(ConsumeService):
@@ -62,41 +63,65 @@ class ConsumeMessageOrderlyService(ConsumeService):
         if go and not self._pool.submit([partial(self.run, process_queue, queue)]):
             log.info("the pool of %s is closed, %s", self._member.group, queue)
 
-    def run(self, process_queue: ProcessQueue, queue: MessageQueue) -> KeyboardInterrupt | None:
+    def run(
+        self,
+        process_queue: ProcessQueue,
+        queue: MessageQueue,
+        rest: Callable[[], KeyboardInterrupt | Waiting | None] | None = None,
+    ) -> KeyboardInterrupt | Waiting | None:
         """One run over a queue; a second one waits until the first has ended. Returns the user's own interrupt, if a
-        listener was ended by it; one that comes elsewhere is raised, and the queue is to be run again."""
-        first = False
+        listener was ended by it; one that comes elsewhere is raised, and the queue is to be run again. Waiting: a
+        listener has not answered; the run goes on with ``rest``."""
+        first = rest is not None
+        outcome: KeyboardInterrupt | Waiting | None = None
         try:
             with self._turns:
-                if queue in self._running:
+                if not first and queue in self._running:
                     self._running[queue].append(process_queue)
                     return None
-                first = True
-                self._running[queue] = []
-            return self._run(OrderlyRun(process_queue, queue, clustering=self._member.clustering))
+                if not first:
+                    first = True
+                    self._running[queue] = []
+            outcome = self._run(process_queue, queue) if rest is None else rest()
+            return outcome
         except KeyboardInterrupt:
             with self._member.lock:
                 process_queue.rollback()
             raise
         finally:
             waiting = []
-            if first:
+            if isinstance(outcome, Waiting):
+                outcome.rest = partial(self.run, process_queue, queue, outcome.rest)
+            elif first:
                 with self._turns:
                     waiting = self._running.pop(queue)
             for following in waiting:
                 self.submit([], following, queue, True)
 
-    def _run(self, run: OrderlyRun) -> KeyboardInterrupt | None:
+    def _run(self, process_queue: ProcessQueue, queue: MessageQueue) -> KeyboardInterrupt | Waiting | None:
         member = self._member
+        run = OrderlyRun(process_queue, queue, clustering=member.clustering)
         with member.lock:
             verdict = run.start(member.clock.now())
         write_log(verdict.log)
-        while verdict.step == OrderlyStep.CONTINUE:
-            with member.lock:
-                verdict = run.next(member.clock.now(), member.consumer.consume_message_batch_max_size)
-            write_log(verdict.log)
-            if verdict.step == OrderlyStep.CONSUME:
-                verdict, interrupt = self._consume(run)
+        return self._go_on(run, verdict)
+
+    def _go_on(
+        self, run: OrderlyRun, verdict: OrderlyVerdict, heard: Heard | None = None
+    ) -> KeyboardInterrupt | Waiting | None:
+        """Batch after batch. heard: what follows from the one at hand, whose listener had not answered before."""
+        member = self._member
+        while heard is not None or verdict.step == OrderlyStep.CONTINUE:
+            if heard is None:
+                with member.lock:
+                    verdict = run.next(member.clock.now(), member.consumer.consume_message_batch_max_size)
+                write_log(verdict.log)
+            if heard is not None or verdict.step == OrderlyStep.CONSUME:
+                found = self._consume(run) if heard is None else heard
+                if isinstance(found, Waiting):
+                    found.rest = partial(self._heard_later, run, verdict, found.rest)
+                    return found
+                (verdict, interrupt), heard = found, None
                 write_log(verdict.log)
                 if interrupt is not None:
                     goes_on = verdict.step == OrderlyStep.CONTINUE
@@ -104,6 +129,11 @@ class ConsumeMessageOrderlyService(ConsumeService):
                     return interrupt
         self._come_back(run, verdict)
         return None
+
+    def _heard_later(
+        self, run: OrderlyRun, verdict: OrderlyVerdict, rest: Callable[[], Heard]
+    ) -> KeyboardInterrupt | Waiting | None:
+        return self._go_on(run, verdict, rest())
 
     def _come_back(self, run: OrderlyRun, verdict: OrderlyVerdict) -> None:
         if verdict.step == OrderlyStep.LOCK_LATER:
@@ -126,19 +156,46 @@ class ConsumeMessageOrderlyService(ConsumeService):
         if not self._stopped:
             self._member.rebalancing.lock_all()
 
-    def _consume(self, run: OrderlyRun) -> tuple[OrderlyVerdict, KeyboardInterrupt | None]:
+    def _consume(self, run: OrderlyRun) -> Heard | Waiting:
         """The batch through the listener, and what follows from its answer; the user's own interrupt, if it was."""
         member, queue = self._member, run.queue
         member.restore_topic(run.messages)
         context = ConsumeOrderlyContext(queue)
         began = member.clock.now()
         member.rebalancing.listener_begins(run.process_queue)
+        heard: tuple[Any, bool, KeyboardInterrupt | None] | Waiting | None = None
         try:
             if run.process_queue.dropped:
                 return run.dropped(before_listener=True), None
-            status, raised, interrupt = self.call(run.messages, context, queue)
+            heard = self.call(run.messages, context, queue, lambda *answer: answer)
         finally:
-            member.rebalancing.listener_ended(run.process_queue)
+            if not isinstance(heard, Waiting):
+                member.rebalancing.listener_ended(run.process_queue)
+        if isinstance(heard, Waiting):
+            heard.rest = partial(self._answers_later, run, context, began, heard.rest)
+            return heard
+        assert heard is not None
+        return self._answered(run, context, began, *heard)
+
+    def _answers_later(
+        self, run: OrderlyRun, context: ConsumeOrderlyContext, began: int, rest: Callable[[], Any]
+    ) -> Heard:
+        try:
+            answer = rest()
+        finally:
+            self._member.rebalancing.listener_ended(run.process_queue)
+        return self._answered(run, context, began, *answer)
+
+    def _answered(
+        self,
+        run: OrderlyRun,
+        context: ConsumeOrderlyContext,
+        began: int,
+        status: ConsumeOrderlyStatus | None,
+        raised: bool,
+        interrupt: KeyboardInterrupt | None,
+    ) -> Heard:
+        member, queue = self._member, run.queue
         elapsed = member.clock.now() - began
         name = None if status is None else status.name
         if run.not_ok(name):
