@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -17,6 +18,7 @@ from pyengine.backlog.evidence import HERE, ThreadDump, ThreadState
 from pyengine.backlog.findings import Finding
 from pyengine.backlog.rules.threads import CONSUMERS, stuck
 from pyengine.clock import Clock, SystemClock, Timer
+from pyengine.durations import milliseconds
 
 log = logging.getLogger("pyengine.backlog")
 
@@ -72,7 +74,8 @@ class Watch:
 
     threads: a regular expression for the names of the threads to watch, or a function that gives the idents of those
     that are in a listener now; None: names that consumers' threads usually have. samples: how many sights of one and
-    the same stack make a finding (3 at least). every: ms between two. report: called with each Finding; None: a warning
+    the same stack make a finding (3 at least). every: ms between two, or a
+    timedelta. report: called with each Finding; None: a warning
     in the log ``pyengine.backlog``. clock: None: the system's.
 
     >>> with Watch(samples=5, every=1000):
@@ -84,12 +87,13 @@ class Watch:
         threads: str | InListener | None = None,
         *,
         samples: int = 5,
-        every: int = 1000,
+        every: int | timedelta = 1000,
         report: Callable[[Finding], object] | None = None,
         clock: Clock | None = None,
     ) -> None:
         if samples < 3:
             raise ValueError(f"samples = {samples}: three at least, or every thread at work would be stuck")
+        every = milliseconds("every", every)
         if every < 1:
             raise ValueError(f"every = {every}: milliseconds, 1 at least")
         self._threads = threads if callable(threads) else None

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from pyengine.cli.outlet import tell
-from pyengine.errors import PyengineError
+from pyengine.errors import PyengineError, UnknownNameError
 
 app = typer.Typer(
     name="pyengine",
@@ -217,7 +217,8 @@ def watch(
         int, typer.Argument(min=1, max=2**31 - 1, help="A running process: Java (jstack) or Python (py-spy).")
     ],
     samples: Annotated[int, typer.Option(min=3, help="Dumps to take.")] = 5,
-    every: Annotated[float, typer.Option(min=0.05, max=3600, help="Seconds between two dumps.")] = 1.0,
+    every_ms: Annotated[int, typer.Option(min=50, max=3_600_000, help="Milliseconds between two dumps.")] = 1000,
+    every: Annotated[str | None, typer.Option(hidden=True)] = None,
     tool: Annotated[Tool | None, typer.Option(help="[default: by the process]")] = None,
     as_json: Json = False,
     report: Page = None,
@@ -232,8 +233,10 @@ def watch(
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import watch as watching
 
+        if every is not None:
+            raise UnknownNameError("--every", every, "was in seconds", "it is --every-ms now")
         pages.check_target(report)
-        evidence, found = watching.ask(pid, samples, every, tool.value if tool else "", lang.value)
+        evidence, found = watching.ask(pid, samples, every_ms, tool.value if tool else "", lang.value)
         if report is not None:
             pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
         if as_json:

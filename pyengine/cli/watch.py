@@ -26,8 +26,8 @@ def tool_for(pid: int) -> str:
     return "jstack" if name.exists() and name.read_bytes().strip() == b"java" else "py-spy"
 
 
-def ask(pid: int, samples: int, every: float, tool: str, language: Language = "en") -> tuple[Evidence, list[Finding]]:
-    """``samples`` dumps, ``every`` seconds apart, and the consumer threads that stand still in all of them.
+def ask(pid: int, samples: int, every: int, tool: str, language: Language = "en") -> tuple[Evidence, list[Finding]]:
+    """``samples`` dumps, ``every`` ms apart, and the consumer threads that stand still in all of them.
 
     Raises InvalidSourceError where the tool is missing or cannot look into the process.
     """
@@ -43,7 +43,7 @@ def ask(pid: int, samples: int, every: float, tool: str, language: Language = "e
     words = say("taking dumps").in_language(language)
     for number in track(range(samples), words, console=console, transient=True, disable=not console.is_terminal):
         if number:
-            time.sleep(every)
+            time.sleep(every / 1000)
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", check=False, timeout=PATIENCE

@@ -90,7 +90,8 @@ def test_without_the_extra_one_sentence_says_what_to_install() -> None:
         (("run", FLIGHTS, "--out", "README.md/x/y"), "cannot be written: Not a directory"),
         (("run", FLIGHTS, "--partitions", "0"), "Invalid value for '--partitions'"),
         (("run",), "Missing argument"),
-        (("watch", "1", "--every", "inf"), "Invalid value for '--every'"),
+        (("watch", "1", "--every-ms", "inf"), "Invalid value for '--every-ms'"),
+        (("watch", "1", "--every", "5"), "--every=5: was in seconds; it is --every-ms now"),
         (("watch", str(2**31)), "2147483647"),
         (("rum",), "No such command 'rum'"),
     ],
@@ -564,7 +565,7 @@ def test_watch_names_the_line_at_which_a_listener_stands() -> None:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        done = pyengine("watch", str(process.pid), "--samples", "3", "--every", "0.2")
+        done = pyengine("watch", str(process.pid), "--samples", "3", "--every-ms", "200")
     finally:
         process.communicate("\n", timeout=30)
     assert done.returncode == 1, done.stderr
