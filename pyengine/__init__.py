@@ -30,6 +30,7 @@ from pyengine.errors import (
     OutputExistsError,
     PyengineError,
     SelectorEvaluationError,
+    UnreadableBatchError,
     UnsupportedColumnError,
 )
 
@@ -54,5 +55,6 @@ __all__ = [
     "Selector",
     "SelectorEvaluationError",
     "Subscriptions",
+    "UnreadableBatchError",
     "UnsupportedColumnError",
 ]

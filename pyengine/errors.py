@@ -158,6 +158,18 @@ class UnsupportedColumnError(PyengineError, TypeError):
         return f"{text}; {self.hint}" if self.hint else text
 
 
+class UnreadableBatchError(PyengineError, OSError):
+    """A batch whose library fails while it hands over columns. batch: its type. problem: what the library says."""
+
+    def __init__(self, batch: str, problem: str) -> None:
+        self.batch = batch
+        self.problem = problem
+        super().__init__(batch, problem)
+
+    def __str__(self) -> str:
+        return f"{self.batch} cannot be read: {self.problem}"
+
+
 class InvalidTopologyError(PyengineError, ValueError):
     """A topology file or table that cannot be used. file, line (1-based, 0 unknown), key and value say where; hint says
     what to do."""

@@ -6,7 +6,7 @@ pointers, bit offsets into ``validity_start`` and ``bit_start``); the Columns ob
 each producer's release callback is called exactly once, by this object, when it goes.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pyengine._engine.java.value cimport Value
 
@@ -97,7 +97,8 @@ cdef enum Storage:       # how the values lie in memory; the first ten in the or
     TEXT64 = 14          # 64-bit offsets
     TEXT_VIEWS = 15      # 16-byte views, UTF-8
     CODES = 16           # codes into ``dictionary``
-    UNSUPPORTED = 17     # no message property has such values
+    DECIMAL_VALUES = 17  # whole numbers of ``width`` bytes, two's complement, ``scale`` digits of them behind the point
+    UNSUPPORTED = 18     # no message property has such values
 
 
 cdef struct Column:
@@ -105,6 +106,9 @@ cdef struct Column:
     uint8_t java_type            # JavaType of a value that is not null; of CODES, of the dictionary's values
     uint8_t code_storage         # CODES: INT8_VALUES .. UINT64_VALUES
     uint8_t in_range             # 1 once every row is known to fit a Value (check_range)
+    uint8_t width                # DECIMAL_VALUES: bytes of a value
+    int32_t scale                # DECIMAL_VALUES: digits behind the point; below 0, zeros before it
+    int64_t unit                 # of times: milliseconds in a stored unit, or -units in a millisecond; 0 once converted
     int64_t length
     const uint8_t* validity      # bit 1: a value; NULL: every row has one
     int64_t validity_start       # bit of row 0
@@ -123,6 +127,8 @@ cdef void read_cell(const Column* column, int64_t row, Value* out) noexcept nogi
 
 cdef class Columns:
     cdef readonly tuple names            # of the columns, in order
+    cdef readonly tuple offered          # the names that the batch has; ``names`` are those of them that were imported
+    cdef dict refused                    # name -> (type, why) of columns that their library could not hand over; None
     cdef readonly Py_ssize_t row_count
     cdef int column_count
     cdef Py_ssize_t batch_count
@@ -137,6 +143,10 @@ cdef class Columns:
     cdef Py_ssize_t owned_count
     cdef int find(self, str name) except -2          # -1: no such column; UnsupportedColumnError: it cannot be read
     cdef void* own(self, size_t size) except NULL
+    cdef void forget(self) noexcept
 
 
-cdef Columns columns_of(object batch)    # the batch itself when it is imported already
+# The batch itself when it is imported already; else what it has of the columns of these names.
+cdef Columns columns_of(object batch, object names)
+# What is raised for a row whose text could not be decoded, if one of the columns of these names has such a text there.
+cdef object refused_text(Columns columns, object names, int64_t row)

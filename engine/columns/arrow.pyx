@@ -3,17 +3,21 @@ import numpy
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport (
-    UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
+    INT64_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport strcmp
 
+from cython cimport critical_section
+
 from pyengine._engine.columns.kernels cimport kernel_float_of_half
 from pyengine._engine.java.strings cimport utf8_of
 from pyengine._engine.java.value cimport (
-    BOOLEAN, BYTE, DOUBLE, FLOAT, INT, LONG, NULL_VALUE, SHORT, STRING, UTF8, Value,
+    BOOLEAN, BYTE, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL_VALUE, SHORT, STRING, UTF8, Value,
 )
-from pyengine.errors import InvalidMessageError, UnsupportedColumnError, counted
+from pyengine.errors import (
+    InvalidMessageError, PyengineError, UnreadableBatchError, UnsupportedColumnError, counted,
+)
 
 
 cdef inline bint has_bit(const uint8_t* bitmap, int64_t place) noexcept nogil:
@@ -90,6 +94,10 @@ cdef void read_cell(const Column* column, int64_t row, Value* out) noexcept nogi
         out.payload.integer = (<const uint16_t*> column.values)[row]
     elif storage == UINT32_VALUES:
         out.payload.integer = (<const uint32_t*> column.values)[row]
+    elif storage == DECIMAL_VALUES:
+        out.encoding = column.width
+        out.length = <uint32_t> column.scale
+        out.payload.text = <const char*> column.values + row * column.width
     else:
         out.type = NULL_VALUE
 
@@ -143,15 +151,32 @@ cdef void classify(const char* format, Column* column) noexcept:
             storage = NO_VALUES
     elif strcmp(format, b"vu") == 0:
         storage, java_type = TEXT_VIEWS, STRING
-    elif kind == b"t":
-        if strcmp(format, b"tdD") == 0 or strcmp(format, b"tts") == 0 or strcmp(format, b"ttm") == 0:
-            storage, java_type = INT32_VALUES, LONG
-        elif strcmp(format, b"tdm") == 0 or strcmp(format, b"ttu") == 0 or strcmp(format, b"ttn") == 0:
-            storage, java_type = INT64_VALUES, LONG
-        elif format[1] == b"s" or format[1] == b"D":
-            storage, java_type = INT64_VALUES, LONG
+    elif strcmp(format, b"tdD") == 0:
+        storage, java_type, column.unit = INT32_VALUES, LONG, 86_400_000
+    elif strcmp(format, b"tdm") == 0:
+        storage, java_type = INT64_VALUES, LONG
+    elif kind == b"t" and (format[1] == b"t" or format[1] == b"s" or format[1] == b"D"):
+        storage, java_type = INT64_VALUES, LONG
+        if format[1] == b"t" and (format[2] == b"s" or format[2] == b"m"):
+            storage = INT32_VALUES
+        column.unit = (
+            1000 if format[2] == b"s" else -1000 if format[2] == b"u" else -1_000_000 if format[2] == b"n" else 0
+        )
+    elif kind == b"d" and format[1] == b":" or strcmp(format, b"_pli128") == 0:   # polars' own
+        storage, java_type = DECIMAL_VALUES, DECIMAL
+        column.width = 16
+        if kind == b"d":
+            read_decimal(format, column)
     column.storage = storage
     column.java_type = java_type
+
+
+cdef void read_decimal(const char* format, Column* column) noexcept:
+    """Scale and width of d:precision,scale or d:precision,scale,bits."""
+    cdef list numbers = (<bytes> format)[2:].split(b",")
+    column.scale = int(numbers[1])
+    if len(numbers) > 2:
+        column.width = <uint8_t> (<int> int(numbers[2]) // 8)
 
 
 cdef object described(const ArrowSchema* schema):
@@ -177,52 +202,35 @@ cdef class Columns:
     batch: any object with the Arrow PyCapsule interface (``__arrow_c_array__`` or ``__arrow_c_stream__``: a pyarrow
     RecordBatch or Table, a polars or pandas DataFrame, a DuckDB relation ...), or a dict of one-dimensional numpy
     arrays of one length. A stream is read to its end. Arrow memory is shared, not copied; so are numeric numpy arrays.
+    Where a batch is given to a Selector or to Subscriptions instead, of a data frame, relation, table or dict only the
+    columns that they name are read.
 
     The column's type decides the Java type of the property: int8 byte, int16 short, int32 int, int64 long, uint8
     short, uint16 int, uint32 long, uint64 long (a value beyond raises InvalidMessageError when a selector reads it),
-    float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String; timestamps,
-    dates, times and durations are the integer they are stored as, a long; a null is an absent property, in numpy a
+    float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String. Timestamps, dates,
+    times and durations of any unit are a long of milliseconds, rounded down, moments since 1970 (without a zone: as if
+    in UTC). Decimals of any width compare as the exact numbers that they are. A null is an absent property, in numpy a
     masked element, NaT, or None among text. An extension type counts as what it is stored as (arrow.bool8: a byte).
-    Columns of other types may be there as long as no selector reads them.
+    Columns of other types may be there as long as no selector reads them, and so may those that their library cannot
+    hand over (pandas: of mixed objects).
 
     Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column. Not picklable: it
     holds memory of other libraries; pickle the batch itself.
     """
 
     def __cinit__(self, object batch):
-        cdef bint streams
         self.positions = {}
         self.types = []
         self.keep = []
-        if isinstance(batch, dict):
-            import_arrays(self, dict(batch))
-            return
-        streams = hasattr(batch, "__arrow_c_stream__")
-        if hasattr(batch, "__arrow_c_array__"):
-            import_array(self, batch.__arrow_c_array__())
-        elif streams:
-            import_stream(self, batch.__arrow_c_stream__())
-        else:
-            raise TypeError(
-                "a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays, or an object with"
-                f" the Arrow PyCapsule interface, not {type(batch).__name__}"
-            )
-        view_columns(self)
+        if batch is not LATER:
+            import_batch(self, batch, None)
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self.arrays != NULL:
-            for i in range(self.batch_count):
-                if self.arrays[i].release != NULL:
-                    self.arrays[i].release(&self.arrays[i])
-            free(self.arrays)
-        if self.schema.release != NULL:
-            self.schema.release(&self.schema)
+        self.forget()
         for i in range(self.owned_count):
             free(self.owned[i])
         free(self.owned)
-        free(self.views)
-        free(self.starts)
 
     def __len__(self):
         return self.row_count
@@ -252,16 +260,41 @@ cdef class Columns:
         cdef Py_ssize_t batch
         cdef int column
         if place is None:
+            if self.refused is not None and name in self.refused:
+                raise UnsupportedColumnError(name, *self.refused[name])
             return -1
         if place < 0:
-            raise UnsupportedColumnError(name, "ambiguous", "two columns have this name; rename one")
+            raise UnsupportedColumnError(name, "ambiguous", TWICE_HINT)
         column = place
         for batch in range(self.batch_count):
             view = &self.views[batch * self.column_count + column]
             if view.storage == UNSUPPORTED:
                 raise UnsupportedColumnError(name, type_of(self, column), TYPE_HINT)
-            check_range(self, name, view, self.starts[batch])
+            while view.storage == CODES:
+                view = view.dictionary
+            if view.unit:
+                with critical_section(self):
+                    to_milliseconds(self, name, view, self.starts[batch])
+            check_range(self, name, &self.views[batch * self.column_count + column], self.starts[batch])
         return column
+
+    cdef void forget(self) noexcept:
+        """Let go of what was imported."""
+        cdef Py_ssize_t i
+        if self.arrays != NULL:
+            for i in range(self.batch_count):
+                if self.arrays[i].release != NULL:
+                    self.arrays[i].release(&self.arrays[i])
+            free(self.arrays)
+        if self.schema.release != NULL:
+            self.schema.release(&self.schema)
+        free(self.views)
+        free(self.starts)
+        self.arrays = NULL
+        self.views = NULL
+        self.starts = NULL
+        self.schema.release = NULL
+        self.batch_count = 0
 
     def _check(self):
         """The invariants: names and starts fit the views, every view can be read from its first to its last row."""
@@ -315,6 +348,168 @@ cdef int take_array(Columns self, ArrowArray* given) except -1:
     return 0
 
 
+# In the place of a batch: it is imported by whoever makes the object.
+cdef object LATER = object()
+
+
+cdef int import_batch(Columns self, object batch, object names) except -1:
+    """names: of the columns that are read; None: all."""
+    if isinstance(batch, dict):
+        return import_arrays(self, dict(batch), names)
+    if hasattr(batch, "__arrow_c_array__") or hasattr(batch, "__arrow_c_stream__"):
+        return import_frame(self, batch, names)
+    raise TypeError(
+        "a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays, or an object with"
+        f" the Arrow PyCapsule interface, not {type(batch).__name__}"
+    )
+
+
+cdef enum Frame:              # whose columns can be chosen by name, and how
+    NO_FRAME
+    CONVERTED                 # pandas: columns become Arrow one by one
+    COMPUTED                  # DuckDB: columns are computed when they are read
+    GIVEN                     # polars: columns are given as they are
+    SELECTED                  # pyarrow: the same, with a method of another name
+
+
+cdef enum:
+    FEW = 16                  # columns that nobody names and that cost less to give than to leave out
+
+
+cdef dict FRAMES = {}         # type -> Frame
+
+
+cdef int frame_of(object kind) except -1:
+    cdef object known = FRAMES.get(kind)
+    if known is None:
+        known = NO_FRAME
+        if hasattr(kind, "columns"):
+            if hasattr(kind, "loc"):
+                known = CONVERTED
+            elif hasattr(kind, "project"):
+                known = COMPUTED
+            elif hasattr(kind, "get_column"):
+                known = GIVEN
+            elif hasattr(kind, "select") and hasattr(kind, "column_names"):
+                known = SELECTED
+        if len(FRAMES) < 64:
+            FRAMES[kind] = known
+    return known
+
+
+cdef int import_frame(Columns self, object batch, object names) except -1:
+    """The columns of these names (None: all) of an object with the Arrow interface; what its library cannot hand over
+    is in ``refused``."""
+    cdef int frame = frame_of(type(batch))
+    cdef list offered, wanted
+    if frame == NO_FRAME or frame >= GIVEN and (names is None or columns_in(batch, frame) <= len(names) + FEW):
+        hand_over(self, batch)
+        return view_columns(self)
+    offered = list(batch.column_names if frame == SELECTED else batch.columns)
+    wanted = offered if names is None else [name for name in offered if name in names]
+    if len(set(wanted)) < len(wanted):
+        self.refused = {name: ("ambiguous", TWICE_HINT) for name in wanted if wanted.count(name) > 1}
+        wanted = [name for name in wanted if name not in self.refused]
+    try:
+        import_chosen(self, batch, frame, wanted, len(wanted) == len(offered))
+    except BaseException as error:
+        if not is_foreign(error):
+            raise
+        import_singly(self, batch, frame, wanted, error)
+    self.offered = tuple([name for name in offered if isinstance(name, str)])
+    return 0
+
+
+cdef Py_ssize_t columns_in(object batch, int frame) except -1:
+    return batch.num_columns if frame == SELECTED else batch.width
+
+
+cdef int import_chosen(Columns self, object batch, int frame, list names, bint all_of_them) except -1:
+    """A frame's columns of these names; without a name, its number of rows."""
+    if not names:
+        import_arrays(self, {"": numpy.zeros(len(batch), numpy.int8)}, None)
+        self.positions = {}
+        return 0
+    if all_of_them:
+        import_capsules(self, batch)
+    elif frame == COMPUTED:
+        import_capsules(self, batch.project(", ".join(['"' + name.replace('"', '""') + '"' for name in names])))
+    elif frame == SELECTED:
+        import_capsules(self, batch.select(names))
+    else:
+        import_capsules(self, batch[names])
+    return view_columns(self)
+
+
+cdef int import_singly(Columns self, object batch, int frame, list names, object failure) except -1:
+    """The columns that can be handed over, each asked alone, after all of them together could not."""
+    cdef list good = []
+    cdef Columns alone = Columns(LATER)
+    self.refused = {} if self.refused is None else self.refused
+    for name in names:
+        try:
+            alone.forget()
+            import_chosen(alone, batch, frame, [name], False)
+            good.append(name)
+        except BaseException as error:
+            if not is_foreign(error):
+                raise
+            self.refused[name] = described_column(batch, name), f"{said_by(error)}; {REFUSED_HINT}"
+    if len(good) == len(names):
+        raise UnreadableBatchError(type(batch).__name__, said_by(failure)) from failure
+    self.forget()
+    try:
+        return import_chosen(self, batch, frame, good, False)
+    except BaseException as error:
+        if not is_foreign(error):
+            raise
+        name = next(iter(self.refused))
+        raise UnsupportedColumnError(name, *self.refused[name]) from failure
+
+
+cdef bint is_foreign(object error):
+    """Whether an error is another library's; a panic of polars is no Exception."""
+    return not isinstance(error, (PyengineError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit))
+
+
+cdef str said_by(object error):
+    """What a foreign library said, in a line."""
+    cdef object said = error.args[0] if error.args and isinstance(error.args[0], str) else error
+    return " ".join(str(said).split())[:300] or type(error).__name__
+
+
+cdef str TWICE_HINT = "two columns have this name; rename one"
+cdef str REFUSED_HINT = "make its values of one type, cast it, or leave it out of the selector"
+
+
+cdef int hand_over(Columns self, object batch) except -1:
+    """Import an object as it is."""
+    try:
+        import_capsules(self, batch)
+    except (OSError, ArithmeticError, LookupError) as error:
+        raise UnreadableBatchError(type(batch).__name__, said_by(error)) from error
+    except BaseException as error:
+        if is_foreign(error) and not type(error).__module__ == "builtins":
+            raise UnreadableBatchError(type(batch).__name__, said_by(error)) from error
+        raise
+    return 0
+
+
+cdef str described_column(object batch, object name):
+    """The type of a column as its library names it."""
+    try:
+        kinds = batch.dtypes
+        return str(kinds[batch.columns.index(name) if isinstance(kinds, list) else name])
+    except Exception:   # what is said of an error must not be another one
+        return type(batch).__name__
+
+
+cdef int import_capsules(Columns self, object batch) except -1:
+    if hasattr(batch, "__arrow_c_array__"):
+        return import_array(self, batch.__arrow_c_array__())
+    return import_stream(self, batch.__arrow_c_stream__())
+
+
 cdef int import_array(Columns self, tuple capsules) except -1:
     take_schema(self, <ArrowSchema*> PyCapsule_GetPointer(capsules[0], b"arrow_schema"))
     take_array(self, <ArrowArray*> PyCapsule_GetPointer(capsules[1], b"arrow_array"))
@@ -364,7 +559,7 @@ cdef int view_columns(Columns self) except -1:
         )
     self.column_count = <int> schema.n_children
     name_columns(self, [
-        (<bytes> schema.children[i].name).decode("utf-8") if schema.children[i].name != NULL else ""
+        (<bytes> schema.children[i].name).decode("utf-8", "surrogateescape") if schema.children[i].name != NULL else ""
         for i in range(self.column_count)
     ])
     allocate_views(self)
@@ -377,7 +572,8 @@ cdef int view_columns(Columns self) except -1:
 
 cdef int name_columns(Columns self, list names) except -1:
     cdef int i
-    self.names = tuple(names)
+    self.names = self.offered = tuple(names)
+    self.positions = {}
     for i in range(self.column_count):
         self.positions[names[i]] = -1 if names[i] in self.positions else i
     return 0
@@ -467,8 +663,8 @@ cdef int narrow(Columns self, Column* column, const uint8_t* validity, int64_t s
     return 0
 
 
-cdef int import_arrays(Columns self, dict arrays) except -1:
-    """Views of a dict of numpy arrays: one batch."""
+cdef int import_arrays(Columns self, dict arrays, object names) except -1:
+    """Views of a dict of numpy arrays, of those with these names (None: of all): one batch."""
     cdef int i
     cdef Py_ssize_t length = -1
     for name, array in arrays.items():
@@ -488,11 +684,35 @@ cdef int import_arrays(Columns self, dict arrays) except -1:
     self.batch_count = 1
     allocate_views(self)
     self.row_count = self.starts[1] = max(length, 0)
-    for i, array in enumerate(arrays.values()):
+    for i, (name, array) in enumerate(arrays.items()):
         self.types.append(str(array.dtype))
         self.views[i].length = self.row_count
-        view_numpy(self, array, &self.views[i])
+        self.views[i].storage = UNSUPPORTED
+        if names is None or name in names:
+            view_numpy(self, array, &self.views[i])
     return 0
+
+
+cdef tuple stored_times(object array):
+    """Times of numpy as numbers, with the ``unit`` of a Column. Raises ValueError for the calendar's units of spans."""
+    cdef str unit = numpy.datetime_data(array.dtype)[0]
+    cdef int count = numpy.datetime_data(array.dtype)[1]
+    if array.dtype.kind == "M" and unit in "YM":
+        array, unit, count = array.astype("datetime64[D]"), "D", 1
+    array = array.view(numpy.int64)
+    factor = UNITS.get(unit)
+    if factor is None:
+        return array, 0             # NaT alone has no unit
+    if factor > 0:
+        return array, factor * count if factor * count > 1 else 0
+    return array * count if count > 1 else array, factor
+
+
+# numpy's units: milliseconds in one, or -units in a millisecond
+cdef dict UNITS = {
+    "W": 604_800_000, "D": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000,
+    "ps": -1_000_000_000, "fs": -1_000_000_000_000, "as": -1_000_000_000_000_000,
+}
 
 
 cdef const void* memory_of(Columns self, object array) except? NULL:
@@ -544,7 +764,7 @@ cdef int view_numpy(Columns self, object array, Column* column) except -1:
         column.storage, column.java_type = INT64_VALUES, LONG
         timed = ~numpy.isnat(array)
         present = timed if present is None else present & timed
-        array = array.view(numpy.int64)
+        array, column.unit = stored_times(array)
     if column.storage != UNSUPPORTED:
         column.values = memory_of(self, array)
         set_validity(self, column, present)
@@ -591,6 +811,38 @@ cdef int view_texts(Columns self, object array, object present, Column* column) 
 
 cdef str type_of(Columns self, int column):
     return self.types[column] if self.types else described(self.schema.children[column])
+
+
+cdef int to_milliseconds(Columns self, str name, Column* column, int64_t first) except -1:
+    """Times of any unit as milliseconds, rounded down. Raises InvalidMessageError for one that does not fit a long."""
+    cdef int64_t unit = column.unit, row, stored
+    cdef bint wide = column.storage == INT64_VALUES
+    cdef const int64_t* longs = <const int64_t*> column.values
+    cdef const int32_t* ints = <const int32_t*> column.values
+    cdef int64_t* times
+    if not unit:
+        return 0                    # another thread was faster
+    times = <int64_t*> self.own(column.length * sizeof(int64_t))
+    if unit < 0:
+        unit = -unit
+        for row in range(column.length):
+            stored = longs[row]
+            times[row] = stored // unit
+    else:
+        for row in range(column.length):
+            stored = longs[row] if wide else ints[row]
+            if not -(INT64_MAX // unit) <= stored <= INT64_MAX // unit:
+                if column.validity == NULL or has_bit(column.validity, column.validity_start + row):
+                    raise InvalidMessageError(
+                        name, stored, f"row {first + row} leads to no moment that fits a long",
+                        hint="a time is a long of milliseconds",
+                    )
+                stored = 0
+            times[row] = stored * unit
+    column.values = times
+    column.storage = INT64_VALUES
+    column.unit = 0
+    return 0
 
 
 cdef int check_range(Columns self, str name, Column* view, int64_t first) except -1:
@@ -642,5 +894,34 @@ cdef str TYPE_HINT = (
 )
 
 
-cdef Columns columns_of(object batch):
-    return <Columns> batch if type(batch) is Columns else Columns(batch)
+cdef Columns columns_of(object batch, object names):
+    cdef Columns columns
+    if type(batch) is Columns:
+        return <Columns> batch
+    columns = Columns(LATER)
+    import_batch(columns, batch, names)
+    return columns
+
+
+cdef object refused_text(Columns columns, object names, int64_t row):
+    cdef Py_ssize_t batch = 0
+    cdef Value value
+    while row >= columns.starts[batch + 1]:
+        batch += 1
+    for name in names:
+        place = columns.positions.get(name, -1)
+        if place < 0:
+            continue
+        read_cell(
+            &columns.views[batch * columns.column_count + <int> place], row - columns.starts[batch], &value
+        )
+        if value.type == STRING:
+            text = (<const char*> value.payload.text)[: value.length]
+            try:
+                text.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError as error:
+                return InvalidMessageError(
+                    name, text[:200], f"row {row} is not UTF-8: {error.reason} at byte {error.start}",
+                    hint="write the column in UTF-8, or cast it to binary and leave it out of the selector",
+                )
+    return None

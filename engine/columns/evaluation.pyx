@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from pyengine._engine.columns.column_arithmetic cimport VECTOR_BYTES
-from pyengine._engine.columns.arrow cimport CODES, NO_VALUES, Column, Columns, read_cell, width_of
+from pyengine._engine.columns.arrow cimport CODES, NO_VALUES, Column, Columns, read_cell, refused_text, width_of
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.columns.executor cimport Prefixes, Run, register_at, run_steps
 from pyengine._engine.message.header cimport NO_HEADER, header_code
@@ -63,7 +63,7 @@ cdef class Evaluation:
             if self.places[slot] >= 0 or missing == "null":
                 continue
             if program.every_text or header_code(name) == NO_HEADER:
-                raise MissingColumnError(name, columns.names)
+                raise MissingColumnError(name, columns.offered)
         self.plan = self.find_plan(matching)
         self.known = self.plan.known_tables
         self.allocate()
@@ -354,6 +354,8 @@ cdef class Evaluation:
             match_values(self.program, values, NULL, &scratch)
         try:
             error = raised_error(self.program, &scratch, row)
+            if isinstance(error, UnicodeDecodeError):
+                error = refused_text(self.columns, self.program.names, row) or error
             if not tolerant or not isinstance(error, SelectorEvaluationError):
                 raise error
         finally:

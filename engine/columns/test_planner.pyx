@@ -7,7 +7,9 @@ from libc.string cimport memset
 from pyengine._engine.columns.column_arithmetic cimport (
     COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep,
 )
-from pyengine._engine.columns.arrow cimport BOOLEAN_BITS, CODES, DOUBLE_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES
+from pyengine._engine.columns.arrow cimport (
+    BOOLEAN_BITS, CODES, DECIMAL_VALUES, DOUBLE_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES,
+)
 from pyengine._engine.java.arithmetic cimport negate
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.columns.key_range cimport Comparison, highest_key, key_range, lowest_key, set_bounds, typed_value
@@ -21,7 +23,7 @@ from pyengine._engine.selector.program cimport (
     SUM, Node, arity, node_truth,
 )
 from pyengine._engine.java.value cimport (
-    DOUBLE, EXACT_TYPES, FLOAT, INT, LONG, NULL_VALUE, RAISED, STRING, TRUE, UNKNOWN, UTF8, Scratch, Value,
+    DECIMAL, DOUBLE, EXACT_TYPES, FLOAT, INT, LONG, NULL_VALUE, RAISED, STRING, TRUE, UNKNOWN, UTF8, Scratch, Value,
     free_scratch,
 )
 
@@ -368,6 +370,9 @@ cdef class ColumnTests:
         if value.type == STRING:
             value.encoding = UTF8
             value.payload.text = <const char*> b""
+        if value.type == DECIMAL:
+            value.encoding = 4
+            value.payload.text = <const char*> b"\0\0\0\0"
         if operation == NULL_TEST and self.nodes[self.child(node, 0)].operation == SLOT:
             truths[0] = <uint8_t> self.ask_about(node, slot, value)
             return self.add_known(PRESENCE, node, slot, 2, truths)
@@ -378,7 +383,7 @@ cdef class ColumnTests:
         if operation in (BOOLEAN_CAST, LIKE_MATCH, MEMBER) and self.nodes[self.child(node, 0)].operation == SLOT:
             truths[0] = <uint8_t> self.ask_about(node, slot, value)
             return self.add_known(PRESENCE, node, slot, 2, truths)
-        if self.is_comparison(node) and self.add_within(node, slot, truths[1]):
+        if self.is_comparison(node) and storage != DECIMAL_VALUES and self.add_within(node, slot, truths[1]):
             return 0
         return self.add_by_row(node)
 

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from pyengine._engine.index.append_segment cimport annex_of
-from pyengine._engine.columns.arrow cimport Columns, columns_of
+from pyengine._engine.columns.arrow cimport Columns, columns_of, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.index.segment_builder cimport segment_of
 from pyengine._engine.index.message_view cimport Event, reader_of
@@ -363,7 +363,9 @@ cdef class Subscriptions:
         elif isinstance(batch, PackedMessages):
             raise TypeError("Subscriptions do not read PackedMessages, a Selector does: give the list of the messages")
         else:
-            offsets, found = self.match_columns(snapshot, columns_of(batch), missing, ordered)
+            offsets, found = self.match_columns(
+                snapshot, columns_of(batch, snapshot.reader.names), missing, ordered
+            )
         if len(numbers) and numbers[len(numbers) - 1] - numbers[0] + 1 == len(numbers):
             return offsets, found - numbers[0] if numbers[0] else found
         return offsets, numpy.searchsorted(numbers, found)
@@ -409,7 +411,7 @@ cdef class Subscriptions:
             rows.places[slot] = columns.find(name)
             if rows.places[slot] < 0 and missing == "raise" and (self.dialect == "rocketmq" or not header_code(name)):
                 if any([name in (<Subscription> it).selector.names for it in living]):
-                    raise MissingColumnError(name, columns.names)
+                    raise MissingColumnError(name, columns.offered)
         event = rows.search.event
         cdef int64_t* ends = &offset[0] + 1
         try:
@@ -424,6 +426,8 @@ cdef class Subscriptions:
                     raise MemoryError()
                 if row < columns.row_count:
                     error = rows.search.refusal(snapshot, row)
+                    if isinstance(error, UnicodeDecodeError):
+                        error = refused_text(columns, snapshot.reader.names, row) or error
                     if error is not None:
                         raise error
                     row += 1

@@ -5,17 +5,22 @@ from libc.math cimport fmod
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy
 
-from pyengine._engine.java.numbers cimport parse_double
+from pyengine._engine.java.numbers cimport WIDEST_WHOLE, parse_double, whole_digits, write_long
 from pyengine._engine.java.strings cimport count_units, write_units
 from pyengine._engine.java.value cimport (
-    ADDITION, BIG_DECIMAL, BYTE, DIVISION, DOUBLE, FLOAT, INT, LATIN1, LONG, NEGATED_BYTE_OR_SHORT, NO_MEMORY,
+    ADDITION, BIG_DECIMAL, BYTE, DECIMAL, DIVISION, DOUBLE, FLOAT, INT, LATIN1, LONG, NEGATED_BYTE_OR_SHORT, NO_MEMORY,
     NOT_COMPUTABLE, NULL_VALUE, RAISED, SHORT, STRING, TRUE, UCS2, Scratch, Value, fail, quick_calculate, take_scratch,
     text_of,
 )
 
 
 cdef bint is_number(int java_type) noexcept nogil:
-    return BYTE <= java_type <= DOUBLE or java_type == BIG_DECIMAL
+    return BYTE <= java_type <= DOUBLE or java_type == BIG_DECIMAL or java_type == DECIMAL
+
+
+cdef bint is_real(int java_type) noexcept nogil:
+    """Whether a number is computed with as a double."""
+    return java_type == FLOAT or java_type == DOUBLE or java_type == DECIMAL
 
 
 cdef int64_t long_of(const Value* number) noexcept nogil:
@@ -30,6 +35,22 @@ cdef int64_t long_of(const Value* number) noexcept nogil:
     return <int64_t>(<uint64_t>0 - low if digits[0] == 45 else low)
 
 
+cdef double double_of_decimal(const Value* number) noexcept nogil:
+    """The nearest double."""
+    cdef char[WIDEST_WHOLE + 16] text
+    cdef bint negative
+    cdef double real = 0.0
+    cdef int length
+    length = whole_digits(<const uint8_t*>number.payload.text, number.encoding, text, &negative)
+    if not length:
+        return 0.0
+    text[length] = 69
+    length += 1
+    length += write_long(-<int64_t>(<int32_t>number.length), text + length)
+    parse_double(text, length, &real)
+    return -real if negative else real
+
+
 cdef double double_of(const Value* number) noexcept nogil:
     cdef double real = 0.0
     if number.type == FLOAT or number.type == DOUBLE:
@@ -37,6 +58,8 @@ cdef double double_of(const Value* number) noexcept nogil:
     if number.type == BIG_DECIMAL:
         parse_double(<const char*>number.payload.text, number.length, &real)
         return real
+    if number.type == DECIMAL:
+        return double_of_decimal(number)
     return <double>number.payload.integer
 
 
@@ -83,7 +106,7 @@ cdef int calculate(
         return concatenate(left, right, result, scratch)
     if not is_number(a) or not is_number(b):
         return fail(NOT_COMPUTABLE, scratch)
-    if calculation >= DIVISION or a == FLOAT or a == DOUBLE or b == FLOAT or b == DOUBLE:
+    if calculation >= DIVISION or is_real(a) or is_real(b):
         x.type = y.type = DOUBLE
         x.payload.real = double_of(left)
         y.payload.real = double_of(right)
@@ -112,6 +135,9 @@ cdef int negate(const Value* value, Value* result, Scratch* scratch) noexcept no
         result.payload.integer = <int64_t>(<uint64_t>0 - <uint64_t>value.payload.integer)
     elif java_type == FLOAT or java_type == DOUBLE:
         result.payload.real = -value.payload.real
+    elif java_type == DECIMAL:
+        result.type = DOUBLE
+        result.payload.real = -double_of_decimal(value)
     elif java_type == BYTE or java_type == SHORT:
         return fail(NEGATED_BYTE_OR_SHORT, scratch)
     elif java_type != BIG_DECIMAL:

@@ -1,15 +1,19 @@
 # cython: freethreading_compatible=True
 """See comparison.pxd."""
 
-from libc.stdint cimport int64_t
-from libc.string cimport memcmp, memset
+from libc.math cimport fabs, isinf, pow
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdio cimport snprintf
+from libc.string cimport memcmp, memcpy, memset
 
+from pyengine._engine.java.numbers cimport (
+    LONGEST_NUMBER, WIDEST_WHOLE, parse_double, parse_float, whole_digits, write_long,
+)
 from pyengine._engine.java.strings cimport is_true_text, order_text, parse_number, same_text
 from pyengine._engine.java.value cimport (
-    BIG_DECIMAL, BOOLEAN, BOOLEAN_AGAINST_TEXT, BYTE, CHAR, CONVERT_OR_RAISE, DOUBLE, DOUBLE_AGAINST_FLOAT, EXACT_TYPES,
-    FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER, IS_LESS, IS_LESS_OR_EQUAL, LONG, NOT_A_NUMBER_TEXT, NULL_VALUE, OBJECT,
-    ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, order_key, read_value,
-)
+    BIG_DECIMAL, BOOLEAN, BOOLEAN_AGAINST_TEXT, BYTE, CHAR, CONVERT_OR_RAISE, DECIMAL, DOUBLE, DOUBLE_AGAINST_FLOAT,
+    EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER, IS_LESS, IS_LESS_OR_EQUAL, LONG, NOT_A_NUMBER_TEXT,
+    NULL_VALUE, OBJECT, ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, order_key, read_value, )
 
 from pyengine.errors import InvalidMessageError
 
@@ -76,6 +80,137 @@ cdef int order_big(const Value* left, const Value* right) noexcept nogil:
     return -order if negative else order
 
 
+# ---- decimal numbers of columns, exactly
+
+cdef struct Digits:            # of a number: 0.d1 d2 ... times 10 ** point
+    bint negative
+    bint more                  # digits that are not zero follow those kept
+    int count                  # 0: the number is zero; neither the first nor the last is zero
+    int64_t point
+    char[WIDEST_WHOLE] digits
+
+
+cdef void read_digits(Digits* into, const char* text, uint32_t length) noexcept nogil:
+    """Of -, digits, maybe a point (whatever sign a locale has for it) and more, maybe e with a signed exponent."""
+    cdef uint32_t i, j
+    cdef int64_t exponent = 0
+    cdef bint behind = False
+    memset(into, 0, sizeof(Digits) - WIDEST_WHOLE)
+    into.negative = text[0] == 45
+    for i in range(1 if into.negative else 0, length):
+        if text[i] == 101:
+            for j in range(i + 2, length):
+                exponent = 10 * exponent + (text[j] - 48)
+            into.point += -exponent if text[i + 1] == 45 else exponent
+            break
+        elif not 48 <= text[i] <= 57:
+            behind = True
+        else:
+            if into.count < WIDEST_WHOLE and (into.count or text[i] != 48):
+                into.digits[into.count] = text[i]
+                into.count += 1
+            elif into.count:
+                into.more = into.more or text[i] != 48
+            if into.count and not behind:
+                into.point += 1
+            elif not into.count and behind:
+                into.point -= 1
+    while into.count and not into.more and into.digits[into.count - 1] == 48:
+        into.count -= 1
+
+
+cdef void read_shortest(double value, bint single, Digits* into) noexcept nogil:
+    """Of the shortest decimal number that is read as this double or float and as no other: of what people write."""
+    cdef char[LONGEST_NUMBER] text
+    cdef double back
+    cdef int length, count = 6 if single else 15
+    while True:
+        length = snprintf(text, LONGEST_NUMBER, b"%.*e", count - 1, value)
+        read_digits(into, text, length)
+        count += 1
+        if count > (9 if single else 17):
+            return
+        text[into.negative + 1] = 46
+        if parse_float(text, length, &back) if single else parse_double(text, length, &back):
+            if back == value:
+                return
+
+
+cdef void digits_of(const Value* number, Digits* into) noexcept nogil:
+    """Of a number that is neither infinite nor NaN."""
+    cdef char[LONGEST_NUMBER] text
+    if number.type == DECIMAL:
+        into.more = False
+        into.count = whole_digits(
+            <const uint8_t*>number.payload.text, number.encoding, into.digits, &into.negative
+        )
+        into.point = into.count - <int64_t>(<int32_t>number.length)
+        while into.count and into.digits[into.count - 1] == 48:
+            into.count -= 1
+    elif number.type == BIG_DECIMAL:
+        read_digits(into, <const char*>number.payload.text, number.length)
+    elif number.type == DOUBLE or number.type == FLOAT:
+        read_shortest(number.payload.real, number.type == FLOAT, into)
+    else:
+        read_digits(into, text, write_long(number.payload.integer, text))
+
+
+cdef int order_digits(const Digits* left, const Digits* right) noexcept nogil:
+    cdef int order, least
+    if not left.count or not right.count or left.negative != right.negative:
+        order = (0 if not left.count else -1 if left.negative else 1)
+        least = (0 if not right.count else -1 if right.negative else 1)
+        return (order > least) - (order < least)
+    order = order_integers(left.point, right.point)
+    if order == 0:
+        least = min(left.count, right.count)
+        order = memcmp(left.digits, right.digits, least)
+        order = (order > 0) - (order < 0)
+    if order == 0:
+        order = order_integers(left.count, right.count)
+    if order == 0:
+        order = <int>left.more - <int>right.more
+    return -order if left.negative else order
+
+
+cdef double about(const Value* number) noexcept nogil:
+    """A number with a relative error far below 1e-12."""
+    cdef double real = 0.0
+    cdef uint32_t[8] limbs
+    cdef int i, count
+    cdef bint negative
+    if number.type == FLOAT or number.type == DOUBLE:
+        return number.payload.real
+    if number.type != DECIMAL:
+        return <double>number.payload.integer
+    count = (number.encoding + 3) // 4
+    memcpy(limbs, number.payload.text, number.encoding)
+    negative = limbs[count - 1] >> 31
+    for i in range(count - 1, -1, -1):
+        real = real * 4294967296.0 + <double>(<uint32_t>~limbs[i] if negative else limbs[i])
+    if negative:
+        real = -(real + 1.0)
+    i = <int32_t>number.length
+    return real / pow(10.0, i) if i > 0 else real * pow(10.0, -i) if i else real
+
+
+cdef int order_decimals(const Value* left, const Value* right) noexcept nogil:
+    """Two numbers, one of them a DECIMAL. NaN is above all others, as in Double.compareTo."""
+    cdef Digits a, b
+    cdef double x, y, wide
+    if left.type != BIG_DECIMAL and right.type != BIG_DECIMAL:
+        x, y = about(left), about(right)
+        if x != x or y != y:
+            return <int>(x != x) - <int>(y != y)
+        wide = 1e-6 if left.type == FLOAT or right.type == FLOAT else 1e-12
+        wide *= fabs(x) if fabs(x) > fabs(y) else fabs(y)
+        if isinf(wide) or x - y > wide or y - x > wide:
+            return (x > y) - (x < y)
+    digits_of(left, &a)
+    digits_of(right, &b)
+    return order_digits(&a, &b)
+
+
 cdef int verdict(int relation, int order) noexcept nogil:
     if relation == IS_EQUAL:
         return order == 0
@@ -99,6 +234,8 @@ cdef int compare_alike(int relation, const Value* left, const Value* right, Scra
         return verdict(relation, order_reals(left.payload.real, right.payload.real))
     if java_type == BIG_DECIMAL:
         return verdict(relation, order_big(left, right))
+    if java_type == DECIMAL:
+        return verdict(relation, order_decimals(left, right))
     return verdict(relation, order_integers(left.payload.integer, right.payload.integer))
 
 
@@ -134,12 +271,16 @@ cdef int compare_text(int relation, const Value* left, const Value* right, int r
         if right.type == STRING:
             return fail(BOOLEAN_AGAINST_TEXT, scratch)
         return verdict(relation, order_integers(is_true_text(text), right.payload.integer))
-    if not BYTE <= other <= DOUBLE:
+    if not BYTE <= other <= DOUBLE and other != DECIMAL:
         return FALSE
-    if not parse_number(text, other, &converted, scratch):
+    if not parse_number(text, DOUBLE if other == DECIMAL else other, &converted, scratch):
         if rules == CONVERT_OR_RAISE:
             return fail(NOT_A_NUMBER_TEXT, scratch)
         return FALSE
+    if other == DECIMAL:
+        return verdict(
+            relation, order_decimals(&converted, right) if left.type == STRING else order_decimals(left, &converted)
+        )
     if left.type == STRING:
         return compare_alike(relation, &converted, right, scratch)
     return compare_alike(relation, left, &converted, scratch)
@@ -180,4 +321,8 @@ cdef int compare(int relation, const Value* left, const Value* right, int rules,
         return compare_numbers(relation, left, right, scratch)
     if rules != EXACT_TYPES and (a == STRING or b == STRING):
         return compare_text(relation, left, right, rules, scratch)
+    if (a == DECIMAL and (BYTE <= b <= DOUBLE or b == BIG_DECIMAL)) or (
+        b == DECIMAL and (BYTE <= a <= DOUBLE or a == BIG_DECIMAL)
+    ):
+        return verdict(relation, order_decimals(left, right))
     return FALSE

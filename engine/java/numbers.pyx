@@ -381,6 +381,62 @@ cdef int write_long(int64_t value, char* text) noexcept nogil:
     return at + 20 - i
 
 
+cdef int whole_digits(const uint8_t* bytes, int width, char* digits, bint* negative) noexcept nogil:
+    cdef uint32_t[8] limbs
+    cdef uint64_t carry
+    cdef uint32_t part
+    cdef char[WIDEST_WHOLE + 9] backwards
+    cdef int count = (width + 3) // 4, length = 0, i
+    memset(limbs, 0, sizeof(limbs))
+    memcpy(limbs, bytes, width)
+    negative[0] = bytes[width - 1] >= 128
+    if negative[0]:
+        carry = 1
+        for i in range(count):
+            carry += <uint32_t> ~limbs[i]
+            limbs[i] = <uint32_t> carry
+            carry >>= 32
+    while count:
+        if limbs[count - 1] == 0:
+            count -= 1
+            continue
+        carry = 0
+        for i in range(count - 1, -1, -1):
+            carry = carry << 32 | limbs[i]
+            limbs[i] = <uint32_t> (carry // 1000000000)
+            carry = carry % 1000000000
+        part = <uint32_t> carry
+        for i in range(9):
+            backwards[length] = <char> (48 + part % 10)
+            part = part // 10
+            length += 1
+    while length and backwards[length - 1] == 48:
+        length -= 1
+    for i in range(length):
+        digits[i] = backwards[length - 1 - i]
+    return length
+
+
+cdef int write_plain(const uint8_t* bytes, int width, int scale, char* text) noexcept nogil:
+    cdef char[WIDEST_WHOLE] digits
+    cdef bint negative
+    cdef int count = whole_digits(bytes, width, digits, &negative), at = 0, place
+    if negative:
+        text[0] = 45
+        at = 1
+    if count <= scale or not count:
+        text[at] = 48
+        at += 1
+    # Digits are counted from the point: place -1 is the first behind it.
+    for place in range(max(count - scale, 0) - 1, min(-scale, 0) - 1, -1):
+        if place == -1:
+            text[at] = 46
+            at += 1
+        text[at] = digits[count - scale - 1 - place] if -scale <= place < count - scale else 48
+        at += 1
+    return at
+
+
 cdef double rounded(uint64_t significand, int exponent, bint more, int stored, int least, int most) noexcept nogil:
     """significand (top bit set) * 2**exponent and a bit more, to the nearest number of ``stored`` bits, ties to
     even.

@@ -1,7 +1,8 @@
 """value: one property value with its Java type, read from Python and told as text; memory of an evaluation.
 
-Invariants: ``type`` says which payload member is valid; STRING, CHAR and BIG_DECIMAL borrow their text (the owner
-outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened double of a 32-bit float.
+Invariants: ``type`` says which payload member is valid; STRING, CHAR, BIG_DECIMAL and DECIMAL borrow what they are
+made of (the owner outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened double
+of a 32-bit float.
 
 Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in a UCS2 text is its code point, and a
 CPython string may be passed as it is. UTF8 may hold lone surrogates as three bytes, never a pair.
@@ -25,6 +26,7 @@ cdef enum JavaType:
     CHAR = 9
     BIG_DECIMAL = 10   # an integer beyond Long, literals only: equal and ordered only among its own kind
     OBJECT = 11        # list or map
+    DECIMAL = 12       # an exact decimal number of a column; no message property
 
 
 cdef enum Encoding:    # of STRING and CHAR; 1, 2, 4 are CPython's kinds
@@ -85,15 +87,17 @@ cdef enum Problem:     # why a rule RAISED
 cdef union Payload:
     int64_t integer    # BOOLEAN (0/1), BYTE .. LONG
     double real        # FLOAT, DOUBLE
-    const void* text   # STRING, CHAR: first code unit; BIG_DECIMAL: its decimal digits (UTF8), maybe after a minus sign
+    # STRING, CHAR: first code unit; BIG_DECIMAL: its decimal digits (UTF8), maybe after a minus sign; DECIMAL: a whole
+    # number, two's complement, lowest byte first
+    const void* text
     void* object       # OBJECT: borrowed PyObject*
 
 
 cdef struct Value:
     uint8_t type       # JavaType
-    uint8_t encoding   # Encoding
+    uint8_t encoding   # Encoding; DECIMAL: bytes of its whole number
     uint16_t reserved  # of packed messages: 1 where the value is a header, which one dialect does not have
-    uint32_t length    # code units of the encoding (bytes for UTF8)
+    uint32_t length    # code units of the encoding (bytes for UTF8); DECIMAL: its scale, an int32
     Payload payload
 
 

@@ -5,11 +5,13 @@ from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8, PyUnicode_FromKindAndData
-from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint32_t, uint8_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint32_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.java.numbers cimport LONGEST_NUMBER, write_double, write_float, write_long
+from pyengine._engine.java.numbers cimport (
+    LONGEST_NUMBER, WIDEST_WHOLE, write_double, write_float, write_long, write_plain,
+)
 
 import sys
 
@@ -205,7 +207,21 @@ cdef object python_value(const Value* value):
         return Char(python_text(value))
     if java_type == BIG_DECIMAL:
         return int(python_text(value))
+    if java_type == DECIMAL:
+        return float(decimal_text(value))
     return python_text(value)
+
+
+cdef bytes decimal_text(const Value* value):
+    cdef Value text
+    cdef Scratch scratch
+    memset(&scratch, 0, sizeof(Scratch))
+    try:
+        if text_of(value, &text, &scratch) != TRUE:
+            raise MemoryError()
+        return (<const char*>text.payload.text)[: text.length]
+    finally:
+        free_scratch(&scratch)
 
 
 cdef bint is_big(object value):
@@ -258,6 +274,7 @@ cdef int object_text(void* source, Value* result, Scratch* scratch) noexcept wit
 
 cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept nogil:
     cdef char* text
+    cdef int scale
     cdef int java_type = value.type
     if java_type == STRING or java_type == CHAR or java_type == BIG_DECIMAL:
         result[0] = value[0]
@@ -271,10 +288,18 @@ cdef int text_of(const Value* value, Value* result, Scratch* scratch) noexcept n
         result.payload.text = b"null" if java_type == NULL_VALUE else b"true" if value.payload.integer else b"false"
         result.length = 5 if java_type == BOOLEAN and not value.payload.integer else 4
         return TRUE
-    text = <char*>take_scratch(scratch, LONGEST_NUMBER)
+    if java_type == DECIMAL:
+        scale = <int32_t>value.length
+        text = <char*>take_scratch(scratch, WIDEST_WHOLE + 3 + (-scale if scale < 0 else scale))
+    else:
+        text = <char*>take_scratch(scratch, LONGEST_NUMBER)
     if text is NULL:
         return RAISED
-    if java_type == FLOAT:
+    if java_type == DECIMAL:
+        result.length = <uint32_t>write_plain(
+            <const uint8_t*>value.payload.text, value.encoding, scale, text
+        )
+    elif java_type == FLOAT:
         result.length = <uint32_t>write_float(value.payload.real, text)
     elif java_type == DOUBLE:
         result.length = <uint32_t>write_double(value.payload.real, text)

@@ -184,7 +184,7 @@ cdef class Selector:
             return packed_truth(self.program, batch, question, missing == "null")
         if isinstance(batch, (list, tuple)):
             return self.rows_truth(batch, question)
-        return mask_columns(self.program, columns_of(batch), on_error, missing)
+        return mask_columns(self.program, columns_of(batch, self.program.names), on_error, missing)
 
     def mask_words(self, batch, on_error="raise", missing="raise"):
         """``mask`` as a packed bitmap: numpy uint64, row r is bit r % 64 of word r // 64; bits beyond the last row are
@@ -193,7 +193,7 @@ cdef class Selector:
         check_choice("on_error", on_error, ("raise", "reject"))
         check_choice("missing", missing, ("raise", "null"))
         if not isinstance(batch, (list, tuple, PackedMessages)):
-            return words_columns(self.program, columns_of(batch), on_error, missing)
+            return words_columns(self.program, columns_of(batch, self.program.names), on_error, missing)
         mask = self.mask(batch, on_error, missing)
         return numpy.packbits(numpy.pad(mask, (0, -len(mask) % 64)), bitorder="little").view("<u8")
 
@@ -206,7 +206,7 @@ cdef class Selector:
             return packed_truth(self.program, batch, EVALUATE, missing == "null")
         if isinstance(batch, (list, tuple)):
             return self.rows_truth(batch, EVALUATE)
-        return truth_columns(self.program, columns_of(batch), missing)
+        return truth_columns(self.program, columns_of(batch, self.program.names), missing)
 
     cdef object rows_truth(self, object messages, int question):
         cdef list rows = messages if type(messages) is list else list(messages)

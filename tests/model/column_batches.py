@@ -74,13 +74,28 @@ NUMBERS = {
     "double": real(pa.float64(), np.float64),
 }
 HALF = Kind(pa.float16(), [np.float16(value) for value in REALS if abs(value) < 60000 or value != value], np.float32)
+MILLISECOND = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}
+
+
+def time(arrow: pa.DataType, unit: str) -> Kind:
+    """Times of which some are no whole milliseconds; a message has milliseconds, rounded down."""
+    factor = MILLISECOND.get(unit, 86_400_000)
+    values = SMALL if factor > 0 else [value * -factor + more for value in SMALL for more in (0, 1, -factor - 1)]
+    if pa.types.is_time(arrow):
+        values = [value for value in values if value >= 0]
+    return Kind(arrow, values, lambda value: np.int64(value * factor if factor > 0 else value // -factor))
+
+
 TIMES = {
-    "timestamp": Kind(pa.timestamp("us"), SMALL, np.int64),
-    "zoned": Kind(pa.timestamp("ms", "UTC"), SMALL, np.int64),
-    "date32": Kind(pa.date32(), SMALL, np.int64),
-    "duration": Kind(pa.duration("ns"), SMALL, np.int64),
-    "time32": Kind(pa.time32("s"), [value for value in SMALL if value >= 0], np.int64),
-    "time64": Kind(pa.time64("us"), [value for value in SMALL if value >= 0], np.int64),
+    "timestamp": time(pa.timestamp("us"), "us"),
+    "timestamp_s": time(pa.timestamp("s"), "s"),
+    "timestamp_ns": time(pa.timestamp("ns", "Asia/Shanghai"), "ns"),
+    "zoned": time(pa.timestamp("ms", "UTC"), "ms"),
+    "date32": time(pa.date32(), "D"),
+    "date64": Kind(pa.date64(), [value * 86_400_000 for value in SMALL], np.int64),
+    "duration": time(pa.duration("ns"), "ns"),
+    "time32": time(pa.time32("s"), "s"),
+    "time64": time(pa.time64("us"), "us"),
 }
 TEXT = {
     "string": Kind(pa.string(), TEXTS, str),
@@ -93,7 +108,7 @@ OTHERS = {
     "null": Kind(pa.null(), [None], lambda value: value),
 }
 KINDS = {**NUMBERS, **TIMES, **TEXT, **OTHERS}
-DICTIONARIES = ["string", "large_string", "int32", "double", "bool"]
+DICTIONARIES = ["string", "large_string", "int32", "double", "bool", "timestamp", "date32"]
 SIZES = [0, 1, 63, 64, 65, 130, 1023, 1024, 1025]
 
 
@@ -173,6 +188,8 @@ LITERALS = [
     "1e400",
     "-1e400",
     "9007199254740993",
+    "86400000",
+    "2000",
     "1 - 3",
     "4.9e-324",
 ]

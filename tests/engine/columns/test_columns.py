@@ -21,6 +21,7 @@ from pyengine import (
     Selector,
     SelectorEvaluationError,
     Subscriptions,
+    UnreadableBatchError,
     UnsupportedColumnError,
 )
 from pyengine._engine.columns.kernels import use_kernels
@@ -199,15 +200,15 @@ def test_what_cannot_be_read() -> None:
         {
             "a": [1],
             "list": [[1]],
-            "dec": pa.array([1]).cast(pa.decimal128(30, 2)),
+            "nested": pa.array([{"x": 1}]),
             "big": pa.array([2**63], pa.uint64()),
         }
     )
     assert Selector("a = 1").mask(table).tolist() == [True]
     with pytest.raises(UnsupportedColumnError, match="'list' of type list"):
         Selector("list IS NULL").mask(table)
-    with pytest.raises(UnsupportedColumnError, match=r"'dec' of type decimal .*d:30,2"):
-        Selector("dec > 1").mask(table)
+    with pytest.raises(UnsupportedColumnError, match=r"'nested' of type struct"):
+        Selector("nested > 1").mask(table)
     with pytest.raises(InvalidMessageError, match="9223372036854775808"):
         Selector("big > 1").mask(table)
     with pytest.raises(MissingColumnError, match="did you mean 'list'"):
@@ -261,7 +262,7 @@ def test_a_failing_stream_says_why() -> None:
         raise ValueError("the disk is gone")
 
     reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), parts())
-    with pytest.raises(OSError, match="the disk is gone"):
+    with pytest.raises(UnreadableBatchError, match=r"RecordBatchReader cannot be read: .*the disk is gone"):
         Selector("a = 1").mask(reader)
 
 
