@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import io
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -84,10 +85,46 @@ def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
     return commas, quoted, valid
 
 
+def _row_lines(file: Any, quoted: bool) -> list[tuple[int, int]]:
+    """Lines of rows, as in Rows: a header, empty lines, and line ends in quotes are lines and no rows."""
+    with _opened(file) as opened:
+        if not quoted and not _has_empty_lines(opened):
+            return [(0, 2)]
+    lines: list[tuple[int, int]] = []
+    with _opened(file) as opened:
+        text = io.TextIOWrapper(opened, "utf-8", "surrogateescape", newline="")
+        try:
+            reader = csv.reader(text)
+            row, begins = -2, 1
+            for record in reader:
+                if record:
+                    row += 1
+                    if row >= 0 and (not lines or begins - row != lines[-1][1] - lines[-1][0]):
+                        lines.append((row, begins))
+                begins = reader.line_num + 1
+        except csv.Error:
+            pass  # a field beyond its limit: rows behind it have the lines that they would have without it
+        finally:
+            text.detach()
+    return lines or [(0, 2)]
+
+
+def _has_empty_lines(file: BinaryIO) -> bool:
+    before = b"\n"
+    for block in _blocks(file):
+        text = before[-2:] + block
+        if b"\n\n" in text or b"\n\r" in text or b"\r\r" in text:
+            return True
+        before = text
+    return False
+
+
 def read_csv(
     name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
-) -> tuple[Any, Any, list[Reject]]:
-    """An Arrow table, the numbers of its rows, and the rows that cannot be read. Raises InvalidSourceError.
+) -> tuple[Any, Any, list[Reject], list[tuple[int, int]]]:
+    """An Arrow table, the numbers of its rows, the rows that cannot be read, and the lines of rows as in Rows.
+
+    Raises InvalidSourceError.
 
     Declared columns (``types``) stay texts, to be converted afterwards: a bad value costs its row, not the file.
 
@@ -96,7 +133,7 @@ def read_csv(
     with bytes that are no UTF-8 is read without them, and once more to tell the rows that have them. Columns of doubles
     that somebody reads (``wanted``) are read once more where a whole number may have been rounded.
     """
-    from pyarrow import csv
+    from pyarrow import csv as arrow_csv
 
     arrow = required_pyarrow()
     rejects: list[Reject] = []
@@ -118,11 +155,11 @@ def read_csv(
 
     def read(refuse: Any, mark: str | None = None, **convert: Any) -> Any:
         with _opened(file) as opened:
-            return csv.read_csv(
+            return arrow_csv.read_csv(
                 _Followed(_blocks(opened) if valid else _in_utf8(opened, mark), ending),
-                read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-                parse_options=csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
-                convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert),
+                read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
+                convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, **convert),
             )
 
     try:
@@ -181,7 +218,7 @@ def read_csv(
     if unheld:
         keep = arrow.array([index not in unheld for index in range(table.num_rows)], arrow.bool_())
         table, numbers = table.filter(keep), numbers.filter(keep)
-    return table, numbers, [*rejects, *unheld.values()]
+    return table, numbers, [*rejects, *unheld.values()], _row_lines(file, quoted)
 
 
 def _may_be_rounded(doubles: Any) -> Any:

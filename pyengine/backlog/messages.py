@@ -398,11 +398,22 @@ def _milliseconds(text: str, moment: TimeColumn) -> int:
     return whole if found.tzinfo else int(_zoned(pa.array([whole]), moment)[0].as_py())
 
 
-def rejects_table(rejects: Iterable[Reject], files: Sequence[tuple[int, str]]) -> pa.Table:
-    """Rejects as a table of REJECT_SCHEMA, by row. files: as in Rows; what is in none of them has no ``file``."""
+def rejects_table(
+    rejects: Iterable[Reject], files: Sequence[tuple[int, str]], lines: Sequence[tuple[int, int]] = ()
+) -> pa.Table:
+    """Rejects as a table of REJECT_SCHEMA, by row. files, lines: as in Rows; what is in no file has no ``file``."""
     found: Sequence[Reject] = sorted(rejects, key=lambda reject: (reject.row, reject.column))
-    firsts = [first for first, _ in files]
+    firsts, begins = [first for first, _ in files], [row for row, _ in lines]
     places = [bisect_right(firsts, reject.row) - 1 for reject in found]
+
+    def file_row(row: int, place: int) -> int | None:
+        if place < 0:
+            return None
+        known = bisect_right(begins, row) - 1
+        if known >= 0 and begins[known] >= firsts[place]:
+            return lines[known][1] + row - begins[known]
+        return row - firsts[place]
+
     return pa.Table.from_pydict(
         {
             "row": [reject.row for reject in found],
@@ -410,9 +421,7 @@ def rejects_table(rejects: Iterable[Reject], files: Sequence[tuple[int, str]]) -
             "value": [reject.value for reject in found],
             "reason": [reject.reason for reject in found],
             "file": [files[place][1] if place >= 0 else None for place in places],
-            "file_row": [
-                reject.row - firsts[place] if place >= 0 else None for reject, place in zip(found, places, strict=True)
-            ],
+            "file_row": [file_row(reject.row, place) for reject, place in zip(found, places, strict=True)],
         },
         schema=REJECT_SCHEMA,
     )

@@ -20,7 +20,7 @@ from pyengine.activemq.assignments import encoded, gathered
 from pyengine.activemq.dispatch import QUEUE, TRUTH, columns_read
 from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.output import replace_file
-from pyengine.backlog.rows import Reject
+from pyengine.backlog.rows import Reject, Rows
 from pyengine.backlog.runs import ENCODED, ordered
 from pyengine.backlog.sources import Piece
 from pyengine.errors import InvalidSourceError
@@ -129,10 +129,10 @@ def write_answer(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch
     return total
 
 
-def write_rejects(folder: Path, number: int, rejects: Sequence[Reject], files: Sequence[tuple[int, str]]) -> None:
-    """Rejects of a run as a Parquet file, if there are any. files: as in Rows."""
+def write_rejects(folder: Path, number: int, rejects: Sequence[Reject], rows: Rows) -> None:
+    """Rejects of a run as a Parquet file, if there are any. rows: those of the run."""
     if rejects:
-        table = rejects_table(rejects, files)
+        table = rejects_table(rejects, rows.files, rows.lines)
         replace_file(folder / f"part-{number:06}.parquet", lambda path: pq.write_table(table, path))
 
 

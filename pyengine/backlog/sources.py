@@ -6,7 +6,6 @@ A row that cannot be read is not dropped: it becomes a Reject with its number an
 from __future__ import annotations
 
 import glob
-import gzip
 import importlib.util
 import io
 import json
@@ -15,13 +14,16 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyengine.backlog.csv_rows import read_csv
 from pyengine.backlog.declared_types import arrow_type, misfit, one_column, shown, typed
+from pyengine.backlog.gzip_bytes import unpacked, whole_lines
+from pyengine.backlog.odd_values import MIXED, odd_one, printable, settled_json, settled_texts
 from pyengine.backlog.rows import Reject, Rows, required_pyarrow, row_numbers
+from pyengine.backlog.table_formats import foreign_hint, refuse_tables
 from pyengine.errors import (
     InvalidSourceError,
     PyengineError,
@@ -33,7 +35,6 @@ from pyengine.topology import Source
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 PACKED = (".zip", ".gz")
-_MIXED = b"mixed types"  # of a field whose values are JSON: where they differ
 
 
 def read_source(source: Source) -> Rows:
@@ -45,7 +46,7 @@ def read_source(source: Source) -> Rows:
     wanted = _wanted(source)
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted)
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted, settle=True)
         _refuse_mixed([rows])
     else:
         rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
@@ -88,17 +89,21 @@ def read_files(
 
     A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by
     suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. mixed_as_json: where a
-    single file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns).
+    single file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns), and a
+    column of CSV is of texts where some value is; else most values decide and rows with others are rejects.
     Raises as read_source.
     """
     paths = list(paths)
+    refuse_tables(paths)
     parts: list[Rows] = []
     for path in paths:
         kind = format or SUFFIXES.get(_suffix(path), "")
         if not kind:
-            hint = "name it .parquet, .jsonl or .csv, or give the format"
+            hint = (
+                foreign_hint([Path(path).suffix], str(path)) or "name it .parquet, .jsonl or .csv, or give the format"
+            )
             raise InvalidSourceError(str(path), "has no known suffix", hint)
-        parts.append(_read(str(path), path, kind, types or {}, wanted))
+        parts.append(_read(str(path), path, kind, types or {}, wanted, settle=not mixed_as_json))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
     if not mixed_as_json:
@@ -124,25 +129,26 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
         column = next(name for name in every if not _fits(name, tables))
         problem = f"the files do not fit together in column {column!r}: {error}"
         raise InvalidSourceError(names, problem, f'declare its type: types = {{ {column} = "string" }}') from error
-    numbers, rejects, files, start = [], [], [], 0
+    numbers, rejects, files, lines, start = [], [], [], [], 0
     for part in parts:
         files += [(first + start, name) for first, name in part.files]
+        lines += [(first + start, line) for first, line in part.lines]
         numbers.append(arrow.compute.add(part.numbers, start))
         rejects += [Reject(each.row + start, each.column, each.value, each.reason) for each in part.rejects]
         start += len(part.numbers) + len({each.row for each in part.rejects})
-    return Rows(table, arrow.concat_arrays(numbers), tuple(rejects), tuple(files))
+    return Rows(table, arrow.concat_arrays(numbers), tuple(rejects), tuple(files), tuple(lines))
 
 
 def mixed_columns(table: Any) -> set[str]:
     """The columns whose values are JSON because they have several types; empty but for what mixed_as_json read."""
-    return {field.name for field in table.schema if field.metadata and _MIXED in field.metadata}
+    return {field.name for field in table.schema if field.metadata and MIXED in field.metadata}
 
 
 def _refuse_mixed(parts: Iterable[Rows]) -> None:
     for part in parts:
         for field in part.table.schema:
-            if field.metadata and _MIXED in field.metadata:
-                problem = f"column {field.name!r} mixes types: {field.metadata[_MIXED].decode()}"
+            if field.metadata and MIXED in field.metadata:
+                problem = f"column {field.name!r} mixes types: {field.metadata[MIXED].decode()}"
                 hint = f'declare one: types = {{ {field.name} = "string" }}'
                 raise InvalidSourceError(part.files[0][1], problem, hint)
 
@@ -265,19 +271,22 @@ def _paths(pattern: str) -> list[str]:
     """A file, the data files in a folder, or what a glob finds, in name order."""
     path = Path(pattern)
     if path.is_dir():
+        refuse_tables([path])
         found = sorted(
             str(each)
             for each in path.rglob("*")
             if _suffix(each) in SUFFIXES and not _is_hidden(each.relative_to(path)) and each.is_file()
         )
         if not found:
-            raise InvalidSourceError(pattern, "the folder holds no .parquet, .jsonl or .csv file", "check source.path")
-        return found
-    if path.exists() or not glob.has_magic(pattern):
-        return [pattern]
-    found = sorted(glob.glob(pattern, recursive=True))
-    if not found:
-        raise InvalidSourceError(pattern, "no file matches", "check source.path")
+            hint = foreign_hint({each.suffix for each in path.rglob("*")}, pattern) or "check source.path"
+            raise InvalidSourceError(pattern, "the folder holds no .parquet, .jsonl or .csv file", hint)
+    elif path.exists() or not glob.has_magic(pattern):
+        found = [pattern]
+    else:
+        found = sorted(glob.glob(pattern, recursive=True))
+        if not found:
+            raise InvalidSourceError(pattern, "no file matches", "check source.path")
+    refuse_tables(found)
     return found
 
 
@@ -307,11 +316,25 @@ def _packaged(package: str, table: str) -> tuple[str, bytes]:
     )
 
 
-def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None) -> Rows:
-    """What is in a .zip or .gz; the data files of an archive in name order."""
+def _read_packed(
+    name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None, settle: bool
+) -> Rows:
+    """What is in a .zip or .gz; the data files of an archive in name order. Of a .gz that breaks off its whole lines,
+    and a reject for what is lost."""
     if name.lower().endswith(".gz"):
-        with gzip.open(file) as packed:
-            return _read(name[:-3], io.BytesIO(packed.read()), kind, types, wanted)
+        data, breaks_off = unpacked(file)
+        whole = len(data)
+        if breaks_off:
+            whole = 0 if kind == "parquet" else whole_lines(data, quotes=kind == "csv")
+            if not whole:
+                raise EOFError("the .gz breaks off")
+        rows = _read(name[:-3], io.BytesIO(data[:whole]), kind, types, wanted, settle=settle)
+        if breaks_off:
+            end = len(rows.numbers) + len({each.row for each in rows.rejects})
+            reason = "the .gz breaks off here: this row and those behind it are lost"
+            lost = Reject(end, "", data[whole:][:200].decode("utf-8", "replace"), reason)
+            rows = replace(rows, rejects=(*rows.rejects, lost))
+        return rows
     with zipfile.ZipFile(file) as archive:
         plain = sorted(each for each in archive.namelist() if not each.endswith("/") and not _is_hidden(Path(each)))
         known = [each for each in plain if Path(each).suffix.lower() in SUFFIXES]
@@ -325,6 +348,7 @@ def _read_packed(name: str, file: Any, kind: str, types: dict[str, Any], wanted:
                     SUFFIXES.get(Path(each).suffix.lower(), kind),
                     types,
                     wanted,
+                    settle=settle,
                 )
                 for each in known or plain
             ],
@@ -347,8 +371,16 @@ def _told(name: str, kind: str) -> Iterator[None]:
         raise InvalidSourceError(name, f"is not valid {kind}: {error}", "check the file and its format") from error
 
 
-def _read(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None = None) -> Rows:
-    readers: dict[str, Callable[..., tuple[Any, Any, list[Reject]]]] = {
+def _read(
+    name: str,
+    file: Any,
+    kind: str,
+    types: dict[str, Any],
+    wanted: Container[str] | None = None,
+    *,
+    settle: bool = False,
+) -> Rows:
+    readers: dict[str, Callable[..., tuple[Any, Any, list[Reject], list[tuple[int, int]]]]] = {
         "parquet": _read_parquet,
         "jsonl": _read_jsonl,
         "csv": read_csv,
@@ -359,9 +391,16 @@ def _read(name: str, file: Any, kind: str, types: dict[str, Any], wanted: Contai
         if _is_empty(file):
             return Rows(required_pyarrow().table({}), row_numbers(0), files=((0, name),))
         if name.lower().endswith(PACKED):
-            return _read_packed(name, file, kind, types, wanted)
-        table, numbers, rejects = readers[kind](name, file, types, wanted)
-    return _apply_types(name, table, numbers, rejects, types)
+            return _read_packed(name, file, kind, types, wanted, settle)
+        table, numbers, rejects, lines = readers[kind](name, file, types, wanted)
+    if settle:
+        odd: list[Reject] = []
+        if kind == "jsonl":
+            table, numbers, odd = settled_json(table, numbers, _numbers_as_one)
+        elif kind == "csv":
+            table, numbers, odd = settled_texts(table, numbers, types, wanted)
+        rejects = [*rejects, *odd]
+    return replace(_apply_types(name, table, numbers, rejects, types), lines=tuple(lines))
 
 
 def _is_empty(file: Any) -> bool:
@@ -374,16 +413,16 @@ def _is_empty(file: Any) -> bool:
 
 def _read_parquet(
     name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
-) -> tuple[Any, Any, list[Reject]]:
+) -> tuple[Any, Any, list[Reject], list[tuple[int, int]]]:
     import pyarrow.parquet
 
     table = pyarrow.parquet.ParquetFile(file).read()
-    return table, row_numbers(table.num_rows), []
+    return table, row_numbers(table.num_rows), [], []
 
 
 def _read_jsonl(
     name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
-) -> tuple[Any, Any, list[Reject]]:
+) -> tuple[Any, Any, list[Reject], list[tuple[int, int]]]:
     """One JSON object a line; a line that is none, or holds what no message can, is a reject, an empty line nothing."""
     arrow = required_pyarrow()
     raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
@@ -391,11 +430,14 @@ def _read_jsonl(
     rows: list[int] = []
     rejects: list[Reject] = []
     names: dict[str, None] = {}
+    lines: list[tuple[int, int]] = []
     row = -1
-    for line in raw.splitlines():
+    for place, line in enumerate(raw.splitlines(), 1):
         if not line.strip():
             continue
         row += 1
+        if not lines or place - row != lines[-1][1] - lines[-1][0]:
+            lines.append((row, place))
         try:
             value = json.loads(line)
             if not isinstance(value, dict):
@@ -425,7 +467,7 @@ def _read_jsonl(
         for index, value in enumerate(values):
             problem = _unheld(value, column in fractions)
             if problem:
-                unheld.setdefault(index, Reject(rows[index], column, _printable(value), problem))
+                unheld.setdefault(index, Reject(rows[index], column, printable(value), problem))
         columns[column] = values
     made = []
     fields = []
@@ -437,7 +479,7 @@ def _read_jsonl(
                 arrow.array([float(it) if type(it) is int else it for it in kept] if column in fractions else kept)
             )
         except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-            told = {_MIXED: (_odd_one(values, rows) or str(error)).encode()}
+            told = {MIXED: (odd_one(values, rows) or str(error)).encode()}
             made.append(arrow.array([None if value is None else json.dumps(value) for value in kept], arrow.string()))
         fields.append(arrow.field(column, made[-1].type, metadata=told))
     left = [each for index, each in enumerate(rows) if index not in unheld]
@@ -446,21 +488,23 @@ def _read_jsonl(
             arrow.Table.from_struct_array(arrow.array(objects, arrow.struct([]))),
             arrow.array(left, arrow.int64()),
             rejects,
+            lines,
         )
     table = arrow.table(made, schema=arrow.schema(fields))
-    return table, arrow.array(left, arrow.int64()), [*rejects, *unheld.values()]
+    return table, arrow.array(left, arrow.int64()), [*rejects, *unheld.values()], lines
 
 
-def _odd_one(values: Sequence[Any], rows: Sequence[int]) -> str:
-    """The first value of a column of JSON lines whose type is another than that of those before it, or nothing."""
-    words = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
-    before = ""
-    for row, value in zip(rows, values, strict=True):
-        kind = words.get(type(value), "")
-        if kind and before and kind != before:
-            return f"row {row} (from 0) has the {kind} {_printable(value)}, after values of type {before}"
-        before = before or kind
-    return ""
+def _numbers_as_one(column: str, values: list[Any], rows: Sequence[int]) -> tuple[Any, dict[int, Reject]]:
+    """Values of one JSON type as an Arrow array, and those that it cannot hold."""
+    as_double = float in set(map(type, values))
+    unheld: dict[int, Reject] = {}
+    for index, value in enumerate(values):
+        if problem := _unheld(value, as_double):
+            unheld[index] = Reject(rows[index], column, printable(value), problem)
+            values[index] = None
+        elif as_double and type(value) is int:
+            values[index] = float(value)
+    return required_pyarrow().array(values), unheld
 
 
 def _unheld(value: Any, as_double: bool) -> str:
@@ -476,10 +520,6 @@ def _unheld(value: Any, as_double: bool) -> str:
     elif type(value) is int and as_double and int(float(value)) != value:
         return "is no double, as the column's other values are"
     return ""
-
-
-def _printable(value: Any) -> str:
-    return str(value)[:200].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _apply_types(

@@ -364,11 +364,12 @@ def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
             rows.numbers.slice(start, _RUN_ROWS),
             () if number else rows.rejects,
             rows.files,
+            rows.lines,
         )
         run, rejects = write_run(
             part, topology, work / "runs", number, len(starts), shards, only_needed=True, messages=work / "messages"
         )
-        write_rejects(work / "rejects", number, rejects, rows.files)
+        write_rejects(work / "rejects", number, rejects, rows)
         runs.append(run)
     return runs
 
@@ -389,7 +390,7 @@ def _ingest_there(session: SparkSession, plan: _Plan, work: Path) -> list[Run]:
         run, rejects = write_run(
             rows, topology, work / "runs", number, len(pieces), shards, only_needed=True, messages=work / "messages"
         )
-        write_rejects(work / "rejects", number, rejects, rows.files)
+        write_rejects(work / "rejects", number, rejects, rows)
         return run_to_text(run)
 
     return [run_from_text(each) for each in _each(session, len(pieces), ingest, work, "run")]

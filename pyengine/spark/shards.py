@@ -72,7 +72,7 @@ def _write_shards(session: SparkSession, topology: Topology, into: Path, pieces:
         here = Topology.from_text(text)
         rows = read_piece(files.piece_from_text(texts[number]), here.source)
         run, rejects = write_run(rows, here, runs_folder, number, runs, shards, only_needed=False, messages=None)
-        files.write_rejects(into / "rejects", number, rejects, rows.files)
+        files.write_rejects(into / "rejects", number, rejects, rows)
         return run_to_text(run)
 
     made = [run_from_text(each) for each in scheduled(session, len(texts), ingest)]

@@ -7,11 +7,13 @@ import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.rows import Reject
 from pyengine.backlog.sources import _read, parquet_pieces, read_files, read_piece, read_source
 from pyengine.errors import InvalidSourceError, MissingColumnError, UnsupportedColumnError
@@ -437,3 +439,136 @@ def test_a_number_of_thousands_of_digits_costs_its_line(tmp_path: Path) -> None:
     rows = read_files([file])
     assert rows.table.to_pydict() == {"n": [1]}
     assert [each.reason for each in rows.rejects] == ["is not JSON: a number has thousands of digits"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "kind"),
+    [
+        (["_delta_log/00000000000000000000.json"], "Delta"),
+        (["_delta_log/00000000000000000010.checkpoint.parquet"], "Delta"),
+        (["metadata/v1.metadata.json"], "Iceberg"),
+        (["metadata/00001-5f1a.gz.metadata.json"], "Iceberg"),
+        ([".hoodie/hoodie.properties"], "Hudi"),
+        (["snapshot/snapshot-1", "manifest/manifest-1", "schema/schema-0"], "Paimon"),
+    ],
+)
+@pytest.mark.parametrize(
+    "named", ["table", "table/", "table/data", "table/data/*.parquet", "table/data/a.parquet", "."]
+)
+def test_a_table_with_a_log_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks: list[str], kind: str, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (*marks, "table/data/a.parquet"):
+        file = tmp_path / "table" / name.removeprefix("table/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pa.table({"a": [1]}), file)
+    source = Source(path=named, destination="q")
+    for read in (read_source, parquet_pieces):
+        with pytest.raises(
+            InvalidSourceError, match=rf"table: is a table of {kind}, .*format\(.{kind.lower()}"
+        ) as raised:
+            read(source)
+        assert raised.value.source == str(tmp_path / "table")
+    with pytest.raises(InvalidSourceError, match=f"is a table of {kind}"):
+        read_files([tmp_path / "table" / "data" / "a.parquet"])
+
+
+def test_formats_that_only_spark_reads_say_how(tmp_path: Path) -> None:
+    for name, words in (("a.orc", r"no known suffix; .*format\(\"orc\"\)"), ("b.avro", r"no known suffix; .*\"avro\"")):
+        (tmp_path / name).write_bytes(b"ORC")
+        with pytest.raises(InvalidSourceError, match=words):
+            read_source(Source(path=str(tmp_path / name), destination="q"))
+    with pytest.raises(InvalidSourceError, match=r"holds no \.parquet, .*spark\.read\.format"):
+        read_source(Source(path=str(tmp_path), destination="q"))
+
+
+def rejected(rows: Any) -> list[tuple[int, str, str, str]]:
+    return [(each.row, each.column, each.value, each.reason) for each in rows.rejects]
+
+
+def test_values_of_another_type_than_most_are_rejects(tmp_path: Path) -> None:
+    lines = ['{"n": 1, "m": 1.5}', '{"n": "x", "m": 2}', '{"n": 3, "m": {"a": 1}}', '{"n": 4, "m": [1]}', '{"n": true}']
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines, '{"n": 5, "m": 4}', '{"n": 6, "m": null}']))
+    rows = read_source(Source(path=str(tmp_path / "a.jsonl"), destination="q"))
+    assert rows.table.to_pylist() == [{"n": 1, "m": 1.5}, {"n": 5, "m": 4.0}, {"n": 6, "m": None}]
+    assert rows.table.schema.types == [pa.int64(), pa.float64()]
+    assert rows.numbers.to_pylist() == [0, 5, 6]
+    most = "most values of the column are of the type number"
+    assert rejected(rows) == [
+        (1, "n", "x", f"is a text, {most}"),
+        (2, "m", '{"a": 1}', f"is an object, {most}"),
+        (3, "m", "[1]", f"is a list, {most}"),
+        (4, "n", "True", f"is a boolean, {most}"),
+    ]
+    (tmp_path / "b.csv").write_text("n,m,text\n1,1.5,a\nx,2,7\n3,y,8\n4,,9\n")
+    rows = read_source(Source(path=str(tmp_path / "b.csv"), destination="q"))
+    assert rows.numbers.to_pylist() == [3]
+    assert rejected(rows) == [
+        (0, "text", "a", "is not a long, as most values of the column are"),
+        (1, "n", "x", "is not a long, as most values of the column are"),
+        (2, "m", "y", "is not a double, as most values of the column are"),
+    ]
+    texts = Source(path=str(tmp_path / "b.csv"), destination="q", types=(("text", "string"), ("n", "string")))
+    assert read_source(texts).table.column("n").to_pylist() == ["1", "x", "4"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("damage", ["cut", "second"])
+def test_a_gz_that_breaks_off_keeps_what_came_before(tmp_path: Path, kind: str, damage: str) -> None:
+    def line(n: int) -> str:
+        return f'{n},"a {n}\n{n * 7919 % 1000}"\n' if kind == "csv" else f'{{"n": {n}, "s": "a {n * 7919 % 1000}"}}\n'
+
+    text = ("n,s\n" if kind == "csv" else "") + "".join(map(line, range(20_000)))
+    packed = bytearray(gzip.compress(text.encode()))
+    if damage == "cut":
+        packed = packed[: len(packed) // 2]
+    else:
+        packed += gzip.compress(line(20_000).encode() * 100)[:-30]
+    file = tmp_path / f"a.{kind}.gz"
+    file.write_bytes(packed)
+    rows = read_source(Source(path=str(file), destination="q"))
+    kept = rows.table.num_rows
+    assert 5_000 < kept <= 20_100
+    assert rows.table.column("n").to_pylist() == [min(n, 20_000) for n in range(kept)]
+    (lost,) = rows.rejects
+    assert lost.row == kept
+    assert lost.reason.startswith("the .gz breaks off here")
+    changed = bytearray(packed)
+    changed[len(packed) // 2 - 100 : len(packed) // 2] = b"\xff" * 100
+    file.write_bytes(changed)
+    with pytest.raises(InvalidSourceError, match="not valid"):
+        read_source(Source(path=str(file), destination="q"))
+    file.write_bytes(packed[:8])
+    with pytest.raises(InvalidSourceError, match=r"the \.gz breaks off"):
+        read_source(Source(path=str(file), destination="q"))
+
+
+def test_members_and_padding_of_a_gz(tmp_path: Path) -> None:
+    packed = gzip.compress(b'{"n": 1}\n') + gzip.compress(b'{"n": 2}\n') + b"\0" * 512
+    (tmp_path / "a.jsonl.gz").write_bytes(packed)
+    assert read_source(Source(path=str(tmp_path / "a.jsonl.gz"), destination="q")).table.to_pylist() == [
+        {"n": 1},
+        {"n": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("a.jsonl", '\n{"n": 1}\nbad\n\n\nworse\n{"n": 2}', [3, 6]),
+        ("a.csv", "n,m\n1,2\n1,2,3\n5\n", [3, 4]),
+        ("a.csv", 'n,m\n\n"x\ny",2\n1,2,3\n\r\n"a\n\nb",3\n5\n', [5, 10]),
+        ("a.csv", "n,m\r\n1,2\r\n\r\n1,2,3\r\n5\r\n", [4, 5]),
+        ("a.csv.gz", "n,m\n1,2\n1,2,3\n5\n", [3, 4]),
+    ],
+)
+def test_a_reject_has_the_line_of_its_file(tmp_path: Path, name: str, text: str, lines: list[int]) -> None:
+    data = text.encode()
+    for folder in ("1", "2"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    rows = read_source(Source(path=str(tmp_path), destination="q"))
+    table = rejects_table(rows.rejects, rows.files, rows.lines)
+    assert table.column("file_row").to_pylist() == lines * 2
+    assert [Path(file).parent.name for file in table.column("file").to_pylist()] == ["1", "1", "2", "2"]
