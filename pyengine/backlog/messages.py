@@ -27,7 +27,7 @@ ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", 
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
 # What stands beside the properties of a message on its way: here, in a dispatch, a stream's state and a Spark job.
 _TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", "__shard", "__reject"}
-_TAKEN_PREFIX = "__truth:"
+_TAKEN_PREFIXES = ("__truth:", "__row:")
 
 REJECT_SCHEMA = pa.schema(
     [
@@ -75,7 +75,7 @@ def stored_type(name: str, type: pa.DataType) -> pa.DataType:
 
 def refuse_own_name(name: str) -> None:
     """Raises UnsupportedColumnError for a name under which a message's own columns are kept."""
-    if name in _TAKEN or name.startswith(_TAKEN_PREFIX):
+    if name in _TAKEN or name.startswith(_TAKEN_PREFIXES):
         raise UnsupportedColumnError(
             name,
             "taken",

@@ -7,8 +7,12 @@ import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyengine.errors import PyengineError
+
+if TYPE_CHECKING:
+    from pyengine.backlog.rows import Reject
 
 _MARK = "pyengine-error:"
 
@@ -55,3 +59,8 @@ def interrupted_as_such() -> Iterator[None]:
                 raise KeyboardInterrupt from error
             before = before.__context__
         raise
+
+
+def problem_of(reject: Reject) -> str:
+    """What is wrong with a rejected row, in one line."""
+    return f"{reject.column} = {reject.value!r}: {reject.reason}"

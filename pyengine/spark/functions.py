@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyengine import Selector
-from pyengine.errors import UnsupportedColumnError
+from pyengine.errors import ConfigurationError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.session import require_spark
 from pyengine.topology.checked import check
@@ -41,16 +42,52 @@ class SelectorMask:
 
         from pyengine.activemq.dispatch import compiled
 
-        if self.kind == "pandas":
-            batch = _from_json(self.names, *arrays)
-        else:
-            batch = pa.RecordBatch.from_arrays(list(arrays), names=list(self.names or ("",)))
+        batch = columns_of(self.kind, self.names, arrays)
         mask = compiled(self.text, self.dialect).mask(batch, self.on_error)
         if self.kind == "pandas":
             import pandas as pd
 
             return pd.Series(mask)
         return pa.array(mask)
+
+
+def udf_of(using: Using) -> tuple[Literal["arrow", "pandas"], Any]:
+    """Who evaluates in a worker, and what makes it a function of columns: Arrow's where pyspark has it, from 4.1 on.
+
+    Raises ConfigurationError where "arrow" is asked for and not there.
+    """
+    if using != "pandas":
+        try:
+            from pyspark.sql.pandas.functions import arrow_udf
+        except ImportError:
+            if using == "arrow":
+                raise ConfigurationError("using", using, "needs pyspark 4.1", "'pandas' and 'auto' do not") from None
+        else:
+            return "arrow", arrow_udf
+    from pyspark.sql.pandas.functions import pandas_udf
+
+    return "pandas", pandas_udf
+
+
+def worker_inputs(kind: Literal["arrow", "pandas"], inputs: list[Any]) -> list[Any]:
+    """The columns that such a function is called with."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not inputs:
+        return [F.lit(1)]  # a function needs a column to know how many rows there are
+    if kind == "arrow":
+        return inputs
+    members = [each.alias(str(place)) for place, each in enumerate(inputs)]
+    return [F.to_json(F.struct(*members), _JSON), *(F.typeof(each) for each in inputs)]
+
+
+def columns_of(kind: str, names: tuple[str, ...], arrays: Sequence[Any]) -> Any:
+    """A record batch of what a worker gets for ``worker_inputs``."""
+    import pyarrow as pa
+
+    if kind == "pandas":
+        return _from_json(names, *arrays)
+    return pa.RecordBatch.from_arrays(list(arrays), names=list(names or ("",)))
 
 
 # pandas has no nulls among whole numbers, tells no null from NaN and shifts moments to the session's time zone, so rows
@@ -69,7 +106,7 @@ def _from_json(names: tuple[str, ...], rows: Any, *kinds: Any) -> Any:
 
     if not names or rows.empty:
         return pa.RecordBatch.from_arrays([pa.nulls(len(rows)) for _ in names or ("",)], names=list(names or ("",)))
-    objects = [json.loads(row) for row in rows]
+    objects = [json.loads(row, parse_float=Decimal) for row in rows]
     arrays = [
         _from_texts(name, kinds[place].iloc[0], [each.get(str(place)) for each in objects])
         for place, name in enumerate(names)
@@ -85,6 +122,10 @@ def _from_texts(name: str, kind: str, values: list[Any]) -> Any:
         if kind in ("float", "double"):
             values = [None if value is None else float(value) for value in values]
         return pa.array(values).cast(getattr(pa, _ARROW_TYPES[kind])())
+    if exact := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind):
+        return pa.array(
+            [None if each is None else Decimal(each) for each in values], pa.decimal128(*map(int, exact.groups()))
+        )
     read = _LONGS.get(re.sub(r" .*(day|hour|minute|second)$|\(\d+\)$", "", kind))
     if read is None:
         raise UnsupportedColumnError(name, kind, "cast it, or leave it out of the selector")
@@ -92,17 +133,18 @@ def _from_texts(name: str, kind: str, values: list[Any]) -> Any:
 
 
 def _since(text: str, unit: Literal["D", "us", "ns"]) -> int:
-    """Of a moment, since 1970; years may have a sign and more than four digits."""
-    return int(np.datetime64(text, unit).astype(np.int64))
+    """Milliseconds of a moment, since 1970; years may have a sign and more than four digits."""
+    stored = int(np.datetime64(text, unit).astype(np.int64))
+    return stored * 86_400_000 if unit == "D" else stored // (1000 if unit == "us" else 1_000_000)
 
 
-def _microseconds(interval: str) -> int:
+def _milliseconds(interval: str) -> int:
     """Of a text such as INTERVAL '-1 02:03:04.5' DAY TO SECOND, which begins with the unit of the first number."""
     sign, numbers, unit = re.findall(r"'(-?)(.*)' (\w+)", interval)[0]
     whole, _, fraction = numbers.partition(".")
     units = [86_400, 3_600, 60, 1][("DAY", "HOUR", "MINUTE", "SECOND").index(unit) :]
     seconds = sum(int(number) * unit for number, unit in zip(re.split("[ :]", whole), units, strict=False))
-    return int(f"{sign}{seconds}{fraction:0<6}")
+    return int(f"{sign}{seconds}{fraction:0<6}") // 1000
 
 
 _ARROW_TYPES = {
@@ -114,7 +156,7 @@ _LONGS: dict[str, Callable[[str], int]] = {
     "timestamp_ntz": partial(_since, unit="us"),
     "date": partial(_since, unit="D"),
     "time": lambda text: _since(f"1970-01-01T{text}", "ns"),
-    "interval": _microseconds,
+    "interval": _milliseconds,
 }
 
 
@@ -133,15 +175,16 @@ def matches(
     DataFrame lacks is Spark's UNRESOLVED_COLUMN error, never a silent default. columns: where a name comes from
     instead, as a Column or a column's name (dots reach into structs); None means that no message has it, so a header
     gets the value of a freshly made message. Column types decide the Java types (spec activemq 1.9): byte, short, int,
-    long, float, double, boolean, string; a timestamp is a long of microseconds. A null is an absent property.
+    long, float, double, boolean, string; a timestamp, date, time or interval is a long of milliseconds, a decimal the
+    exact number. A null is an absent property.
 
     on_error: what a row on which the selector cannot be evaluated does, as in Selector.mask: "raise" fails the query
     with SelectorEvaluationError in its text, "reject" does not match.
 
     using: who evaluates. "auto": Spark's own expressions where they mean exactly the same for the columns' types, so
     that no row leaves the JVM; schema (df.schema, or df) says the types, and without it, or where the meaning differs,
-    it is "arrow". "native": those expressions or NotNativeError with the reason. "arrow": a Python worker, needs
-    pyspark 4.1; "pandas": the same through pandas, slower.
+    a Python worker. "native": those expressions or NotNativeError with the reason. "arrow": a worker, needs pyspark
+    4.1; "pandas": the same through pandas, slower, and what "auto" takes on pyspark 4.0.
 
     Raises here and now InvalidSelectorError, with the position, UnsupportedColumnError where schema has a type that no
     property can have, ConfigurationError for another on_error or using, ValueError for columns that are not read,
@@ -159,10 +202,10 @@ def matches(
             from pyspark.sql.functions import coalesce, lit
 
             return coalesce(truth, lit(False))
-        using = "arrow"
+        using = "auto"
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
+    kind, made = udf_of(using)
     compiled = Selector(selector, dialect)
     columns = dict(columns or {})
     if schema is not None:
@@ -177,15 +220,8 @@ def matches(
         elif not name.startswith("JMS"):
             names.append(name)
             inputs.append(F.lit(None).cast("string"))
-    if using == "pandas":
-        kinds = [F.typeof(each) for each in inputs]
-        members = [each.alias(str(place)) for place, each in enumerate(inputs)]
-        inputs = [F.to_json(F.struct(*members), _JSON), *kinds] if members else []
-    if not inputs:
-        inputs = [F.lit(1)]  # a function needs a column to know how many rows there are
-    work = SelectorMask(selector, dialect, tuple(names), on_error, using)
-    made: Any = arrow_udf if using == "arrow" else pandas_udf
-    found: Column = made(work, "boolean")(*inputs)
+    work = SelectorMask(selector, dialect, tuple(names), on_error, kind)
+    found: Column = made(work, "boolean")(*worker_inputs(kind, inputs))
     return found
 
 
@@ -229,7 +265,8 @@ def where(
         except NotNativeError:
             if using == "native":
                 raise
-        using = "arrow"
+        kind, _ = udf_of("auto")  # what matches would ask once more
+        using = kind
     return df.where(matches(selector, columns=columns, dialect=dialect, on_error=on_error, using=using, schema=df))
 
 

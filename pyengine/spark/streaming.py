@@ -25,11 +25,12 @@ from pyengine.errors import (
     SnapshotError,
     UnsupportedColumnError,
 )
-from pyengine.spark.failure import raised_on_driver, sent_to_driver
+from pyengine.spark.failure import problem_of, raised_on_driver, sent_to_driver
 from pyengine.spark.functions import arrow_schema, map_in_arrow, quoted
+from pyengine.spark.row_numbers import UNNUMBERED, has_column, numbered, repeated_problems
 from pyengine.spark.session import require_count, require_path, require_spark
 from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
-from pyengine.spark.transforms import UNNUMBERED, has_column, numbered, problem_of, source_read
+from pyengine.spark.transforms import source_read
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
 
@@ -81,6 +82,9 @@ def dispatch_stream(
     from pyengine.backlog.messages import DESTINATION, message_schema
 
     check("topology", topology, Topology)
+    if isinstance(row, (list, tuple)):
+        hint = 'make one: df.withColumn("row", df.partition * 2**40 + df.offset)'
+        raise ConfigurationError("row", ", ".join(map(str, row)), "is more than the one column a stream keeps", hint)
     check("row", row, str)
     check("state", state, str | os.PathLike)
     check("sink", sink, str | os.PathLike | Callable[..., None])
@@ -214,7 +218,10 @@ class _Work:
                 F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
             )
         # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
-        split = rows.repartitionById(self.partitions, _SHARD) if self.partitions else rows.repartition(_SHARD)
+        split = rows.repartition(_SHARD)
+        if self.partitions:
+            by_number = getattr(rows, "repartitionById", rows.repartition)  # pyspark 4.0 has none
+            split = by_number(self.partitions, _SHARD)
         return map_in_arrow(split, _Shards(before, self.state, batch, writing), "shard int")
 
 
@@ -323,7 +330,7 @@ class _Shards:
         import pyarrow.compute as pc
 
         from pyengine.activemq.carry import encoded
-        from pyengine.backlog.messages import ROW, to_messages
+        from pyengine.backlog.messages import DESTINATION, ROW, to_messages
 
         source = carry.topology.source
         events: list[tuple[int, int, str]] = []
@@ -353,6 +360,13 @@ class _Shards:
             order = np.lexsort((numbers, moments)) if moments.any() else np.argsort(numbers, kind="stable")
             made, shards = made.take(pa.array(order)).combine_chunks(), shards[order]
             moments, numbers = moments[order], numbers[order]
+        alone = _alone(moments, numbers, made.column(DESTINATION))
+        if alone is not None:
+            again = sorted(set(numbers[~alone].tolist()))
+            problems = dict(zip(again, repeated_problems([pa.array(again, pa.int64())], ["row"]), strict=True))
+            wrong += [(number, problems[number]) for number in numbers[~alone].tolist()]
+            made = made.filter(pa.array(alone)).combine_chunks()
+            moments, numbers, shards = moments[alone], numbers[alone], shards[alone]
         if _EVENT in bare:  # every shard sees an event, one tells
             first = pc.equal(unnumbered.column(_SHARD), 0)
             unnumbered = unnumbered.filter(pc.or_(pc.is_null(unnumbered.column(_EVENT)), first))
@@ -382,6 +396,23 @@ class _Shards:
             ]
             told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
         return told
+
+
+def _alone(moments: Any, numbers: Any, queues: Any) -> Any:
+    """Of messages in order which have a number, and moment, that no other of their queue has; None: all of them."""
+    import numpy as np
+
+    alike = (moments[1:] == moments[:-1]) & (numbers[1:] == numbers[:-1])
+    if not alike.any():
+        return None
+    codes = queues.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    order = np.lexsort((codes, numbers, moments))
+    sorted_keys = [each[order] for each in (moments, numbers, codes)]
+    same = np.logical_and.reduce([each[1:] == each[:-1] for each in sorted_keys])
+    alone = np.ones(len(numbers), bool)
+    alone[order[1:][same]] = False
+    alone[order[:-1][same]] = False
+    return None if alone.all() else alone
 
 
 def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:

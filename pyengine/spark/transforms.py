@@ -8,9 +8,29 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector, Subscriptions
-from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
-from pyengine.spark.failure import sent_to_driver
-from pyengine.spark.functions import OnError, arrow_schema, map_in_arrow, no_rows, quoted
+from pyengine.errors import ConfigurationError, MissingColumnError
+from pyengine.spark.failure import problem_of, sent_to_driver
+from pyengine.spark.functions import (
+    OnError,
+    arrow_schema,
+    columns_of,
+    map_in_arrow,
+    no_rows,
+    quoted,
+    udf_of,
+    worker_inputs,
+)
+from pyengine.spark.row_numbers import (
+    PART,
+    UNNUMBERED,
+    Renumbered,
+    has_column,
+    numbers_array,
+    numbers_of,
+    numbers_schema,
+    parted,
+    repeated_problems,
+)
 from pyengine.spark.session import require_count, require_spark
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
@@ -19,12 +39,10 @@ from pyengine.topology.model import TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyengine.backlog.rows import Reject
     from pyengine.rocketmq.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
-UNNUMBERED = "the number of the row is missing or beyond long"
 
 
 def match(
@@ -48,7 +66,6 @@ def match(
     """
     require_spark()
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.pandas.functions import arrow_udf
 
     check("into", into, str)
     if has_column(df, into):  # withColumn would replace it
@@ -66,17 +83,11 @@ def match(
             elif not wanted.startswith("JMS"):
                 raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
     wanted_by.match_places(no_rows(df, {name: name for name in read}), missing="null")
-    work = Subscribers(tuple((name, wanted_by[name].text) for name in wanted_by), tuple(read), dialect, on_error)
-    made: Any = arrow_udf
-    inputs = [F.col(quoted(name)) for name in read] or [F.lit(1)]
-    found = made(work, "array<string>")(*inputs)
+    kind, made = udf_of("auto")
+    texts = tuple((name, wanted_by[name].text) for name in wanted_by)
+    work = Subscribers(texts, tuple(read), dialect, on_error, kind)
+    found = made(work, "array<string>")(*worker_inputs(kind, [F.col(quoted(name)) for name in read]))
     return df.withColumn(into, F.explode(found) if explode else found)
-
-
-def has_column(df: DataFrame, name: str) -> bool:
-    """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
-    heeded = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    return name in df.columns or (not heeded and name.lower() in (each.lower() for each in df.columns))
 
 
 @lru_cache(maxsize=8)
@@ -89,12 +100,18 @@ class Subscribers:
     """What a worker runs for ``match``."""
 
     def __init__(
-        self, texts: tuple[tuple[str, str], ...], names: tuple[str, ...], dialect: DialectName, on_error: OnError
+        self,
+        texts: tuple[tuple[str, str], ...],
+        names: tuple[str, ...],
+        dialect: DialectName,
+        on_error: OnError,
+        kind: str,
     ) -> None:
         self.texts = texts
         self.names = names
         self.dialect = dialect
         self.on_error = on_error
+        self.kind = kind
 
     # Without annotations: Spark would read them as the shape of the function.
     def __call__(self, *arrays):  # type: ignore[no-untyped-def]
@@ -102,17 +119,21 @@ class Subscribers:
         import pyarrow as pa
 
         index = _index(self.texts, self.dialect, self.on_error)
-        batch = pa.RecordBatch.from_arrays(list(arrays), names=list(self.names or ("",)))
-        offsets, places = index.match_places(batch, missing="null")
+        offsets, places = index.match_places(columns_of(self.kind, self.names, arrays), missing="null")
         names = pa.array(index.keys(), pa.string()).take(pa.array(places))
-        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
+        found = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
+        if self.kind == "pandas":
+            import pandas as pd
+
+            return pd.Series(found.to_pylist(), dtype=object)
+        return found
 
 
 def dispatch(
     df: DataFrame,
     topology: Topology | ConsumerGroups,
     *,
-    row: Column | str | None = None,
+    row: Column | str | Sequence[Column | str] | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
     """Who gets each row as a message, or why nobody does.
@@ -121,14 +142,17 @@ def dispatch(
     has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
 
     df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
-    column of whole numbers, each once, that gives the order in which rows were sent (a row without one is rejected);
-    without it the rows are taken in the order in which Spark numbers them, which is the order of the files only while
-    one job reads them the same way.
+    column of whole numbers, or several that are compared one after another (``("partition", "offset")``), that give the
+    order in which rows were sent. A row without a number is rejected, and so are all rows of a queue that have one in
+    common (under ``order = "timestamp"``: one number and moment), because nothing says which was first. Without ``row``
+    the rows are taken in the order in which Spark numbers them, which is the order of the files only while one job
+    reads them the same way.
     partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
 
     The answer has one line for each row and is the same for every number of partitions. Its columns:
 
-    - row (bigint): ``row``, or the number given to it. message_id (string): the source's id column, null without one.
+    - row (bigint): ``row``, or the number given to it; of several columns a struct of them.
+    - message_id (string): the source's id column, null without one.
     - destination (string): the queue; null for a row that is no message.
     - consumer (string): who got it; null if it is held. delivery (bigint): its place in its queue, from 0.
     - reason (string): null if it was delivered, else a HoldReason in lower case, or "expired", "evaluation_error",
@@ -155,13 +179,16 @@ def dispatch(
     from pyengine.backlog.messages import ROW, message_schema
 
     source, needed, offered = source_read(df, topology)
-    rows = df.select(*(F.col(quoted(name)) for name in needed), numbered(df, row).alias(ROW))
-    arrow = arrow_schema(rows.schema.fields[:-1])
+    names, numbers = numbers_of(df, row)
+    parts = [f"{PART}{place}" for place in range(len(names))] if len(names) > 1 else [ROW]
+    given = [number.alias(part) for number, part in zip(numbers, parts, strict=True)]
+    rows = df.select(*(F.col(quoted(name)) for name in needed), *given)
+    arrow = arrow_schema(rows.schema.fields[: len(needed)])
     made = message_schema(arrow, source, "the DataFrame")
     columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
-    work = Preparation(replace(topology, source=source).to_text())
-    messages = map_in_arrow(rows, work, _with_reject(from_arrow_schema(made)))
-    return assign(messages, topology, partitions)
+    work = Preparation(replace(topology, source=source).to_text(), tuple(parts))
+    messages = map_in_arrow(rows, work, from_arrow_schema(prepared_schema(made, parts)))
+    return assign(messages, topology, partitions, names)
 
 
 def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], Sequence[str]]:
@@ -184,36 +211,17 @@ def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], S
     return source, needed, offered
 
 
-def numbered(df: DataFrame, row: Column | str | None) -> Column:
-    """The numbers of the rows as bigint, null beyond it.
-
-    Raises MissingColumnError, UnsupportedColumnError for a column that is not of whole numbers, ConfigurationError.
-    """
-    from pyspark.sql import Column
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import IntegralType
-
-    check("row", row, Column | str | None)
-    if row is None:
-        return F.monotonically_increasing_id()
-    if isinstance(row, str) and not has_column(df, row):
-        raise MissingColumnError(row, df.columns, "the DataFrame")
-    number = F.col(quoted(row)) if isinstance(row, str) else row
-    field = df.select(number).schema.fields[0]
-    scale = 0 if isinstance(field.dataType, IntegralType) else getattr(field.dataType, "scale", None)
-    if scale != 0:
-        raise UnsupportedColumnError(
-            field.name, field.dataType.simpleString(), "the number of a row is a whole one: cast it to bigint"
-        )
-    return number.try_cast("bigint")
-
-
-def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, partitions: int | None) -> DataFrame:
+def _consume(
+    df: DataFrame,
+    groups: ConsumerGroups,
+    row: Column | str | Sequence[Column | str] | None,
+    partitions: int | None,
+) -> DataFrame:
     import pyarrow as pa
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.backlog.messages import ROW, refuse_own_name
+    from pyengine.backlog.messages import refuse_own_name
     from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
@@ -227,48 +235,63 @@ def _consume(df: DataFrame, groups: ConsumerGroups, row: Column | str | None, pa
     for data in (data for group in groups.groups for data in group.data.values()):
         if data.expression_type == "SQL92":
             Selector(data.sub_string, "rocketmq").mask(nothing, missing="null")
-    rows = df.select(*read, numbered(df, row).alias(ROW))
+    given, numbers = numbers_of(df, row)
+    rows = df.select(*read, *(number.alias(f"{PART}{place}") for place, number in enumerate(numbers)))
     rows = rows.repartition(partitions) if partitions else rows
-    return map_in_arrow(rows, Consumption(groups), from_arrow_schema(CONSUMPTION_SCHEMA))
+    schema = from_arrow_schema(numbers_schema(CONSUMPTION_SCHEMA, given))
+    return map_in_arrow(rows, Consumption(groups, given), schema)
 
 
-def assign(messages: DataFrame, topology: Topology, partitions: int | None = None) -> DataFrame:
-    """Dispatch for messages that are already made (pyengine.backlog.messages)."""
+def assign(
+    messages: DataFrame, topology: Topology, partitions: int | None = None, numbers: Sequence[str] = ()
+) -> DataFrame:
+    """Dispatch for messages that are already made (pyengine.backlog.messages).
+
+    numbers: the columns that number the rows, as the caller names them; none: the rows of a queue have each another
+    number.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, DESTINATION, QUEUE, columns_read, order_columns
 
     names = columns_read(topology, messages.columns)
-    if REJECT in messages.columns:
-        names.append(REJECT)
+    names += [name for name in messages.columns if name == REJECT or name.startswith(PART)]
     key = F.xxhash64(DESTINATION)
     if topology.shares_topics:  # topics under one window are the work of one task
         key = F.when(F.startswith(F.col(DESTINATION), F.lit(TOPIC)), F.lit(0).cast("bigint")).otherwise(key)
     keyed = messages.select(*(F.col(quoted(name)) for name in names), key.alias(QUEUE))
     split = keyed.repartition(partitions, QUEUE) if partitions else keyed.repartition(QUEUE)
-    ordered = split.sortWithinPartitions(*order_columns(topology, names))
-    return map_in_arrow(ordered, Assignment(topology.to_text()), from_arrow_schema(ASSIGNMENT_SCHEMA))
+    order = order_columns(topology, names)
+    if len(numbers) > 1:
+        order = [*order[:-1], *(f"{PART}{place}" for place in range(len(numbers)))]
+    ordered = split.sortWithinPartitions(*(quoted(name) for name in order))
+    work = Assignment(topology.to_text(), tuple(numbers), tuple(order))
+    return map_in_arrow(ordered, work, from_arrow_schema(numbers_schema(ASSIGNMENT_SCHEMA, numbers)))
 
 
-def problem_of(reject: Reject) -> str:
-    """What is wrong with a rejected row, in one line."""
-    return f"{reject.column} = {reject.value!r}: {reject.reason}"
+def prepared_schema(made: Any, parts: Sequence[str]) -> Any:
+    """The schema of messages with the columns that number them, and why a row is none."""
+    import pyarrow as pa
 
+    from pyengine.backlog.messages import ROW
 
-def _with_reject(schema: Any) -> Any:
-    from pyspark.sql.types import StringType
-
-    return schema.add(REJECT, StringType())
+    fields = [pa.field(part, pa.int64()) for part in parts if part != ROW]
+    return pa.schema([*made, *fields, pa.field(REJECT, pa.string())])
 
 
 class Preparation:
-    """What a worker runs to make messages of rows. The topology travels as text and is read once per worker."""
+    """What a worker runs to make messages of rows. The topology travels as text and is read once per worker.
 
-    def __init__(self, text: str) -> None:
+    parts: the columns that number the rows.
+    """
+
+    def __init__(self, text: str, parts: tuple[str, ...]) -> None:
         self.text = text
+        self.parts = parts
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import numpy as np
         import pyarrow as pa
 
         from pyengine.backlog.messages import ROW, message_schema, to_messages
@@ -276,71 +299,143 @@ class Preparation:
         with sent_to_driver():
             source = Topology.from_text(self.text).source
             for batch in batches:
-                unnumbered = batch.column(ROW).null_count
-                batch = batch.filter(batch.column(ROW).is_valid()) if unnumbered else batch
-                rows = pa.Table.from_batches([batch]).drop_columns([ROW])
-                schema = message_schema(rows.schema, source).append(pa.field(REJECT, pa.string()))
-                made, rejects = to_messages(rows, batch.column(ROW).to_numpy(zero_copy_only=False), source)
-                made = made.append_column(REJECT, pa.nulls(made.num_rows, pa.string()))
-                lost: dict[str, Any] = {name: [None] * (len(rejects) + unnumbered) for name in schema.names}
-                lost[ROW] = [*(reject.row for reject in rejects), *[None] * unnumbered]
-                lost[REJECT] = [*map(problem_of, rejects), *[UNNUMBERED] * unnumbered]
-                for table in (made, pa.Table.from_pydict(lost, schema)):
-                    yield from table.cast(schema).combine_chunks().to_batches()
+                there = np.ones(batch.num_rows, bool)
+                for part in self.parts:
+                    there &= batch.column(part).is_valid().to_numpy(zero_copy_only=False)
+                unnumbered = batch.filter(pa.array(~there)).select(self.parts)
+                batch = batch if there.all() else batch.filter(pa.array(there))
+                numbers = pa.Table.from_batches([batch.select(self.parts)])
+                rows = pa.Table.from_batches([batch]).drop_columns(list(self.parts))
+                schema = prepared_schema(message_schema(rows.schema, source), self.parts)
+                # By their places: rows that have a number in common are told apart later.
+                made, rejects = to_messages(rows, np.arange(batch.num_rows), source)
+                kept, places = numbers.take(made.column(ROW)), [reject.row for reject in rejects]
+                lost = pa.concat_tables(
+                    [numbers.take(pa.array(places, pa.int64())), pa.Table.from_batches([unnumbered])]
+                )
+                problems = [*map(problem_of, rejects), *[UNNUMBERED] * unnumbered.num_rows]
+                for table, found, reasons in (
+                    (made, kept, pa.nulls(made.num_rows, pa.string())),
+                    (pa.table({}), lost, pa.array(problems, pa.string())),
+                ):
+                    columns = [
+                        found.column(field.name)
+                        if field.name in self.parts
+                        else reasons
+                        if field.name == REJECT
+                        else table.column(field.name)
+                        if field.name in table.column_names
+                        else pa.nulls(len(reasons), field.type)
+                        for field in schema
+                    ]
+                    yield from pa.Table.from_arrays(columns, schema=schema).combine_chunks().to_batches()
 
 
 class Consumption:
     """What a worker runs to say which clients of RocketMQ's consumer groups get its rows."""
 
-    def __init__(self, groups: ConsumerGroups) -> None:
+    def __init__(self, groups: ConsumerGroups, names: tuple[str, ...]) -> None:
         self.groups = groups
+        self.names = names
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        from pyengine.backlog.messages import ROW
+        import numpy as np
+        import pyarrow as pa
+
         from pyengine.rocketmq.dispatch import dispatch_messages
 
         with sent_to_driver():
             for batch in batches:
-                yield from dispatch_messages(self.groups, batch, batch.column(ROW)).to_batches()
+                parts = [name for name in batch.schema.names if name.startswith(PART)]
+                if len(parts) == 1:
+                    yield from dispatch_messages(self.groups, batch, batch.column(parts[0])).to_batches()
+                    continue
+                places = pa.array(np.arange(batch.num_rows))
+                for answer in dispatch_messages(self.groups, batch, places).combine_chunks().to_batches():
+                    row = numbers_array([batch.column(part).take(answer.column(0)) for part in parts], self.names)
+                    schema = numbers_schema(answer.schema, self.names)
+                    yield pa.RecordBatch.from_arrays([row, *answer.columns[1:]], schema=schema)
 
 
 class Assignment:
-    """What a worker runs to dispatch. The topology travels as text and is read once per task."""
+    """What a worker runs to dispatch. The topology travels as text and is read once per task.
+
+    numbers: the columns that number the rows, as the caller names them. order: the columns by which rows come sorted.
+    """
 
     most_rows, most_bytes = 65_536, 1 << 25  # of one call of the dispatcher
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, numbers: tuple[str, ...] = (), order: tuple[str, ...] = ()) -> None:
         self.text = text
+        self.numbers = numbers
+        self.order = order
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         from pyengine.activemq.assignments import gathered
-        from pyengine.activemq.dispatch import Dispatcher
+        from pyengine.activemq.dispatch import QUEUE, ROW, Dispatcher
 
         with sent_to_driver():
             dispatcher = Dispatcher(Topology.from_text(self.text))
-            rows = (table.combine_chunks() for table in gathered(batches, self.most_rows, self.most_bytes))
+            several = Renumbered(self.numbers, QUEUE, ROW) if len(self.numbers) > 1 else None
+            lost: list[Any] = []
+            messages = (
+                self._once(self._messages(batches, lost), lost) if self.numbers else self._messages(batches, lost)
+            )
+            rows = (table.combine_chunks() for table in gathered(messages, self.most_rows, self.most_bytes))
             for batch in (batch for table in rows for batch in table.to_batches()):
-                position = batch.schema.get_field_index(REJECT)
-                if position >= 0:
-                    yield from _rejected(batch, position)
-                    batch = batch.filter(batch.column(position).is_null())
-                yield from dispatcher.feed(batch)
-            yield from dispatcher.finish()
+                yield from lost
+                lost.clear()
+                answer = dispatcher.feed(several.taken(batch) if several else batch)
+                yield from map(several.given, answer) if several else answer
+            yield from lost
+            answer = dispatcher.finish()
+            yield from map(several.given, answer) if several else answer
 
+    def _messages(self, batches: Iterable[Any], lost: list[Any]) -> Iterator[Any]:
+        """The rows that are messages; the others go to ``lost`` as lines of the answer."""
+        for batch in batches:
+            position = batch.schema.get_field_index(REJECT)
+            if position < 0:
+                yield batch
+                continue
+            problems = batch.column(position)
+            if problems.null_count < batch.num_rows:
+                those = batch.filter(problems.is_valid())
+                lost.append(self._rejected(those, those.column(position)))
+                batch = batch.filter(problems.is_null())
+            yield batch.drop_columns([REJECT])
 
-def _rejected(batch: Any, position: int) -> Iterator[Any]:
-    import pyarrow as pa
+    def _once(self, batches: Iterable[Any], lost: list[Any]) -> Iterator[Any]:
+        """The rows whose number no other row of their queue has; the others go to ``lost``."""
+        for once, repeated in parted(batches, self.order):
+            if repeated.num_rows:
+                lost.append(self._rejected(repeated, repeated_problems(self._numbers(repeated), self.numbers)))
+            if once.num_rows:
+                yield once
 
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, ROW
+    def _numbers(self, batch: Any) -> list[Any]:
+        from pyengine.activemq.dispatch import ROW
 
-    lost = batch.filter(batch.column(position).is_valid())
-    if lost.num_rows:
+        parts = [name for name in batch.schema.names if name.startswith(PART)]
+        return [batch.column(name) for name in parts or [ROW]]
+
+    def _rejected(self, rows: Any, problems: Any) -> Any:
+        import pyarrow as pa
+
+        from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+
+        schema = numbers_schema(ASSIGNMENT_SCHEMA, self.numbers)
         given = {
-            "row": lost.column(ROW),
-            "reason": pa.array(["rejected"] * lost.num_rows),
-            "blocked_by": lost.column(position),
+            "row": numbers_array(self._numbers(rows), self.numbers),
+            "reason": ["rejected"] * rows.num_rows,
+            "blocked_by": problems,
         }
         columns = [
-            given.get(field.name, pa.nulls(lost.num_rows, field.type)).cast(field.type) for field in ASSIGNMENT_SCHEMA
+            pa.nulls(rows.num_rows, field.type)
+            if field.name not in given
+            else given[field.name]
+            if field.name == "row"
+            else pa.array(given[field.name], field.type)
+            for field in schema
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=ASSIGNMENT_SCHEMA)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)

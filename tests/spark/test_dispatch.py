@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from pyengine.activemq.dispatch import (
     order_columns,
 )
 from pyengine.backlog.messages import to_messages
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.rocketmq import sql
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
+from pyengine.spark.row_numbers import parted
 from pyengine.spark.transforms import assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
@@ -466,3 +468,108 @@ def test_a_worker_runs_the_installed_package_by_reference() -> None:
     assert b"pyengine.spark.functions" in packed
     assert len(packed) < 300
     assert Path(__file__).name.encode() not in packed
+
+
+ONE_QUEUE = Topology(
+    source=Source(destination="{queue}", path="x", properties=()), consumers=(Consumer("c", ">", prefetch=1000),)
+)
+
+
+def told(answer: Any) -> list[tuple[Any, ...]]:
+    """Lines of an answer, in any order: row, who got it or why not, what is wrong with it."""
+    return sorted(((row.row, row.consumer or row.reason, row.blocked_by) for row in answer.collect()), key=str)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_rows_of_a_queue_with_one_number_are_rejected(spark: Any, partitions: int) -> None:
+    rows = [("a", 1), ("a", 2), ("a", 2), ("b", 2), ("a", 3), ("b", 5), ("b", 5), ("b", 5), ("a", 9), (None, 1)]
+    frame = spark.createDataFrame(rows, "queue string, offset int").repartition(4)
+    problem = "offset = '{}': the number comes more than once among the rows of its queue"
+    wanted = [
+        (1, "c", None), (1, "rejected", "queue = '': the column that names the destination is empty"), (2, "c", None),
+        *[(2, "rejected", problem.format(2))] * 2, (3, "c", None),
+        *[(5, "rejected", problem.format(5))] * 3, (9, "c", None),
+    ]  # fmt: skip
+    assert told(dispatch(frame, ONE_QUEUE, row="offset", partitions=partitions)) == sorted(wanted, key=str)
+
+
+def test_rows_with_one_number_meet_over_the_ends_of_batches() -> None:
+    numbers = [1, 2, 2, 3, 4, 4, 4, 5, 6, 6]
+    wanted = [1, 3, 5]
+    for cuts in itertools.product([0, 1], repeat=len(numbers) - 1):
+        bounds = [0, *(at + 1 for at, cut in enumerate(cuts) if cut), len(numbers)]
+        batches = [
+            pa.RecordBatch.from_pydict({"q": [7] * (stop - start), "n": numbers[start:stop]})
+            for start, stop in itertools.pairwise(bounds)
+        ]
+        found = list(parted(batches, ["q", "n"]))
+        assert [n for once, _ in found for n in once.column("n").to_pylist()] == wanted
+        assert [n for _, repeated in found for n in repeated.column("n").to_pylist()] == [2, 2, 4, 4, 4, 6, 6]
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+def test_several_columns_may_number_the_rows(spark: Any, partitions: int) -> None:
+    """The offsets of Kafka's partitions; what waits is told with its numbers when its queue ends."""
+    consumers = (Consumer("one", "q.0", prefetch=3, acknowledges=False), Consumer("rest", "q.>", selector="n > 50"))
+    topology = Topology(source=Source(destination="q.{queue}", path="x"), consumers=consumers)
+    rows = [(n % 5, n // 30, n % 30, n) for n in range(300)]
+    rows += [(1, 2, 2**62, None), (1, 2, 2**62, None), (1, None, 5, 1)]
+    frame = spark.createDataFrame(rows, "queue int, partition int, offset long, n int").repartition(3)
+    found = dispatch(frame, topology, row=("partition", "offset"), partitions=partitions)
+    assert found.schema["row"].dataType.simpleString() == "struct<partition:bigint,offset:bigint>"
+    lines = found.collect()
+    one = dispatch(frame.where("n < 300 AND partition IS NOT NULL"), topology, row=F.expr("partition * 30 + offset"))
+    wanted = [((n.row // 30, n.row % 30), n.consumer, n.delivery, n.reason) for n in one.collect()]
+    rejected = [line for line in lines if line.reason == "rejected"]
+    got = [(tuple(line.row), line.consumer, line.delivery, line.reason) for line in lines if line.reason != "rejected"]
+    assert sorted(got, key=str) == sorted(wanted, key=str)
+    assert (
+        sorted((line.row, line.blocked_by) for line in rejected if line.row[0] is not None)
+        == [
+            (
+                (2, 2**62),
+                f"partition, offset = '(2, {2**62})': the number comes more than once among the rows of its queue",
+            )
+        ]
+        * 2
+    )
+    assert [line.blocked_by for line in rejected if line.row[0] is None] == [
+        "the number of the row is missing or beyond long"
+    ]
+    groups = ConsumerGroups([("t", "b", 0)], [ConsumerGroup("g", ["c"], {"t": "*"})], MessageColumns("topic", "queue"))
+    consumed = dispatch(
+        frame.selectExpr("'t' AS topic", "queue", "partition", "offset").where("queue = 0"),
+        groups,
+        row=["partition", "offset"],
+    )
+    assert sorted(tuple(line.row) for line in consumed.collect()) == sorted((n // 30, n % 30) for n in range(0, 300, 5))
+    for wrong in ([], ["offset", "offset"], ["offset", "no"], ["offset", 5]):
+        with pytest.raises(PyengineError):
+            dispatch(frame, topology, row=wrong)
+
+
+def test_a_moment_is_milliseconds_in_every_call(spark: Any) -> None:
+    """JMSTimestamp, JMSExpiration and properties, of timestamps with and without a zone, and of dates."""
+    frame = spark.sql(
+        "SELECT 'q' AS queue, timestamp'2024-02-29 12:00:00.25Z' AS JMSTimestamp, date'2024-02-29' AS day,"
+        " timestamp_ntz'2024-02-29 12:00:00.25' AS at, timestamp'2200-01-01 00:00:00Z' AS JMSExpiration"
+    )
+    text = (
+        "JMSTimestamp = 1709208000250 AND at = 1709208000250 AND day = 1709164800000 AND JMSExpiration = 7258118400000"
+    )
+    assert frame.where(ps.matches(text)).count() == 1
+    assert frame.where(ps.matches(text, using="pandas")).count() == 1
+    assert frame.transform(ps.where, text).count() == 1
+    assert frame.transform(ps.match, {"x": text}).first().subscriptions == ["x"]
+    plain = Source(destination="{queue}", path="x")
+    mapped = Source(
+        destination="{queue}",
+        path="x",
+        properties=("at", "day"),
+        timestamp=TimeColumn("JMSTimestamp"),
+        expiration=TimeColumn("JMSExpiration"),
+    )
+    for source in (plain, mapped):
+        topology = Topology(source=source, consumers=(Consumer("c", "q", selector=text),))
+        assert [line.consumer for line in dispatch(frame, topology).collect()] == ["c"]
+    assert Selector(text).mask(frame.drop("queue").toPandas()).tolist() == [True]

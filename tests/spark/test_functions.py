@@ -8,6 +8,7 @@ import pytest
 
 from pyengine import InvalidSelectorError, MissingColumnError, Selector, Subscriptions, UnsupportedColumnError
 from pyengine import spark as ps
+from pyengine.errors import ConfigurationError
 
 ROWS = [
     (1, "EU", 250.0, 7),
@@ -60,16 +61,18 @@ def test_names_with_dots_are_names(spark: Any) -> None:
 
 
 ODD = """
-    (1, null, 9007199254740993L, 2147483647, 127Y, double('NaN'), float('-0.0'), true, timestamp'2020-11-01 05:30:00Z'),
-    (2, null, null, null, null, null, null, null, null),
-    (3, 'null', -1L, 5, 1Y, 0.1D, 0.1F, false, timestamp'1969-12-31 23:59:59.999999Z')
+    (1, null, 9007199254740993L, 2147483647, 127Y, double('NaN'), float('-0.0'), true, timestamp'2020-11-01 05:30:00Z',
+        12345678901234567890BD),
+    (2, null, null, null, null, null, null, null, null, null),
+    (3, 'null', -1L, 5, 1Y, 0.1D, 0.1F, false, timestamp'1969-12-31 23:59:59.999999Z', 0.10BD)
 """
 
 
 ASKED = {
     "l = 9007199254740993": [1], "i + 1 = -2147483648": [1], "i + b IS NULL": [2], "l + b > 0": [1], "i = b": [2],
     "b < 2": [3], "d IS NULL": [2], "d > 1e300": [1], "f * 1.0 < 0.0 OR f = 0.1": [1], "bo": [1], "bo IS NULL": [2],
-    "n IS NULL AND s = 'null'": [3], "d = 0.1": [3], "at = 1604208600000000 OR at = -1": [1, 3], "at IS NULL": [2],
+    "n IS NULL AND s = 'null'": [3], "de = 0.1 OR de = 12345678901234567890": [1, 3], "de > 12345678901234567889": [1],
+    "d = 0.1": [3], "at = 1604208600000 OR at = -1": [1, 3], "at IS NULL": [2],
 }  # fmt: skip
 
 
@@ -77,7 +80,7 @@ ASKED = {
 def test_arrow_and_pandas_see_the_same_values(spark: Any, using: Any) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")  # whose clocks show the hour of `at` twice
-    frame = session.sql(f"select *, null as n from values {ODD} as t(id, s, l, i, b, d, f, bo, at)")
+    frame = session.sql(f"select *, null as n from values {ODD} as t(id, s, l, i, b, d, f, bo, at, de)")
     found = frame.select("id", *(ps.matches(text, using=using).alias(text) for text in ASKED)).toArrow()
     table = frame.toArrow()
     for text, wanted in ASKED.items():
@@ -86,18 +89,18 @@ def test_arrow_and_pandas_see_the_same_values(spark: Any, using: Any) -> None:
 
 
 MOMENTS = {
-    "make_timestamp_ntz(-5, 1, 1, 0, 0, 0)": -62_324_985_600_000_000,
-    "make_timestamp_ntz(123456, 1, 1, 0, 0, 0.5)": 3_833_727_840_000_500_000,
-    "make_timestamp(0, 12, 31, 23, 59, 59, 'UTC')": -62_135_596_801_000_000,
-    "make_date(-5, 1, 1)": -721_354,
-    "make_date(10000, 1, 1)": 2_932_897,
-    "interval '-1 02:03:04.000005' day to second": -93_784_000_005,
-    "interval '-106751991 04:00:54.775808' day to second": -(2**63),
-    "interval '26' hour": 93_600_000_000,
-    "interval '1 02' day to hour": 93_600_000_000,
-    "interval '26:03' hour to minute": 93_780_000_000,
-    "interval -'63:04.5' minute to second": -3_784_500_000,
-    "interval '0.000001' second": 1,
+    "make_timestamp_ntz(-5, 1, 1, 0, 0, 0)": -62_324_985_600_000,
+    "make_timestamp_ntz(123456, 1, 1, 0, 0, 0.5)": 3_833_727_840_000_500,
+    "make_timestamp(0, 12, 31, 23, 59, 59, 'UTC')": -62_135_596_801_000,
+    "make_date(-5, 1, 1)": -721_354 * 86_400_000,
+    "make_date(10000, 1, 1)": 2_932_897 * 86_400_000,
+    "interval '-1 02:03:04.000005' day to second": -93_784_001,
+    "interval '-106751991 04:00:54.775808' day to second": -(2**63) // 1000,
+    "interval '26' hour": 93_600_000,
+    "interval '1 02' day to hour": 93_600_000,
+    "interval '26:03' hour to minute": 93_780_000,
+    "interval -'63:04.5' minute to second": -3_784_500,
+    "interval '0.001999' second": 1,
 }
 
 
@@ -215,3 +218,19 @@ def test_match_of_many_subscriptions_is_the_loop(orders: Any) -> None:
         assert found == expected
     exploded = ps.match(orders, many, explode=True).groupBy("id").count().collect()
     assert {row.id: row["count"] for row in exploded} == {id: len(names) for id, names in expected.items() if names}
+
+
+def test_where_pyspark_has_no_arrow_udf_pandas_evaluates(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.pandas import functions
+
+    monkeypatch.delattr(functions, "arrow_udf")
+    frame = spark.sql(
+        "SELECT id, timestamp'1970-01-01 00:00:00.0015Z' AS at, CAST(id AS decimal(9, 2)) AS d FROM range(3)"
+    )
+    assert [row.id for row in frame.where(ps.matches("d >= 1 AND at = 1")).collect()] == [1, 2]
+    assert [row.id for row in frame.transform(ps.where, "d >= 1 AND at = 1").collect()] == [1, 2]
+    found = frame.transform(ps.match, {"big": "d > 1", "all": "JMSPriority = 4 AND at = 1"}).orderBy("id").collect()
+    assert [row.subscriptions for row in found] == [["all"], ["all"], ["big", "all"]]
+    assert frame.transform(ps.match, {"none": "JMSPriority = 5"}).select("subscriptions").first()[0] == []
+    with pytest.raises(ConfigurationError, match=r"using=arrow: needs pyspark 4\.1"):
+        ps.matches("d > 1", using="arrow")
