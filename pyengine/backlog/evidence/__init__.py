@@ -2,6 +2,7 @@
 
 from pyengine.backlog.evidence.model import (
     HERE,
+    ClientEvent,
     ClientState,
     ConsumeRates,
     DestinationState,
@@ -10,10 +11,13 @@ from pyengine.backlog.evidence.model import (
     GroupCheck,
     GroupSettings,
     GroupState,
+    OffsetMove,
     OffsetState,
     ProcessQueueState,
     QueueProblem,
+    QueueRange,
     Remark,
+    Source,
     StreamProgress,
     SubscriptionState,
     ThreadDump,
@@ -24,6 +28,7 @@ from pyengine.backlog.evidence.reading import read_files, read_text, read_what_c
 
 __all__ = [
     "HERE",
+    "ClientEvent",
     "ClientState",
     "ConsumeRates",
     "DestinationState",
@@ -32,10 +37,13 @@ __all__ = [
     "GroupCheck",
     "GroupSettings",
     "GroupState",
+    "OffsetMove",
     "OffsetState",
     "ProcessQueueState",
     "QueueProblem",
+    "QueueRange",
     "Remark",
+    "Source",
     "StreamProgress",
     "SubscriptionState",
     "ThreadDump",

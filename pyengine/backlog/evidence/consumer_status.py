@@ -1,7 +1,7 @@
 """``mqadmin consumerStatus -g GROUP`` without a client's id: the group's clients, and what the tool says of them.
 
 The running info of each client lies in a file of its own that the table names; see
-:mod:`pyengine.backlog.evidence.running_info`.
+:mod:`pyengine.backlog.evidence.running_info`. Before 4.9.4 the table has no header and its numbers are 001, 002 ...
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from pyengine._engine.rocketmq.client.consume_rates import Stuck
-from pyengine.backlog.evidence.model import Evidence, GroupCheck, QueueProblem, Remark
+from pyengine.backlog.evidence.model import Evidence, GroupCheck, QueueProblem, Remark, Source
+from pyengine.backlog.evidence.transcript import Block
 from pyengine.backlog.findings import say
 
 HEADER = ("#Index", "#ClientId", "#ConsumerRunningInfoFile")
@@ -23,32 +24,33 @@ _WORDS = (
     (re.compile(r"can't lock for a while"), Stuck.NOT_LOCKED),
     (re.compile(r"unlock \d+ times, still failed"), Stuck.NOT_UNLOCKED),
 )
-_KNOWN = re.compile(r"Same subscription in the same group of consumer|Rebalance (OK|Failed)|.*\bconsumerStatus\b.*")
+_KNOWN = re.compile(r"Same subscription in the same group of consumer|Rebalance (OK|Failed)|[\[$#>].*[#$>]\s*$|\$\s")
 
 
-def recognises(text: str) -> bool:
-    """True if the table's header is there."""
-    return any(all(name in line for name in HEADER) for line in text.splitlines())
+def begins(line: str) -> bool:
+    """True for the table's header, and for its first client where it has none."""
+    return all(name in line for name in HEADER) or (line.startswith("001 ") and _CLIENT.match(line.strip()) is not None)
 
 
-def read(text: str, file: str, modified: int | None) -> Evidence:
-    """One check of a group for each table in the file."""
-    found = Evidence()
-    group = re.search(r"consumerStatus\b.*?\s-g\s+(\S+)", text)
-    started = False
-    for number, line in enumerate((line.strip() for line in text.splitlines()), 1):
-        if all(name in line for name in HEADER):
-            started = True
-            found.checks.append(GroupCheck(file, modified, group[1] if group else ""))
-        elif started and line and not _line(line, found.checks[-1]) and not _KNOWN.match(line):
+def read(block: Block, file: str, time: int | None, found: Evidence) -> None:
+    """Add the check of a group that the table is."""
+    check = GroupCheck(file, time, block.group)
+    versions: list[str] = []
+    for number, line in enumerate((each.strip() for each in block.lines), block.first):
+        if not line or all(name in line for name in HEADER):
+            continue
+        if not _line(line, check, versions) and not _KNOWN.match(line):
             found.remarks.append(Remark(file, number, line, say("does not fit the table above it")))
-    return found
+    found.checks.append(check)
+    product = ", ".join(f"RocketMQ client {version}" for version in dict.fromkeys(versions))
+    found.sources.append(Source(file, "mqadmin consumerStatus", () if check.time is None else (check.time,), product))
 
 
-def _line(line: str, check: GroupCheck) -> bool:
+def _line(line: str, check: GroupCheck, versions: list[str]) -> bool:
     """Take a line over; False if it is none of the tool's."""
     if client := _CLIENT.match(line):
         check.clients.append(client[1])
+        versions.append(client[2])
         check.time = int(client[4])
     elif problem := _PROBLEM.match(line):
         cause = next((cause for words, cause in _WORDS if words.match(problem["words"])), None)

@@ -93,6 +93,9 @@ class OffsetState:
 
     broker_offset: one past the newest message. consumer_offset: the next to consume; None: none committed. min_offset:
     the oldest still there. last_time: store time (ms) of the last message consumed; 0: the tool shows N/A or 1970.
+    client: who has the queue; empty: nobody; None: the tool does not show it. tps: messages a second that the broker
+    handed to the group of late, over all its topics. sight: which table of the file it stands in. dated: the time
+    stands in the text, and is not that of the file.
     """
 
     file: str
@@ -108,6 +111,9 @@ class OffsetState:
     inflight: int | None = None
     last_time: int | None = None
     client: str | None = None
+    tps: float | None = None
+    sight: int = 0
+    dated: bool = False
 
     @property
     def lag(self) -> int | None:
@@ -129,14 +135,35 @@ class OffsetState:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """One line for a RocketMQ group. clients: how many are connected."""
+    """One line for a RocketMQ group. clients: how many are connected, None: not shown. diff_total: its backlog.
+
+    tps: messages a second that are consumed. topic: of statsAll, which has a line for each; empty: all of the group's.
+    in_tps: messages a second that come to that topic. model: CLUSTERING, BROADCASTING or empty.
+    """
 
     file: str
     time: int | None
     group: str
-    clients: int
+    clients: int | None
     diff_total: int
     tps: float | None = None
+    topic: str = ""
+    in_tps: float | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRange:
+    """The oldest and the next offset of a message queue (topicStatus): what the broker has, whoever consumes it."""
+
+    file: str
+    time: int | None
+    topic: str
+    broker: str
+    queue: int
+    min_offset: int
+    max_offset: int
+    last_updated: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +249,12 @@ class QueueProblem:
 
 @dataclass(slots=True)
 class GroupCheck:
-    """What consumerStatus says of a group's clients. different: its words if they want different things, or empty."""
+    """What consumerStatus and consumerConnection say of a group's clients.
+
+    clients: their ids; one that stands there twice is two processes. different: the tool's words if they want
+    different things, or empty. addresses: of each client, as far as they are shown. model: CLUSTERING, BROADCASTING or
+    empty. tool: the command.
+    """
 
     file: str
     time: int | None
@@ -230,19 +262,26 @@ class GroupCheck:
     clients: list[str] = field(default_factory=list)
     different: str = ""
     problems: list[QueueProblem] = field(default_factory=list)
+    addresses: list[str] = field(default_factory=list)
+    model: str = ""
+    tool: str = "consumerStatus"
 
 
 @dataclass(frozen=True, slots=True)
 class FlowControlState:
-    """A "so do flow control" line of rocketmq_client.log; the client writes one in a thousand."""
+    """A "so do flow control" line of rocketmq_client.log; the client writes one in a thousand.
+
+    cause: "ack" is the limit of a POP consumer, "requests" that of a lite pull consumer; the lines of both name no
+    offsets, those of a lite pull consumer no queue and no group.
+    """
 
     file: str
     time: int | None
     line: int
-    cause: Literal["count", "size", "span"]
+    cause: Literal["count", "size", "span", "ack", "requests"]
     threshold: int | None
-    min_offset: int
-    max_offset: int
+    min_offset: int | None
+    max_offset: int | None
     group: str
     topic: str
     broker: str
@@ -251,7 +290,68 @@ class FlowControlState:
 
     @property
     def label(self) -> str:
-        return f"{self.topic}/{self.broker}/{self.queue}"
+        return f"{self.topic}/{self.broker}/{self.queue}" if self.topic else ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetMove:
+    """A line of a client's or a broker's log: a pull asked for an offset that the broker does not have.
+
+    asked: by the client. given: where it goes on. lowest and highest: what the broker has, as far as the line says.
+    """
+
+    file: str
+    time: int | None
+    line: int
+    group: str
+    topic: str
+    broker: str
+    queue: int | None
+    asked: int
+    given: int | None
+    lowest: int | None = None
+    highest: int | None = None
+
+    @property
+    def label(self) -> str:
+        place = "/".join(str(part) for part in (self.topic, self.broker, self.queue) if part not in ("", None))
+        return place or "?"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientEvent:
+    """Another line of a client's or a broker's log that tells why a group waits.
+
+    kind: "subscription" (the broker has another subscription than the one asked for: codes 24 and 25), "paused" and
+    "resumed" (the program suspended the consumer), "forbidden" (the broker refuses the group: code 16),
+    "rebalanced" (client, members and queues of one topic). words: the log's own.
+    """
+
+    file: str
+    time: int | None
+    line: int
+    kind: Literal["subscription", "paused", "resumed", "forbidden", "rebalanced"]
+    group: str
+    topic: str = ""
+    client_id: str = ""
+    words: str = ""
+    members: int | None = None
+    queues: int | None = None
+    owned: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read from a file. what: the kind. times: the moments that it speaks of. product: the software that
+    wrote it and its version, as far as it shows. needs: what to bring too, where it tells nothing of a backlog alone;
+    empty where it does.
+    """
+
+    file: str
+    what: str
+    times: tuple[int, ...] = ()
+    product: str = ""
+    needs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,11 +435,15 @@ class Evidence:
     clients: list[ClientState] = field(default_factory=list)
     checks: list[GroupCheck] = field(default_factory=list)
     flow_controls: list[FlowControlState] = field(default_factory=list)
+    offset_moves: list[OffsetMove] = field(default_factory=list)
+    events: list[ClientEvent] = field(default_factory=list)
+    ranges: list[QueueRange] = field(default_factory=list)
     dumps: list[ThreadDump] = field(default_factory=list)
     streams: list[StreamProgress] = field(default_factory=list)
     topics: list[TopicSettings] = field(default_factory=list)
     group_settings: list[GroupSettings] = field(default_factory=list)
     brokers: list[BrokerConfiguration] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, other: Evidence) -> None:
@@ -349,5 +453,5 @@ class Evidence:
 
     @property
     def count(self) -> int:
-        """How many states were read, remarks apart."""
-        return sum(len(getattr(self, each.name)) for each in fields(self) if each.name != "remarks")
+        """How many states were read; remarks and sources are none."""
+        return sum(len(getattr(self, each.name)) for each in fields(self) if each.name not in ("remarks", "sources"))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from pyengine.backlog.evidence import (
     client_log,
     configuration,
-    consumer_status,
     jolokia,
     running_info,
     spark_progress,
@@ -20,7 +19,7 @@ from pyengine.backlog.evidence import (
     store_files,
     tables,
 )
-from pyengine.backlog.evidence.model import Evidence, Remark
+from pyengine.backlog.evidence.model import Evidence, Remark, Source
 from pyengine.backlog.evidence.opening import Opened, open_text
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
@@ -44,12 +43,11 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
         Reader("activemq.xml", configuration.recognises, partial(configuration.read, properties=properties)),
         Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
         Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
-        Reader("mqadmin consumerStatus of a group", consumer_status.recognises, consumer_status.read),
         Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
         Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
         Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
         Reader("rocketmq_client.log", client_log.recognises, client_log.read),
-        Reader("dstat, consumerProgress or kafka-consumer-groups table", tables.recognises, tables.read),
+        Reader("tables of mqadmin, activemq-admin and kafka-consumer-groups", tables.recognises, tables.read),
     )
 
 
@@ -163,8 +161,11 @@ def _evidence(reader: Reader | None, text: str, file: str, modified: int | None)
         problem = "holds nothing that is known here" if text.strip() else "is empty"
         raise InvalidSourceError(file, problem, f"read are: {KINDS}")
     try:
-        return reader.read(text, file, modified)
+        found = reader.read(text, file, modified)
     except InvalidSourceError:
         raise
     except ValueError as error:
         raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
+    if not found.sources:
+        found.sources.append(Source(file, reader.what, () if modified is None else (modified,)))
+    return found

@@ -1,6 +1,7 @@
 """Tables that command-line tools print: read by their header, never by column numbers.
 
-``activemq-admin dstat``, ``mqadmin consumerProgress`` (of one group, of all) and ``kafka-consumer-groups --describe``.
+``activemq-admin dstat``, ``mqadmin consumerProgress`` (of one group, of all), ``brokerConsumeStats`` and
+``kafka-consumer-groups --describe``; :mod:`~pyengine.backlog.evidence.mqadmin` has mqadmin's other commands.
 """
 
 from __future__ import annotations
@@ -8,19 +9,28 @@ from __future__ import annotations
 import itertools
 import re
 import time as clock
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark
+from pyengine.backlog.evidence import mqadmin
+from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark, Source
 from pyengine.backlog.evidence.numbers import whole
+from pyengine.backlog.evidence.transcript import Block, blocks, commands_in, groups_named
 from pyengine.backlog.findings import say
 from pyengine.destinations import ADVISORY
 
-ABSENT = ("-", "N/A", "null", "")
+ABSENT = ("-", "N/A", "NA", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
 PROGRESS = ("#Topic", "#Broker Offset", "#Consumer Offset")
 GROUPS = ("#Group", "#Count", "#Diff Total")
 KAFKA = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET")
+RETRY = "%RETRY%"
+NARROW = 32  # mqadmin before 4.9.3 cuts topics, groups and brokers to so many characters; brokers still
+_BEHIND_TABLE = re.compile(
+    r"Consume (TPS|Diff|Inflight)|Diff Total:|(Warning: )?Consumer group |JAVA_|Java HotSpot|OpenJDK|INFO|log4j|SLF4J"
+    r"|RocketMQLog:|RMQ[A-Z]|Picked up|[\[$#>].*[#$>]\s*$|\$\s"
+)
+_TPS = re.compile(r"^\s*Consume TPS:\s*([\d.,]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +48,193 @@ class Row:
 
 
 def recognises(text: str) -> bool:
-    """True if any line is one of the headers."""
-    return any(_header(line) for line in text.splitlines())
+    """True if any line is one of the headers, or one of mqadmin's commands."""
+    return any(_header(line) for line in text.splitlines()) or mqadmin.recognises(text)
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
     """All tables of a file, whatever stands between them."""
     found = Evidence()
-    header: tuple[str, ...] = ()
-    titles = ""
-    group = _group_in(text) or _group_in(file)
-    for number, line in enumerate(text.splitlines(), 1):
-        if names := _header(line):
-            header, titles = names, line
-        elif not line.strip():
-            continue
-        elif header:
-            row = _row(number, line, header) or _cut(number, line, header, titles)
-            if row is None:
-                if not re.match(
-                    r"Consume (TPS|Diff|Inflight)|(Warning: )?Consumer group |JAVA_|INFO|log4j", line.strip()
-                ):
-                    found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
-                continue
-            try:
-                _add(row, header, group, file, modified, found)
-            except ValueError:
-                found.remarks.append(Remark(file, number, line.strip(), say("a number was expected")))
-            except KeyError:
-                found.remarks.append(Remark(file, number, line.strip(), say("does not fit the table above it")))
-    if not group and any(each.system == "rocketmq" for each in found.offsets):
+    named = groups_named(text) or {block.group for block in blocks(text, _begins) if block.group}
+    for block in blocks(text, _begins):
+        if mqadmin.takes(block):
+            mqadmin.read(block, file, modified, found)
+        else:
+            _Table(block, file, modified, _group_of(block, named) or _group_in_name(file)).read(found)
+    if any(each.system == "rocketmq" and not each.group for each in found.offsets):
         # Two sights of a group could not be compared if only one of them had a name.
         why = say("names no group; keep the command with its -g GROUP in the file")
         found.remarks.append(Remark(file, 0, "#Topic", why))
+    if not found.sources:
+        for command in commands_in(text):
+            found.sources.append(Source(file, command, needs=mqadmin.PROGRESS_TOO))
+    return found
+
+
+def _begins(line: str) -> bool:
+    return bool(_header(line)) or mqadmin.begins(line)
+
+
+class _Table:
+    """Reads the one table of a block."""
+
+    def __init__(self, block: Block, file: str, modified: int | None, group: str) -> None:
+        self.block = block
+        self.file = file
+        self.time = modified if block.time is None else block.time
+        self.group = group
+        self.titles = block.lines[0]
+        self.header = _header(self.titles)
+        self.offsets: list[OffsetState] = []
+
+    def read(self, found: Evidence) -> None:
+        if not self.header:
+            return
+        for number, line in enumerate(self.block.lines[1:], self.block.first + 1):
+            if not line.strip():
+                continue
+            row = _row(number, line, self.header) or _cut(number, line, self.header, self.titles)
+            if row is None:
+                if not _BEHIND_TABLE.match(line.strip()):
+                    self.remark(found, number, line, fits=False)
+                continue
+            try:
+                self.add(row, found)
+            except ValueError:
+                self.remark(found, number, line, fits=True)
+            except KeyError:
+                self.remark(found, number, line, fits=False)
+        found.offsets.extend(self.whole())
+        times = () if self.time is None else (self.time,)
+        found.sources.append(Source(self.file, self.kind(), times, self.product()))
+
+    def remark(self, found: Evidence, number: int, line: str, *, fits: bool) -> None:
+        why = say("a number was expected") if fits else say("does not fit the table above it")
+        found.remarks.append(Remark(self.file, number, line.strip(), why))
+
+    def add(self, row: Row, found: Evidence) -> None:
+        if self.header[0] == "Name":
+            found.destinations.append(_destination(row, self.header, self.file, self.time))
+        elif "#Diff Total" in self.header:
+            found.groups.append(self.group_line(row))
+        elif "#Topic" in self.header:
+            self.offsets.append(self.progress(row))
+        else:
+            self.offsets.append(self.kafka(row))
+
+    def kind(self) -> str:
+        if self.header[0] == "Name":
+            return "activemq-admin dstat"
+        if "TOPIC" in self.header:
+            return "kafka-consumer-groups --describe"
+        if "#Group" in self.header and "#Topic" in self.header:
+            return "mqadmin brokerConsumeStats"
+        return "mqadmin consumerProgress"
+
+    def product(self) -> str:
+        """Which releases of RocketMQ print the table in this form."""
+        if not self.header[0].startswith("#"):
+            return ""
+        if "#Diff Total" in self.header or "#Group" in self.header:
+            return "RocketMQ 3.2 to 4.9.2" if self.narrow else "RocketMQ 4.9.3 or newer"
+        if "#Inflight" in self.header:
+            return "RocketMQ 5.1 or newer"
+        if "#LastTime" not in self.header:
+            return "RocketMQ 3"
+        if not self.narrow:
+            return "RocketMQ 4.9.3 to 5.0"
+        if "#Client IP" not in self.header:
+            return "RocketMQ 3.5 to 4.0, or 4.9.0 to 4.9.2"
+        return "RocketMQ 4.1 or 4.2" if re.search(r"\sNA\s", self.block.text) else "RocketMQ 4.1 to 4.9.2"
+
+    @property
+    def narrow(self) -> bool:
+        """Names are cut at 32 characters; not known, and taken for so, where the blanks between columns are gone."""
+        second = self.titles.find("#", self.titles.find("#") + 1)
+        return second - self.titles.find("#") < 2 * NARROW
+
+    def group_line(self, row: Row) -> GroupState:
+        clients = 0 if row.cells["#Version"] == "OFFLINE" else row.integer("#Count") or 0
+        return GroupState(
+            self.file,
+            self.time,
+            row.cells["#Group"],
+            clients,
+            row.integer("#Diff Total") or 0,
+            row.integer("#TPS"),
+            model=row.cells.get("#Model", ""),
+        )
+
+    def progress(self, row: Row) -> OffsetState:
+        last = row.cells.get("#LastTime")
+        client = row.cells.get("#Client IP")
+        return OffsetState(
+            self.file,
+            self.time,
+            "rocketmq",
+            row.cells.get("#Group", self.group),
+            row.cells["#Topic"],
+            row.cells.get("#Broker Name", ""),
+            row.integer("#QID") or 0,
+            row.integer("#Broker Offset"),
+            row.integer("#Consumer Offset"),
+            inflight=row.integer("#Inflight"),
+            last_time=stored_at(last),
+            client=None if client is None else ("" if client in ABSENT else client),
+            sight=self.block.sight,
+            dated=self.block.time is not None,
+        )
+
+    def kafka(self, row: Row) -> OffsetState:
+        client = row.cells.get("CONSUMER-ID")
+        return OffsetState(
+            self.file,
+            self.time,
+            "kafka",
+            row.cells.get("GROUP", self.group),
+            row.cells["TOPIC"],
+            "",
+            row.integer("PARTITION") or 0,
+            row.integer("LOG-END-OFFSET"),
+            row.integer("CURRENT-OFFSET"),
+            client=None if client is None else ("" if client in ABSENT else client),
+            sight=self.block.sight,
+            dated=self.block.time is not None,
+        )
+
+    def whole(self) -> list[OffsetState]:
+        """What only the whole table tells: whether the column of clients says anything, the rate behind the rows, and
+        which cut names are those of several topics."""
+        states = self.offsets
+        if not self.clients_count():
+            states = [replace(each, client=None) for each in states]
+        if rate := _TPS.search(self.block.text):
+            states = [replace(each, tps=float(rate[1].replace(",", "."))) for each in states]
+        return told_apart(states) if self.narrow else states
+
+    def clients_count(self) -> bool:
+        """False if the column of clients is there and says nothing: 4.3 to 4.8 print N/A in it without -s true."""
+        if "#Client IP" not in self.header or not self.narrow or any(each.client for each in self.offsets):
+            return True
+        if re.search(r"\sNA\s", self.block.text):
+            return True
+        return bool(self.block.shows_clients)
+
+
+def told_apart(states: list[OffsetState]) -> list[OffsetState]:
+    """Topics whose names were cut to the same text: rows are sorted by the whole name, then by broker and queue, so
+    another topic begins where broker and queue go back. Each gets a number behind its name."""
+    found: list[OffsetState] = []
+    runs: dict[tuple[str, str], list[list[OffsetState]]] = {}
+    for state in states:
+        series = runs.setdefault((state.group, state.topic), [[]])
+        if series[-1] and (state.broker, state.queue) <= (series[-1][-1].broker, series[-1][-1].queue):
+            series.append([])
+        series[-1].append(state)
+    for (_, topic), series in runs.items():
+        cut = len(topic) == NARROW and len(series) > 1
+        for number, run in enumerate(series, 1):
+            found.extend(replace(each, topic=f"{topic}... ({number})") if cut else each for each in run)
     return found
 
 
@@ -114,21 +278,6 @@ def _cut(number: int, line: str, header: tuple[str, ...], titles: str) -> Row | 
     return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
 
 
-def _add(row: Row, header: tuple[str, ...], group: str, file: str, modified: int | None, found: Evidence) -> None:
-    if header[0] == "Name":
-        found.destinations.append(_destination(row, header, file, modified))
-    elif header[0] == "#Group":
-        clients = 0 if row.cells["#Version"] == "OFFLINE" else row.integer("#Count") or 0
-        tps = row.integer("#TPS")
-        found.groups.append(
-            GroupState(file, modified, row.cells["#Group"], clients, row.integer("#Diff Total") or 0, tps)
-        )
-    elif "#Topic" in header:
-        found.offsets.append(_progress(row, group, file, modified))
-    else:
-        found.offsets.append(_kafka(row, file, modified))
-
-
 def _destination(row: Row, header: tuple[str, ...], file: str, time: int | None) -> DestinationState:
     # Only the listing of queues has the column of messages in flight; the listing of all says nowhere what is what.
     of_topics = "Inflight #" not in header and ("topic" in file.lower() or row.cells["Name"].startswith(ADVISORY))
@@ -150,48 +299,27 @@ def _destination(row: Row, header: tuple[str, ...], file: str, time: int | None)
     )
 
 
-def _progress(row: Row, group: str, file: str, time: int | None) -> OffsetState:
-    last = row.cells.get("#LastTime", "")
-    client = row.cells.get("#Client IP")
-    return OffsetState(
-        file,
-        time,
-        "rocketmq",
-        group,
-        row.cells["#Topic"],
-        row.cells.get("#Broker Name", ""),
-        row.integer("#QID") or 0,
-        row.integer("#Broker Offset"),
-        row.integer("#Consumer Offset"),
-        inflight=row.integer("#Inflight"),
-        last_time=0 if last in ABSENT else _local_time(last),
-        client=None if client is None else ("" if client in ABSENT else client),
-    )
+def stored_at(text: str | None) -> int | None:
+    """The store time of the last message consumed: None where the tool has no such column, 0 for its N/A.
 
-
-def _kafka(row: Row, file: str, time: int | None) -> OffsetState:
-    client = row.cells.get("CONSUMER-ID")
-    return OffsetState(
-        file,
-        time,
-        "kafka",
-        row.cells.get("GROUP", ""),
-        row.cells["TOPIC"],
-        "",
-        row.integer("PARTITION") or 0,
-        row.integer("LOG-END-OFFSET"),
-        row.integer("CURRENT-OFFSET"),
-        client=None if client is None else ("" if client in ABSENT else client),
-    )
-
-
-def _local_time(text: str) -> int:
-    """The tools print the time of the machine they ran on; it is read as this machine's."""
+    Before 4.3 it prints a time of 0 as this machine's midnight of 1970, which is the last evening of 1969 west of
+    Greenwich. Raises ValueError for other text.
+    """
+    if text is None or text == "":
+        return None
+    if text in ABSENT or text.startswith(("1970-01-01", "1969-12-31")):
+        return 0
     return int(clock.mktime(clock.strptime(text, "%Y-%m-%d %H:%M:%S"))) * 1000
 
 
-def _group_in(text: str) -> str:
-    """The group that a command line in the file, or the file's name, names: the table itself does not."""
-    match = re.search(r"consumerProgress\b.*?\s-g\s+(\S+)", text)
-    retry = re.search(r"^%RETRY%(\S+)", text, re.MULTILINE)
-    return next((found.group(1) for found in (match, retry) if found), "")
+def _group_of(block: Block, named: set[str]) -> str:
+    """The group of a table that has no column for it: by the command, by the retry topic in it, else the only group
+    that the text names at all."""
+    retry = sorted(re.findall(rf"^{RETRY}(\S+)", block.text, re.MULTILINE), key=len)
+    return block.group or (retry[0] if retry else "") or (next(iter(named)) if len(named) == 1 else "")
+
+
+def _group_in_name(file: str) -> str:
+    """The group that the file's name names, if it is the command's own words."""
+    match = re.search(r"consumerProgress\b.*?\s-g\s+(\S+)", file)
+    return match[1] if match else ""

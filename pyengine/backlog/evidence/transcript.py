@@ -1,0 +1,168 @@
+"""What people paste: commands, dates and tables one after the other, cut into blocks of one table each.
+
+A table rarely says of which group or moment it speaks; the command line and the date in front of it do.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+import time as clock
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+# mqadmin SUBCOMMAND, kafka-consumer-groups(.sh), activemq-admin SUBCOMMAND
+_COMMAND = re.compile(
+    r"(?:\bmqadmin(?:\.sh|\.cmd)?\s+(?P<sub>[A-Za-z]\w+)|\b(?P<kafka>kafka-[a-z-]+groups)(?:\.sh|\.bat)?\b"
+    r"|\b(?P<activemq>activemq-admin|activemq)\s+\w+)(?P<rest>.*)"
+)
+_GROUP = re.compile(r"""(?:^|\s)(?:-g|--group(?:Name)?|--consumerGroup)(?:\s+|=)["']?(?P<name>[^\s"']+)""")
+_TOPIC = re.compile(r"""(?:^|\s)(?:-t|--topic(?:Name)?)(?:\s+|=)["']?(?P<name>[^\s"']+)""")
+_SHOWN = re.compile(r"(?:^|\s)(?:-s|--showClientIP)(?:\s+|=)[\"']?true\b", re.IGNORECASE)
+_NAMED = re.compile(r"Consumer group ['\"`](?P<name>[^'\"`]+)['\"`]")
+
+_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
+_CLOCK = r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,]\d+)?(?:\s*(?P<half>[AP]M))?"
+_ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|[A-Z]{3,5}|[+-]\d\d:?\d\d))?"
+_YEAR = r"(?P<year>\d{4})"
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:[a-z]{{3}},?\s+)?(?P<name>[a-z]{{3}})\s+(?P<day>\d\d?)\s+{_CLOCK}{_ZONE}\s+{_YEAR}",  # date in C
+        rf"(?:[a-z]{{3,9}},?\s+)?(?P<day>\d\d?)\s+(?P<name>[a-z]{{3}})[a-z]*\s+{_YEAR},?\s+{_CLOCK}{_ZONE}",  # en_US
+        rf"{_YEAR}[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)[T ]\s*{_CLOCK}{_ZONE}",
+        rf"{_YEAR}年\s*(?P<month>\d\d?)月\s*(?P<day>\d\d?)日\s*(?:星期.|周.)?\s*{_CLOCK}{_ZONE}",
+    )
+)
+_EPOCH = re.compile(r"(1[0-9]{9})(\d{3})?")
+# `watch` writes the interval and the command in front of the host and the date.
+_WATCH = re.compile(r"^Every [\d.,]+\s*s(?:econds)?: (?P<command>.*?)(?:\s{2,}|\s+\S+:\s+)(?P<date>[A-Z][a-z]{2} .*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines from one table's header to the next, with what stands in front of them.
+
+    first: 1-based number of the first line. sight: number of the block in the text. command: the tool's command, or
+    empty. group, topic: which the command names. shows_clients: the command has ``-s true``, None: no command is there.
+    time: ms, the date in front of it.
+    """
+
+    first: int
+    sight: int
+    lines: tuple[str, ...]
+    command: str = ""
+    group: str = ""
+    topic: str = ""
+    shows_clients: bool | None = None
+    time: int | None = None
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def blocks(text: str, begins: Callable[[str], bool]) -> Iterator[Block]:
+    """The blocks of a text. begins: tells a line with which a table begins."""
+    block = Block(1, 0, ())
+    lines: list[str] = []
+    group = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        moment, command = moment_of(line), _command(line)
+        if watched := _WATCH.match(line.strip()):
+            command = _command(watched["command"])
+        if moment is None and command is None and not begins(line):
+            if named := _NAMED.search(line):
+                group = named["name"]
+            lines.append(line)
+            continue
+        if any(each.strip() for each in lines):
+            yield replace(block, lines=tuple(lines))
+        block = replace(block, sight=block.sight + 1, group=group or block.group)
+        lines, group = [], ""
+        if moment is not None:
+            block = replace(block, time=moment)
+        if command is not None:
+            block = _of_command(block, command)
+        if moment is None and command is None:
+            lines.append(line)
+        block = replace(block, first=number if lines else number + 1)
+    if any(each.strip() for each in lines):
+        yield replace(block, lines=tuple(lines))
+
+
+def groups_named(text: str) -> set[str]:
+    """Every group that a command line or a sentence of the tools names."""
+    found = {each["name"] for each in _NAMED.finditer(text)}
+    for line in text.splitlines():
+        command = _command(line)
+        group = _GROUP.search(command["rest"]) if command else None
+        if group:
+            found.add(group["name"])
+    return found
+
+
+def commands_in(text: str) -> list[str]:
+    """The commands that stand in the text, each once: ``mqadmin topicRoute``."""
+    found = []
+    for line in text.splitlines():
+        command = _command(line)
+        if command and command["sub"]:
+            found.append(f"mqadmin {command['sub']}")
+    return list(dict.fromkeys(found))
+
+
+def moment_of(line: str) -> int | None:
+    """The moment (ms) if the line is a date and nothing else, as `date` and people write it; else None.
+
+    A zone that is not UTC and no number counts as this machine's: CST is China's and Chicago's.
+    """
+    text = line.strip()
+    if watched := _WATCH.match(text):
+        text = watched["date"]
+    text = re.sub(r"^(?:[$>]\s*|date\s*[:=]\s*)", "", text.strip("#=*-[]() \t"), flags=re.IGNORECASE).strip()
+    if whole := _EPOCH.fullmatch(text):
+        return int(whole[1]) * 1000 + int(whole[2] or 0)
+    for pattern in _DATES:
+        if match := pattern.fullmatch(text):
+            try:
+                return _moment(match.groupdict())
+            except (ValueError, OverflowError, KeyError):  # no such day, or a word that is no month
+                return None
+    return None
+
+
+def _moment(parts: dict[str, str | None]) -> int:
+    month = int(parts["month"] or 0) if parts.get("month") else _MONTHS[str(parts["name"]).lower()[:3]]
+    hour = int(parts["hour"] or 0)
+    if half := parts.get("half"):
+        hour = hour % 12 + (12 if half.upper() == "PM" else 0)
+    numbers = (
+        int(parts["year"] or 0), month, int(parts["day"] or 0), hour, int(parts["minute"] or 0), int(parts["second"] or 0)
+    )  # fmt: skip
+    datetime(*numbers)  # raises for what no calendar has
+    zone = (parts.get("zone") or "").upper()
+    if zone in ("Z", "UTC", "GMT"):
+        return calendar.timegm((*numbers, 0, 0, 0)) * 1000
+    if zone[:1] in ("+", "-"):
+        east = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
+        return (calendar.timegm((*numbers, 0, 0, 0)) - (east if zone[0] == "+" else -east)) * 1000
+    return int(clock.mktime((*numbers, 0, 0, -1))) * 1000
+
+
+def _command(line: str) -> re.Match[str] | None:
+    return _COMMAND.search(line)
+
+
+def _of_command(block: Block, command: re.Match[str]) -> Block:
+    name = command["sub"] or command["kafka"] or command["activemq"]
+    rest = command["rest"]
+    group, topic = _GROUP.search(rest), _TOPIC.search(rest)
+    return replace(
+        block,
+        command=name,
+        group=group["name"] if group else "",
+        topic=topic["name"] if topic else "",
+        shows_clients=_SHOWN.search(rest) is not None,
+    )
