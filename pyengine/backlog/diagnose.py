@@ -8,6 +8,7 @@ from pyengine.backlog.evidence import Evidence
 from pyengine.backlog.findings import Finding, Said, say
 from pyengine.backlog.rules import clients, destinations, offsets, streams, threads
 from pyengine.backlog.rules.series import by_time
+from pyengine.backlog.rules.sights import in_order
 from pyengine.topology.checked import check
 
 Rules = Callable[[Evidence], Iterator[Finding]]
@@ -27,6 +28,7 @@ def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding
     to see a change finds nothing in a single snapshot.
     """
     check("evidence", evidence, Evidence)
+    evidence = in_order(evidence)
     found = [finding for rule in rules for finding in rule(evidence)]
     return sorted(found, key=lambda finding: -finding.severity)
 

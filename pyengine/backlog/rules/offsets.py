@@ -1,21 +1,24 @@
 """Rules for offsets that groups have committed: RocketMQ's consumerProgress and Kafka's consumer groups.
 
 One queue (partition) is told apart as: up to date (no lag, whatever happens), draining, slow, stalled (lag, a client,
-no commit moves), stopped (lag and no client), rewound (the committed offset went back).
+no commit moves), stopped (lag and no client), rewound (the committed offset went back). Queues that stand still, that
+nobody has or whose broker lost messages have findings of their own and count in no trend.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from pyengine.backlog.evidence import Evidence, OffsetState
+from pyengine.backlog.evidence import Evidence, GroupState, OffsetState
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import BREATH, by_time, change, empty_in, seconds, span
 
 QUIET = 30.0
 DEAD = "%DLQ%"
+RETRY = "%RETRY%"
+FAILING = 0.01  # redeliveries among what a group consumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,16 @@ class Progress:
         return change(self.first.consumer_offset, self.last.consumer_offset)
 
     @property
+    def produced(self) -> int | None:
+        """By how much the broker's offset moved, None where that is not known."""
+        return change(self.first.broker_offset, self.last.broker_offset)
+
+    @property
+    def went_back(self) -> bool:
+        """The broker's offset fell, which no group can do."""
+        return (self.produced or 0) < 0
+
+    @property
     def never_committed(self) -> bool:
         """Messages came to a partition of Kafka for which nothing was ever committed, with a client or without.
 
@@ -48,7 +61,7 @@ class Progress:
             self.first.consumer_offset is None
             and self.last.uncommitted
             and (self.first.client == "") == (self.last.client == "")
-            and (change(self.first.broker_offset, self.last.broker_offset) or 0) > 0
+            and (self.produced or 0) > 0
         )
 
     @property
@@ -66,6 +79,23 @@ class Progress:
                 broker_offset=self.last.broker_offset,
                 before=self.first.broker_offset,
                 span=span(self.period),
+            )
+        if self.last.broker_offset is None:
+            return say(
+                "{label}: consumer offset {consumer_offset}, {before} before, broker offset unknown",
+                label=self.last.label,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
+            )
+        if self.went_back:
+            return say(
+                "{label}: broker offset {broker_offset}, {broker_before} before, consumer offset {consumer_offset}, "
+                "{before} before",
+                label=self.last.label,
+                broker_offset=self.last.broker_offset,
+                broker_before=self.first.broker_offset,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
             )
         if self.period:
             return say(
@@ -103,11 +133,67 @@ class Group:
 
     @property
     def clients(self) -> Counter[str] | None:
-        """Queues by client, as last seen; of RocketMQ by address. None where the tool did not show them."""
+        """Queues by client, as last seen; of RocketMQ by address. None where the tool did not show them.
+
+        A group that consumes while no queue has a client has clients that mqadmin does not know by queue.
+        """
         shown = [each.last.client for each in self.queues]
         if any(client is None for client in shown):
             return None
-        return Counter(client for client in shown if client)
+        named = Counter(client for client in shown if client)
+        return None if not named and (self.commits or self.served) else named
+
+    @property
+    def served(self) -> bool:
+        """In the one sight that there is the broker hands messages to the group."""
+        return not self.period and bool(self.tps)
+
+    @property
+    def tps(self) -> float | None:
+        return next((each.last.tps for each in self.queues if each.last.tps is not None), None)
+
+    @property
+    def pop(self) -> bool:
+        """Its clients pop: 5.x shows what is in flight, and nobody beside queues whose commits move."""
+        shown = [each.last for each in self.queues]
+        return (
+            self.clients is None
+            and all(each.client == "" and each.inflight is not None for each in shown)
+            and not self.topic.startswith(RETRY)
+        )
+
+    @property
+    def nobody(self) -> bool:
+        """No client is in the group, as far as the tool shows clients at all."""
+        return self.clients is not None and not self.clients and not self.connected
+
+    @property
+    def stuck(self) -> list[Progress]:
+        """Queues that stand still though somebody has them."""
+        if self.nobody:
+            return []
+        return [
+            each
+            for each in self.queues
+            if each.stands_still and not each.went_back and not (self.clients and each.last.client == "")
+        ]
+
+    @property
+    def orphans(self) -> list[Progress]:
+        """Queues with messages that none of the group's clients has."""
+        if not self.clients:
+            return []
+        return [
+            each
+            for each in self.queues
+            if each.last.client == "" and (each.never_committed or (each.lag > 0 and not each.moved))
+        ]
+
+    @property
+    def working(self) -> tuple[Progress, ...]:
+        """The queues that a trend is made of."""
+        apart = {each.last.label for each in (*self.stuck, *self.orphans)}
+        return tuple(each for each in self.queues if each.last.label not in apart and not each.went_back)
 
     @property
     def told_apart(self) -> bool:
@@ -129,6 +215,7 @@ def groups(evidence: Evidence) -> Iterator[Group]:
     """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
     them gets everything: those commit to files of their own, never to the broker."""
     apart = {each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"}
+    apart |= {each.group for each in (*evidence.groups, *evidence.checks) if each.model == "BROADCASTING"}
     series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
     found: dict[tuple[str, str, str], list[Progress]] = {}
     for states in series.values():
@@ -140,17 +227,21 @@ def groups(evidence: Evidence) -> Iterator[Group]:
 
 
 def _connected(evidence: Evidence, group: str) -> int | None:
-    """How many clients a group has: by consumerProgress of all groups, else by their running infos."""
-    listed = [each for each in evidence.groups if each.group == group]
+    """How many clients a group has: by consumerProgress of all groups, else by the lists of its clients, else by their
+    running infos."""
+    listed = [each for each in evidence.groups if each.group == group and each.clients is not None]
     if listed:
         return by_time(listed, lambda each: each.group)[group][-1].clients
+    checks = [each for each in evidence.checks if each.group == group]
+    if checks:
+        return len(by_time(checks, lambda each: each.group)[group][-1].clients)
     return len({each.client_id for each in evidence.clients if each.group == group}) or None
 
 
 def stopped(group: Group) -> Iterator[Finding]:
     """stopped: messages wait and no client is in the group."""
     waiting = [each for each in group.queues if each.lag > 0]
-    if waiting and group.clients is not None and not group.clients and not group.commits and not group.connected:
+    if waiting and group.nobody:
         yield Finding(
             "stopped",
             Severity.ERROR,
@@ -162,12 +253,8 @@ def stopped(group: Group) -> Iterator[Finding]:
 
 def unassigned_queue(group: Group) -> Iterator[Finding]:
     """unassigned_queue: the group has clients, but one queue with messages belongs to none of them."""
-    orphans = [
-        each
-        for each in group.queues
-        if each.last.client == "" and (each.never_committed or (each.lag > 0 and not each.moved))
-    ]
-    if orphans and group.clients:
+    orphans = group.orphans
+    if orphans:
         yield Finding(
             "unassigned_queue",
             Severity.ERROR,
@@ -176,7 +263,7 @@ def unassigned_queue(group: Group) -> Iterator[Finding]:
                 say(
                     "{orphans:queue|queues} without a client, {clients:client|clients}",
                     orphans=len(orphans),
-                    clients=len(group.clients),
+                    clients=len(group.clients or ()),
                 ),
                 *_worst(orphans),
             ),
@@ -189,10 +276,8 @@ def unassigned_queue(group: Group) -> Iterator[Finding]:
 
 def stalled(group: Group) -> Iterator[Finding]:
     """stalled / one_queue_stuck: messages wait and the committed offset does not move: everywhere, or in few queues."""
-    if group.clients is not None and not group.clients:
-        return
-    stuck = [each for each in group.queues if each.stands_still and each.last.client != ""]
-    moving = [each for each in group.queues if each.moved]
+    stuck = group.stuck
+    moving = [each for each in group.queues if (each.moved or 0) > 0]
     if not stuck:
         return
     if moving:
@@ -201,11 +286,7 @@ def stalled(group: Group) -> Iterator[Finding]:
             Severity.ERROR,
             group.where,
             (say("{moving:other queue moves|other queues move}", moving=len(moving)), *_worst(stuck)),
-            say(
-                "One unfinished message holds the offset of its queue: everything behind it is consumed "
-                "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
-                "client shows the thread at work."
-            ),
+            _stuck_advice(group, stuck, moving),
         )
     else:
         yield Finding(
@@ -216,14 +297,36 @@ def stalled(group: Group) -> Iterator[Finding]:
             say(
                 "Clients are there but nothing is committed. Look for a blocked listener: thread dumps "
                 "of the clients, given to `pyengine diagnose`, name the line."
+            )
+            if group.clients or group.connected
+            else say(
+                "Nothing is committed, and the table does not show whether clients are there: `mqadmin "
+                "consumerConnection -g GROUP` does. If none is, start them; else their thread dumps, given to "
+                "`pyengine diagnose`, name the line at which the listener stands."
             ),
         )
 
 
+def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Progress]) -> Said:
+    owners = {each.last.client for each in stuck}
+    if len(stuck) > 1 and len(owners) == 1 and all(owners) and not any(each.last.client in owners for each in moving):
+        return say(
+            "All of them belong to {client}, and nothing of that client moves: look at that process. More clients do "
+            "not help; thread dumps of it, given to `pyengine diagnose`, name the line.",
+            client=next(iter(owners)),
+        )
+    return say(
+        "One unfinished message holds the offset of its queue: everything behind it is consumed "
+        "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
+        "client shows the thread at work. More clients do not help: a queue has one client."
+    )
+
+
 def trend(group: Group) -> Iterator[Finding]:
     """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when)."""
-    moved = sum(each.moved or 0 for each in group.queues)
-    lag, before = sum(each.lag for each in group.queues), sum(each.first.lag or 0 for each in group.queues)
+    working = group.working
+    moved = sum(each.moved or 0 for each in working)
+    lag, before = sum(each.lag for each in working), sum(each.first.lag or 0 for each in working)
     if group.period < QUIET or moved <= 0 or lag <= 0:
         return
     rate = moved / group.period
@@ -231,26 +334,8 @@ def trend(group: Group) -> Iterator[Finding]:
         say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
         say("{rate:.1f} messages a second are committed", rate=rate),
     )
-    clients = group.clients
-    if (lag > before and lag > rate * BREATH) or _stays(group):
-        room = clients is not None and 0 < len(clients) < len(group.queues) > (group.connected or 0)
-        if not room:
-            advice = say(
-                "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
-            )
-        elif group.told_apart:
-            advice = say(
-                "{clients:client|clients} for {queues:queue|queues}: more clients help, up to {queues}.",
-                clients=len(clients or ()),
-                queues=len(group.queues),
-            )
-        else:
-            advice = say(
-                "{clients:address|addresses} for {queues:queue|queues}: more clients help, up to {queues} "
-                "(a host may run several).",
-                clients=len(clients or ()),
-                queues=len(group.queues),
-            )
+    if (lag > before and lag > rate * BREATH) or _stays(working):
+        room, advice = _room(group)
         yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
     elif lag < before and lag > rate * 60:
         left = lag * group.period / (before - lag)
@@ -264,19 +349,45 @@ def trend(group: Group) -> Iterator[Finding]:
         )
 
 
-def _stays(group: Group) -> bool:
+def _room(group: Group) -> tuple[bool, Said]:
+    """Whether more clients help, and what to say of it."""
+    clients, queues = group.clients, len(group.queues)
+    if group.pop:
+        return True, say(
+            "The clients pop: no queue belongs to one of them, and more clients help, beyond the number of queues too. "
+            "Make the listener faster, or start more."
+        )
+    if clients is None or not 0 < len(clients) < queues > (group.connected or 0):
+        return False, say(
+            "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+        )
+    if group.told_apart:
+        return True, say(
+            "{clients:client|clients} for {queues:queue|queues}: more clients help, up to {queues}.",
+            clients=len(clients),
+            queues=queues,
+        )
+    return True, say(
+        "{clients:address|addresses} for {queues:queue|queues}: more clients help, up to {queues} "
+        "(a host may run several).",
+        clients=len(clients),
+        queues=queues,
+    )
+
+
+def _stays(working: Sequence[Progress]) -> bool:
     """The lag is what it was, and messages that waited at first wait still: more than were committed meanwhile.
 
     Only queues that move count. What stands still in others is no sign that those who work are slow.
     """
-    moving = [each for each in group.queues if (each.moved or 0) > 0]
+    moving = [each for each in working if (each.moved or 0) > 0]
     lag = sum(each.lag for each in moving)
     return lag == sum(each.first.lag or 0 for each in moving) and lag > sum(each.moved or 0 for each in moving)
 
 
 def rewound(group: Group) -> Iterator[Finding]:
     """rewound: a committed offset went back."""
-    back = [each for each in group.queues if (each.moved or 0) < 0]
+    back = [each for each in group.queues if (each.moved or 0) < 0 and not each.went_back]
     if back:
         yield Finding(
             "rewound",
@@ -288,8 +399,11 @@ def rewound(group: Group) -> Iterator[Finding]:
 
 
 def ahead_of_broker(group: Group) -> Iterator[Finding]:
-    """ahead_of_broker: the committed offset lies beyond the newest message."""
-    ahead = [each for each in group.queues if (each.last.lag or 0) < 0]
+    """ahead_of_broker: the committed offset lies beyond the newest message.
+
+    The tools ask for the two offsets at different moments: beyond by less than what moves meanwhile is up to date.
+    """
+    ahead = [each for each in group.queues if each.lag < 0 and not _alive(group, each)]
     if ahead:
         yield Finding(
             "ahead_of_broker",
@@ -303,30 +417,43 @@ def ahead_of_broker(group: Group) -> Iterator[Finding]:
         )
 
 
+def _alive(group: Group, queue: Progress) -> bool:
+    if queue.period:
+        return (queue.moved or 0) > 0 and (queue.produced or 0) > 0
+    return -queue.lag <= (group.tps or 0) * BREATH
+
+
 def retention(group: Group) -> Iterator[Finding]:
     """retention_overtook: the next message to consume was deleted before it was consumed."""
+    seen = []
     for each in group.queues:
         oldest, next_offset = each.last.min_offset, each.last.consumer_offset
         if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
-            seen = say(
-                "oldest offset {oldest}, next to consume {next_offset}: {lost:message is|messages are} lost",
-                oldest=oldest,
-                next_offset=next_offset,
-                lost=oldest - next_offset,
+            seen.append(
+                say(
+                    "{label}: oldest offset {oldest}, next to consume {next_offset}: {lost:message is|messages are} "
+                    "lost",
+                    label=each.last.label,
+                    oldest=oldest,
+                    next_offset=next_offset,
+                    lost=oldest - next_offset,
+                )
             )
         elif oldest is None and each.last.last_time == 0 and next_offset and each.lag > 0:
-            seen = say(
-                "LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
-                next_offset=next_offset,
-                lag=each.lag,
+            seen.append(
+                say(
+                    "{label}: LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
+                    label=each.last.label,
+                    next_offset=next_offset,
+                    lag=each.lag,
+                )
             )
-        else:
-            continue
+    if seen:
         yield Finding(
             "retention_overtook",
             Severity.ERROR,
-            say("{where}, queue {label}", where=group.where, label=each.last.label),
-            (seen,),
+            group.where,
+            tuple(seen[:5]),
             say(
                 "The broker deletes by age and by disk use, consumed or not. Keep messages longer than "
                 "the longest outage you want to survive, and consume faster."
@@ -337,7 +464,7 @@ def retention(group: Group) -> Iterator[Finding]:
 def uneven_allocation(group: Group) -> Iterator[Finding]:
     """uneven_allocation: one client has at least two queues more than another of its group, and messages wait."""
     clients = group.clients
-    if clients and len(clients) > 1 and group.told_apart and any(each.lag > 0 for each in group.queues):
+    if clients and len(clients) > 1 and group.told_apart and any(each.lag > 0 for each in group.working):
         most, least = max(clients.values()), min(clients.values())
         if most - least >= 2:
             yield Finding(
@@ -357,6 +484,8 @@ def _worst(queues: Sequence[Progress]) -> list[Said]:
 
 
 RULES = (stopped, unassigned_queue, stalled, trend, rewound, ahead_of_broker, retention, uneven_allocation)
+# What befalls a group in all its topics at once.
+ONE_CAUSE = ("stopped", "stalled")
 
 
 def disabled(evidence: Evidence) -> Iterator[Finding]:
@@ -399,20 +528,169 @@ def unread_queues(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def broker_lost_messages(found: Sequence[Group]) -> Iterator[Finding]:
+    """broker_lost_messages: a broker's newest offset went back, and with it what groups have committed: whatever
+    happened did not happen to a group. A group that is beyond the broker's end has its own finding, ahead_of_broker."""
+    topics: dict[str, list[Progress]] = {}
+    for group in found:
+        queues = [each for each in group.queues if each.went_back]
+        if queues and all(each.lag >= 0 for each in queues):
+            topics.setdefault(group.topic, []).extend(queues)
+    if topics:
+        names = list(topics)
+        yield Finding(
+            "broker_lost_messages",
+            Severity.ERROR,
+            say("topic {topic}", topic=", ".join(names[:5])),
+            tuple(each.words() for each in [queue for name in names for queue in topics[name]][:5]),
+            say(
+                "No group can do that: the topic was recreated, the broker came back without its store or with an "
+                "older one, a replica that was behind took over, or the two looks went to different clusters. Find out "
+                "which before you touch the group's offset."
+            ),
+        )
+
+
+def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
+    """failing_listener: the group's retry topic gets more than a few messages, or its dead-letter topic any.
+
+    Group -> finding. What waits in the retry topic comes of it: to consume it faster would only fail faster.
+    """
+    dead = by_time(
+        [each for each in evidence.offsets if each.topic.startswith(DEAD)],
+        lambda o: (o.group, o.topic, o.broker, o.queue),
+    )
+    findings: dict[str, Finding] = {}
+    for name in {group.name for group in found}:
+        retried = _arrived(each for group in found if group.name == name and group.topic.startswith(RETRY)
+                           for each in group.queues)  # fmt: skip
+        consumed = sum(
+            max(each.moved or 0, 0) for group in found if group.name == name and not group.topic.startswith(RETRY)
+            for each in group.queues
+        )  # fmt: skip
+        died = _arrived(Progress(states[0], states[-1]) for key, states in dead.items() if key[0] == name)  # type: ignore[index]
+        if died <= 0 and retried <= FAILING * consumed:
+            continue
+        if not retried and not died:
+            continue
+        period = max(group.period for group in found if group.name == name)
+        seen = [
+            say("{count:message came|messages came} to the retry topic in {span}", count=retried, span=span(period))
+        ] if retried else []  # fmt: skip
+        if died:
+            seen.append(
+                say("{count:message came|messages came} to the dead-letter topic in {span}", count=died,
+                    span=span(period))
+            )  # fmt: skip
+        findings[name] = Finding(
+            "failing_listener",
+            Severity.WARNING if not died else Severity.ERROR,
+            say("group {group}", group=name or say("(not named)")),
+            tuple(seen),
+            say(
+                "The listener throws or answers RECONSUME_LATER: each failure comes back after 10 s, 30 s, 1 min ... "
+                "up to 16 times, then it goes to %DLQ%. Read the listener's log; more clients, threads or queues only "
+                "fail faster."
+            ),
+        )
+    return findings
+
+
+def _arrived(queues: Iterable[Progress]) -> int:
+    return sum(max(each.produced or 0, 0) for each in queues if each.period)
+
+
+def _one_cause(found: Sequence[Finding], group: str) -> Finding:
+    """One finding for what is wrong with a group in several topics at once."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    topics = ", ".join(str(each.where.fields["topic"]) for each in found if isinstance(each.where, Said))
+    lines = [line for each in found for line in each.evidence]
+    return replace(
+        first,
+        where=say("group {name}, topic {topic}", name=group or say("(not named)"), topic=topics),
+        evidence=tuple(lines[:6]),
+    )
+
+
+def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
+    """What one line a group, or a group and topic, tells: stopped, stalled, slow, draining."""
+    known = {each.group for each in evidence.offsets}
+    for states in by_time(evidence.groups, lambda g: (g.group, g.topic)).values():
+        first, last = states[0], states[-1]
+        if last.group in known or last.diff_total <= 0 or last.model == "BROADCASTING":
+            continue
+        where = (
+            say("group {name}, topic {topic}", name=last.group, topic=last.topic)
+            if last.topic
+            else say("group {group}", group=last.group)
+        )
+        if last.clients == 0:
+            yield Finding(
+                "stopped",
+                Severity.ERROR,
+                where,
+                (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
+                say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
+            )
+        elif not last.tps and (last.in_tps or last.diff_total > first.diff_total):
+            yield Finding(
+                "stalled",
+                Severity.ERROR,
+                where,
+                (say("{waiting} wait, 0 a second are consumed ({file})", waiting=last.diff_total, file=last.file),),
+                say(
+                    "Nothing is consumed. `mqadmin consumerConnection -g GROUP` tells whether a client is there: if "
+                    "none is, start them; else their thread dumps, given to `pyengine diagnose`, name the line."
+                ),
+            )
+        elif last.tps and _outrun(first, last):
+            yield Finding(
+                "slow",
+                Severity.WARNING,
+                where,
+                (
+                    say(
+                        "{waiting} wait, {tps:.2f} a second are consumed ({file})",
+                        waiting=last.diff_total,
+                        tps=last.tps,
+                        file=last.file,
+                    ),
+                ),
+                say(
+                    "Messages come faster than they are consumed. `mqadmin consumerProgress -g GROUP -s true`, twice, "
+                    "tells whether more clients help or one queue stands still."
+                ),
+            )
+
+
+def _outrun(first: GroupState, last: GroupState) -> bool:
+    """More comes than goes, and that is no breath of a queue."""
+    assert last.tps is not None
+    if last.diff_total <= last.tps * BREATH:
+        return False
+    return last.diff_total > first.diff_total if first is not last else (last.in_tps or 0) > last.tps
+
+
 def findings(evidence: Evidence) -> Iterator[Finding]:
     """Every rule on every group and topic; settings; then groups of which only a line is known."""
     yield from disabled(evidence)
     yield from unread_queues(evidence)
-    for group in groups(evidence):
+    found = list(groups(evidence))
+    yield from broker_lost_messages(found)
+    failures = failing(found, evidence)
+    yield from failures.values()
+    told: dict[tuple[str, str], list[Finding]] = {}
+    for group in found:
+        retries = group.name in failures and group.topic.startswith(RETRY)
         for rule in RULES:
-            yield from rule(group)
-    for states in by_time(evidence.groups, lambda g: g.group).values():
-        last = states[-1]
-        if last.diff_total > 0 and last.clients == 0:
-            yield Finding(
-                "stopped",
-                Severity.ERROR,
-                say("group {group}", group=last.group),
-                (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
-                say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
-            )
+            if not (retries and rule in (trend, stalled)):
+                for finding in rule(group):
+                    told.setdefault((group.name, finding.code), []).append(finding)
+    for (name, code), several in told.items():
+        if code in ONE_CAUSE:
+            yield _one_cause(several, name)
+        else:
+            yield from several
+    yield from lines_of_groups(evidence)
