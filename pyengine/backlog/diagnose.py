@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pyengine.backlog.evidence import Evidence
+from pyengine.backlog.evidence.tables import CUT
 from pyengine.backlog.findings import Finding, Said, say
+from pyengine.backlog.incidents import incidents
 from pyengine.backlog.rules import clients, destinations, offsets, streams, threads
-from pyengine.backlog.rules.series import by_time
+from pyengine.backlog.rules.series import BREATH, by_time
 from pyengine.backlog.rules.sights import in_order
 from pyengine.topology.checked import check
 
@@ -22,7 +24,7 @@ ROOMS: tuple[Rules, ...] = (
 
 
 def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding]:
-    """Every finding, the worst first; within one severity in the order of the rules.
+    """Every cause with what comes of it, the worst first; within one severity in the order of the rules.
 
     evidence: what ``pyengine.backlog.evidence.read_files`` read: one snapshot or several over time. A rule that needs
     to see a change finds nothing in a single snapshot.
@@ -30,31 +32,13 @@ def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding
     check("evidence", evidence, Evidence)
     evidence = in_order(evidence)
     found = [finding for rule in rules for finding in rule(evidence)]
-    return sorted(found, key=lambda finding: -finding.severity)
+    return sorted(incidents(found, evidence), key=lambda finding: -finding.severity)
 
 
 def seen_too_seldom(evidence: Evidence) -> list[Said]:
     """What should be looked at again, because the rules cannot tell yet whether it moves."""
     check("evidence", evidence, Evidence)
-    found = []
-    served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
-    behind = [each for each in evidence.offsets if each.lag or each.uncommitted]
-    waiting = [
-        *([it.time for it in seen] for seen in by_time(served, lambda it: (it.broker, it.kind, it.name)).values()),
-        *(
-            [it.time for it in seen]
-            for seen in by_time(behind, lambda it: (it.system, it.group, it.topic, it.broker, it.queue)).values()
-        ),
-    ]
-    once = sum(len(times) == 1 or len(set(times) - {None}) == 1 for times in waiting)
-    if once:
-        found.append(
-            say(
-                "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute "
-                "later shows whether it moves",
-                count=once,
-            )
-        )
+    found = list(_backlogs_seen_once(in_order(evidence)))
     for looks in threads.looks(evidence):
         if len(looks) < threads.ENOUGH and looks[0].tool != "consumerStatus":
             found.append(
@@ -67,3 +51,94 @@ def seen_too_seldom(evidence: Evidence) -> list[Said]:
                 )
             )
     return found
+
+
+def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
+    """Of evidence in order."""
+    served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
+    series = by_time(served, lambda it: (it.broker, it.kind, it.name)).values()
+    once = sum(len({it.time for it in seen} - {None}) < 2 for seen in series)
+    if once:
+        yield say(
+            "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute "
+            "later shows whether it moves",
+            count=once,
+        )
+    for group in offsets.groups(evidence):
+        behind = [each for each in group.queues if (each.lag > 0 or each.last.uncommitted) and not each.period]
+        if not behind or sum(each.lag for each in behind) <= (group.tps or 0) * BREATH:
+            continue
+        if any(each.first is not each.last for each in behind):
+            again = say("seen twice, and nothing tells how far apart: put the output of `date` in front of each table")
+        elif group.system == "rocketmq" and any(each.last.client is None for each in behind):
+            again = say(
+                "seen once, without its clients: a second `mqadmin consumerProgress -g GROUP -s true` a minute later "
+                "shows whether it moves"
+            )
+        else:
+            again = say("seen once: a second snapshot a minute later shows whether it moves")
+        yield say(
+            "group {name}, topic {topic}: lag {lag} in {queues:queue|queues}, {again}",
+            name=group.name or say("(not named)"),
+            topic=group.topic,
+            lag=sum(each.lag for each in behind),
+            queues=len(behind),
+            again=again,
+        )
+
+
+def to_bring(evidence: Evidence) -> list[Said]:
+    """What was read and tells nothing of a backlog alone, and what to bring with it; nothing where that is there."""
+    check("evidence", evidence, Evidence)
+    if _measured(evidence):
+        return []
+    told = {
+        (each.file, each.what): say(
+            "{file} is {what}, which tells nothing of a backlog alone: {needs}",
+            file=each.file,
+            what=each.what,
+            needs=each.needs,
+        )
+        for each in evidence.sources
+        if each.needs
+    }
+    return list(told.values())
+
+
+def names_cut(evidence: Evidence) -> list[Said]:
+    """Topics that a table shows under one name, because the tool cut theirs."""
+    check("evidence", evidence, Evidence)
+    cut = dict.fromkeys(each.topic for each in evidence.offsets if each.topic.endswith(")") and CUT in each.topic)
+    names = dict.fromkeys(topic.partition(CUT)[0] for topic in cut)
+    return [
+        say(
+            "mqadmin before 4.9.3 cuts names at 32 characters: {name} stands for {count} topics here",
+            name=name,
+            count=sum(topic.startswith(name + CUT) for topic in cut),
+        )
+        for name in names
+    ]
+
+
+def judged_healthy(evidence: Evidence) -> bool:
+    """Whether no finding means that all is well: something was measured, and no backlog was seen once only."""
+    check("evidence", evidence, Evidence)
+    ordered = in_order(evidence)
+    looked = any(len(looks) >= threads.ENOUGH for looks in threads.looks(evidence))
+    settings = evidence.topics or evidence.group_settings or evidence.brokers
+    return bool(_measured(ordered) or looked or settings) and not any(_backlogs_seen_once(ordered))
+
+
+def _measured(evidence: Evidence) -> bool:
+    """A backlog, or what clients do about one, is in the evidence."""
+    return bool(
+        evidence.destinations
+        or evidence.subscriptions
+        or evidence.clients
+        or evidence.streams
+        or evidence.groups
+        or evidence.flow_controls
+        or evidence.offset_moves
+        or any(each.tool == "consumerStatus" for each in evidence.checks)
+        or any(each.lag is not None or each.uncommitted for each in evidence.offsets)
+    )

@@ -105,7 +105,8 @@ def translated(value: object, language: Language) -> object:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """code: the rule's name, stable for programs. where: the queue, group, client or thread. evidence: what was seen,
-    the file's own numbers and words. advice: what to do. source: of a trap, the class that has the rule, or empty."""
+    the file's own numbers and words. advice: what to do. source: of a trap, the class that has the rule, or empty.
+    consequences: what was found too and comes of it."""
 
     code: str
     severity: Severity
@@ -113,6 +114,7 @@ class Finding:
     evidence: tuple[str, ...]
     advice: str
     source: str = ""
+    consequences: tuple[Finding, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """For JSON, in English."""
@@ -125,4 +127,6 @@ class Finding:
         }
         if self.source:
             found["source"] = self.source
+        if self.consequences:
+            found["consequences"] = [each.as_dict() for each in self.consequences]
         return found

@@ -15,9 +15,12 @@ def render(
     remarks: Sequence[Remark] = (),
     language: Language = "en",
     files: Sequence[str] = (),
+    hints: Sequence[str] = (),
+    read: Sequence[str] = (),
 ) -> str:
     """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, where there are
-    several and the finding itself does not say. Raises MissingExtraError without jinja2.
+    several and the finding itself does not say. hints: what to bring, or to look at again. read: a line for each
+    file. Raises MissingExtraError without jinja2.
 
     In Chinese everything is, but what the files themselves say: names, parameters, lines of logs and stacks.
     """
@@ -27,4 +30,13 @@ def render(
         (each, files[number] if several and not each.where.startswith(files[number]) else "")
         for number, each in enumerate(findings)
     ]
-    return pages.render("findings.html", language, title=title, findings=placed, remarks=remarks, counts=counts)
+    return pages.render(
+        "findings.html",
+        language,
+        title=title,
+        findings=placed,
+        remarks=remarks,
+        counts=counts,
+        hints=hints,
+        read=read,
+    )

@@ -161,8 +161,9 @@ def diagnose(
 
     Read are Jolokia JSON of ActiveMQ's MBeans, activemq.xml, dstat, mqadmin consumerProgress and consumerStatus,
     rocketmq_client.log, kafka-consumer-groups, jstack and py-spy dumps (three or more of one process), Spark streaming
-    progress. Two snapshots some time apart say much more than one. Exit code 1: warnings or errors were found; 2: a
-    file was not understood, the others are answered all the same.
+    progress. Two snapshots some time apart say much more than one. Exit code 0: something was
+    judged, and is healthy; 1: warnings or errors were found; 2: a file was not understood (the others are answered all
+    the same), or what was read does not tell yet.
     """
     with plain_errors():
         from pyengine.backlog import findings_page, pages
@@ -176,7 +177,8 @@ def diagnose(
         evidence, found, refused = answer
         if report is not None:
             remarks = [*(Remark(each.source, 0, "", heard(each.problem)) for each in refused), *evidence.remarks]
-            pages.write(findings_page.render("Diagnosis", found, remarks, lang.value), report)
+            hints, read = diagnosing.hints(evidence), diagnosing.read_from(evidence)
+            pages.write(findings_page.render("Diagnosis", found, remarks, lang.value, hints=hints, read=read), report)
         if as_json:
             print(json.dumps(diagnosing.as_dict(evidence, found, refused), ensure_ascii=False, indent=2))
         else:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rich.console import Console
 
-from pyengine.backlog.diagnose import diagnose, seen_too_seldom
-from pyengine.backlog.evidence import Evidence, read_what_can_be
-from pyengine.backlog.findings import Finding, Language, say
+from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
+from pyengine.backlog.evidence import Evidence, Source, read_what_can_be
+from pyengine.backlog.findings import Finding, Language, Said, say
+from pyengine.backlog.rules.series import clock
 from pyengine.cli.findings import show_finding
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_line
@@ -25,10 +27,13 @@ class Answer(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """2 if a file, or all that is in the files, was not understood; 1 for warnings and errors."""
+        """2 if a file, or all that is in the files, was not understood; 1 for warnings and errors; 0 if something was
+        judged and found healthy, else 2: what was read does not tell yet."""
         if self.refused or (self.evidence.remarks and not self.evidence.count):
             return 2
-        return int(any(finding.severity for finding in self.found))
+        if any(finding.severity for finding in self.found):
+            return 1
+        return 0 if judged_healthy(self.evidence) else 2
 
 
 def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Answer:
@@ -47,6 +52,12 @@ def as_dict(
         "states": evidence.count,
         "findings": [finding.as_dict() for finding in found],
         "seen_too_seldom": [str(said) for said in seen_too_seldom(evidence)],
+        "to_bring": [str(said) for said in to_bring(evidence)],
+        "read": [
+            {"file": each.file, "what": str(each.what), "times": [clock(time) for time in each.times]}
+            | ({"product": each.product} if each.product else {})
+            for each in sources(evidence)
+        ],
         "not_understood": [
             {"file": remark.file, "line": remark.line, "text": remark.text, "why": remark.why}
             for remark in evidence.remarks
@@ -55,14 +66,56 @@ def as_dict(
     }
 
 
+def sources(evidence: Evidence) -> list[Source]:
+    """What was read, once a file and kind, with all the moments that it speaks of."""
+    found: dict[tuple[str, str], Source] = {}
+    for each in evidence.sources:
+        before = found.get((each.file, each.what))
+        found[each.file, each.what] = each if before is None else replace(
+            before,
+            times=tuple(sorted({*before.times, *each.times})),
+            product=", ".join(dict.fromkeys(filter(None, (before.product, each.product)))),
+        )  # fmt: skip
+    return list(found.values())
+
+
+def hints(evidence: Evidence) -> list[Said]:
+    """What should be looked at again, what to bring, and what a tool hid."""
+    return [*seen_too_seldom(evidence), *to_bring(evidence), *names_cut(evidence)]
+
+
+def read_from(evidence: Evidence) -> list[Said]:
+    """A line for each file and kind that was read."""
+    return [what_was_read(each) for each in sources(evidence)]
+
+
+def what_was_read(source: Source) -> Said:
+    """A line of the list of what was read."""
+    times = [clock(time) for time in source.times]
+    shown = " ... ".join((times[0], times[-1])) if len(times) > 1 else (times[0] if times else "")
+    if source.product and shown:
+        return say("read: {file}: {what}, {time}, {product}", file=source.file, what=source.what, time=shown,
+                   product=source.product)  # fmt: skip
+    if shown:
+        return say("read: {file}: {what}, {time}", file=source.file, what=source.what, time=shown)
+    if source.product:
+        return say("read: {file}: {what}, {product}", file=source.file, what=source.what, product=source.product)
+    return say("read: {file}: {what}", file=source.file, what=source.what)
+
+
 def show(evidence: Evidence, found: Sequence[Finding], console: Console, language: Language = "en") -> None:
     """One paragraph a finding, the worst first; then what was not understood."""
     for finding in found:
         show_finding(finding, console, language)
     if not found:
-        nothing = say("nothing found in {count:,state that was|states that were} read", count=evidence.count)
+        healthy = judged_healthy(evidence)
+        nothing = (
+            say("nothing found in {count:,state that was|states that were} read", count=evidence.count)
+            if healthy
+            else say("no answer yet: what was read does not tell whether anything is wrong")
+        )
         show_line(nothing.in_language(language), console)
-    for said in seen_too_seldom(evidence):
+    for said in (*hints(evidence), *read_from(evidence)):
         show_line(said.in_language(language), console)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file

@@ -6,7 +6,7 @@ from rich.cells import set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from pyengine.backlog.findings import Finding, Language, Severity, chinese, translated
+from pyengine.backlog.findings import Finding, Language, Severity, chinese, say, translated
 
 INDENT = 8
 WIDTH = 100  # longer lines are hard to read
@@ -27,6 +27,9 @@ def show_finding(finding: Finding, console: Console, language: Language = "en") 
     show_indented(str(translated(finding.advice, language)), console, "green")
     if finding.source:
         show_indented(f"({finding.source})", console, "dim")
+    for each in finding.consequences:
+        of_it = say("{code}, {where}, comes of it: {first}", code=each.code, where=each.where, first=each.evidence[0])
+        show_indented(of_it.in_language(language), console, "dim")
 
 
 def show_indented(text: str, console: Console, style: str = "") -> None:

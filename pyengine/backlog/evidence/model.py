@@ -297,7 +297,8 @@ class FlowControlState:
 class OffsetMove:
     """A line of a client's or a broker's log: a pull asked for an offset that the broker does not have.
 
-    asked: by the client. given: where it goes on. lowest and highest: what the broker has, as far as the line says.
+    asked: by the client, None: not shown. given: where it goes on. lowest and highest: what the broker has, as far as
+    the line says.
     """
 
     file: str
@@ -307,7 +308,7 @@ class OffsetMove:
     topic: str
     broker: str
     queue: int | None
-    asked: int
+    asked: int | None
     given: int | None
     lowest: int | None = None
     highest: int | None = None

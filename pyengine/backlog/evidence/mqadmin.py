@@ -8,11 +8,11 @@ import time as clock
 
 from pyengine.backlog.evidence import consumer_status
 from pyengine.backlog.evidence.model import Evidence, GroupCheck, GroupState, QueueRange, Remark, Source
+from pyengine.backlog.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.evidence.transcript import Block, commands_in
-from pyengine.backlog.findings import Said, say
+from pyengine.backlog.findings import say
 
-PROGRESS_TOO = say("give `mqadmin consumerProgress -g GROUP -s true` too, twice, a minute apart")
 TOPIC_STATUS = ("#Min Offset", "#Max Offset")
 STATS_ALL = ("#Topic", "#Consumer Group", "#Accumulation")
 CLUSTER_LIST = ("#Cluster Name", "#Broker Name")
@@ -143,8 +143,3 @@ def _connection(block: Block, file: str, time: int | None, found: Evidence) -> N
 def client_versions(versions: list[str]) -> str:
     """The releases of the clients, each once."""
     return ", ".join(f"RocketMQ client {version}" for version in dict.fromkeys(versions))
-
-
-def no_backlog(what: str) -> Said:
-    """What to say of a source that tells nothing of a backlog alone."""
-    return say("this is {what}, which tells nothing of a backlog alone", what=what)

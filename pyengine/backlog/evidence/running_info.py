@@ -6,7 +6,7 @@ import re
 import time as clock
 
 from pyengine.backlog.evidence import stacks
-from pyengine.backlog.evidence.model import ClientState, ConsumeRates, Evidence, ProcessQueueState, Remark
+from pyengine.backlog.evidence.model import ClientState, ConsumeRates, Evidence, ProcessQueueState, Remark, Source
 from pyengine.backlog.evidence.numbers import whole, whole_or_none
 from pyengine.backlog.findings import say
 
@@ -30,6 +30,11 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     found = Evidence()
     for part in re.split(r"(?=^#Consumer Properties#$)", text, flags=re.MULTILINE)[1:]:
         _client(part, file, found)
+    for client in found.clients:
+        version = client.get("PROP_CLIENT_VERSION")
+        product = f"RocketMQ client {version}" if version else ""
+        times = () if client.time is None else (client.time,)
+        found.sources.append(Source(file, "mqadmin consumerStatus", times, product))
     if not found.count:
         found.remarks.append(Remark(file, 0, "#Consumer Properties#", say("does not stand on a line of its own")))
     return found

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, TopicSettings
+from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, Source, TopicSettings
+from pyengine.backlog.evidence.needs import BROKER_OFFSETS_TOO, PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import object_of, whole
 from pyengine.backlog.findings import say
 from pyengine.rocketmq import fastjson
@@ -30,6 +31,9 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     document = fastjson.loads(text, file)
     found = Evidence()
     table = document.get("offsetTable")
+    name = _name(document)
+    needs = BROKER_OFFSETS_TOO if name in ("consumerOffset.json", "offsets.json") else PROGRESS_TOO
+    found.sources.append(Source(file, name, () if modified is None else (modified,), needs=needs))
     if not _is_judged(document):
         return found
     if "topicConfigTable" in document:
@@ -53,6 +57,21 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             for queue_id, offset in queues.items():
                 found.offsets.append(_state(file, modified, group, topic, "", queue_id, None, offset))
     return found
+
+
+def _name(document: dict[str, Any]) -> str:
+    """What the file is called in a broker's or client's folder."""
+    table = document.get("offsetTable")
+    if "topicConfigTable" in document:
+        return "topics.json"
+    if "subscriptionGroupTable" in document:
+        return "subscriptionGroup.json"
+    if not _is_judged(document):
+        return say("a file of the broker's config folder")
+    if isinstance(table, dict) and table and all(isinstance(key, tuple) for key in table):
+        stats = all(isinstance(value, dict) and "brokerOffset" in value for value in table.values())
+        return "ConsumeStats" if stats else "offsets.json"
+    return "consumerOffset.json"
 
 
 def _is_judged(document: dict[str, Any]) -> bool:

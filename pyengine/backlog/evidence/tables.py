@@ -14,6 +14,7 @@ from typing import Literal
 
 from pyengine.backlog.evidence import mqadmin
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark, Source
+from pyengine.backlog.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.evidence.transcript import Block, blocks, commands_in, groups_named
 from pyengine.backlog.findings import say
@@ -26,6 +27,7 @@ GROUPS = ("#Group", "#Count", "#Diff Total")
 KAFKA = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET")
 RETRY = "%RETRY%"
 NARROW = 32  # mqadmin before 4.9.3 cuts topics, groups and brokers to so many characters; brokers still
+CUT = "... ("  # between what is left of a name and the number of the topic
 _BEHIND_TABLE = re.compile(
     r"Consume (TPS|Diff|Inflight)|Diff Total:|(Warning: )?Consumer group |JAVA_|Java HotSpot|OpenJDK|INFO|log4j|SLF4J"
     r"|RocketMQLog:|RMQ[A-Z]|Picked up|[\[$#>].*[#$>]\s*$|\$\s"
@@ -67,7 +69,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
         found.remarks.append(Remark(file, 0, "#Topic", why))
     if not found.sources:
         for command in commands_in(text):
-            found.sources.append(Source(file, command, needs=mqadmin.PROGRESS_TOO))
+            found.sources.append(Source(file, command, needs=PROGRESS_TOO))
     return found
 
 
@@ -234,7 +236,7 @@ def told_apart(states: list[OffsetState]) -> list[OffsetState]:
     for (_, topic), series in runs.items():
         cut = len(topic) == NARROW and len(series) > 1
         for number, run in enumerate(series, 1):
-            found.extend(replace(each, topic=f"{topic}... ({number})") if cut else each for each in run)
+            found.extend(replace(each, topic=f"{topic}{CUT}{number})") if cut else each for each in run)
     return found
 
 

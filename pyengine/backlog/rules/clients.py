@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pyengine._engine.rocketmq.client.consume_rates import Stuck, stuck_by
 from pyengine._engine.rocketmq.client.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
-from pyengine.backlog.evidence import ClientState, Evidence, FlowControlState, GroupCheck, ProcessQueueState
+from pyengine.backlog.evidence import (
+    ClientEvent,
+    ClientState,
+    Evidence,
+    FlowControlState,
+    GroupCheck,
+    OffsetMove,
+    ProcessQueueState,
+)
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
@@ -20,7 +29,10 @@ CAUSES = {
         "consumeConcurrentlyMaxSpan",
         say("the newest cached message is too far ahead of the oldest unfinished one"),
     ),
+    "ack": ("popThresholdForQueue", say("more messages wait for their acknowledgement than the limit")),
+    "requests": ("pullThresholdForAll", say("more messages wait for poll() than the limit")),
 }
+RESENT = 60.0  # seconds in which every client has sent its subscription again (heartbeats come every 30 s)
 
 # What the tool says of clients too gets the same advice.
 WHAT_TO_DO = {
@@ -38,6 +50,10 @@ WHAT_TO_DO = {
         "messages. Make them equal, or use one group for each."
     ),
 }
+SAME_ID = say(
+    "Both get the same queues and others get none. Set instanceName, or do not share one "
+    "host name and process id (containers)."
+)
 PROBLEMS = {
     Stuck.NOT_CONSUMING: "blocked_listener",
     Stuck.NOT_LOCKED: "lock_not_held",
@@ -164,15 +180,22 @@ def flow_control_now(client: ClientState) -> Iterator[Finding]:
 
 def _flow_control(where: Said, cause: str, seen: tuple[Said, ...]) -> Finding:
     parameter, meaning = CAUSES[cause]
-    advice = (
-        say(
+    advice = {
+        "span": say(
             "One message is unfinished while thousands behind it are done: find that message, "
             "raising the limit only lengthens what a restart repeats."
-        )
-        if cause == "span"
-        else say(
-            "The listener is slower than the pull: make it faster or add threads; a higher limit only moves the wait."
-        )
+        ),
+        "ack": say(
+            "The listener is slower than the pop: make it faster, add threads or start more clients, which help a POP "
+            "group beyond its number of queues; a higher limit only moves the wait."
+        ),
+        "requests": say(
+            "poll() is called too seldom for what is pulled: make what is done between two calls faster; a higher "
+            "limit only moves the wait."
+        ),
+    }.get(
+        cause,
+        say("The listener is slower than the pull: make it faster or add threads; a higher limit only moves the wait."),
     )
     return Finding(
         "flow_control",
@@ -326,10 +349,7 @@ def duplicate_client_id(clients: list[ClientState]) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("group {group}, client {name}", group=clients[0].group, name=name),
                 (say("start times {begins}", begins=", ".join(sorted(begins))),),
-                say(
-                    "Both get the same queues and others get none. Set instanceName, or do not share one "
-                    "host name and process id (containers)."
-                ),
+                SAME_ID,
             )
 
 
@@ -377,7 +397,7 @@ def _logged(lines: list[FlowControlState]) -> Finding:
             line=last.line,
         )
     ]
-    if len(lines) > 1 and first.min_offset == last.min_offset:
+    if len(lines) > 1 and last.min_offset is not None and first.min_offset == last.min_offset:
         seen.append(
             say(
                 "minOffset stays {min_offset} for {span}: one message holds it",
@@ -385,9 +405,170 @@ def _logged(lines: list[FlowControlState]) -> Finding:
                 span=span(seconds(first, last)),
             )
         )
-    return _flow_control(
-        say("group {group}, queue {label}", group=last.group, label=last.label), last.cause, tuple(seen)
+    where = (
+        say("group {group}, queue {label}", group=last.group, label=last.label)
+        if last.label
+        else say("group {group}", group=last.group or say("(not named)"))
     )
+    return _flow_control(where, last.cause, tuple(seen))
+
+
+def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
+    """offset_illegal: pulls asked for offsets that the broker does not have, and it gave others.
+
+    One finding a group and direction: forward skips what was deleted (retention_overtook), back repeats.
+    """
+    back: dict[str, list[OffsetMove]] = {}
+    lost: dict[str, list[OffsetMove]] = {}
+    for move in evidence.offset_moves:
+        beyond = move.highest is not None and move.asked is not None and move.asked > move.highest
+        below = move.lowest is not None and move.asked is not None and move.asked < move.lowest
+        forward = move.asked is not None and move.given is not None and move.given > move.asked
+        (lost if (below or forward) and not beyond else back).setdefault(move.group, []).append(move)
+    if len(back) > 1 and "" in back:  # the broker's line of the same pull that names no group
+        del back[""]
+    for group, moves in back.items():
+        yield Finding(
+            "offset_illegal",
+            Severity.ERROR,
+            say("group {group}", group=group or say("(not named)")),
+            tuple(_moves(moves)),
+            say(
+                "The committed offset lies beyond what the broker has: the topic was recreated, the broker lost messages "
+                "or a replica that was behind took over. The client goes on where the broker says, and everything from "
+                "there is consumed again: expect repeats, and find out what happened to the broker."
+            ),
+        )
+    for group, moves in lost.items():
+        yield Finding(
+            "retention_overtook",
+            Severity.ERROR,
+            say("group {group}", group=group or say("(not named)")),
+            tuple(_moves(moves)),
+            say(
+                "What was asked for is deleted: the group was away or slower for longer than the broker keeps "
+                "messages, and what lay between is lost to it. Keep messages longer than the longest outage you want "
+                "to survive, and consume faster."
+            ),
+        )
+
+
+def _moves(moves: list[OffsetMove]) -> Iterator[Said]:
+    told: dict[str, OffsetMove] = {}
+    for move in moves:
+        if move.label not in told or told[move.label].given is None:
+            told[move.label] = move
+    if len(told) > 1:
+        told.pop("?", None)
+    for label, move in list(told.items())[:5]:
+        if move.given is None:
+            yield say("{label}: asked for {asked}, the broker ends at {highest} ({file}:{line})", label=label,
+                      asked=move.asked, highest=move.highest, file=move.file, line=move.line)  # fmt: skip
+        elif move.asked is None:
+            yield say("{label}: goes on at {given} ({file}:{line})", label=label, given=move.given, file=move.file,
+                      line=move.line)  # fmt: skip
+        else:
+            yield say("{label}: asked for {asked}, goes on at {given} ({file}:{line})", label=label, asked=move.asked,
+                      given=move.given, file=move.file, line=move.line)  # fmt: skip
+
+
+def pull_paused(evidence: Evidence) -> Iterator[Finding]:
+    """pull_paused: the program suspended the consumer and has not resumed it since."""
+    for group, events in _by_group(evidence, "paused", "resumed").items():
+        last = events[-1]
+        if last.kind == "paused":
+            yield Finding(
+                "pull_paused",
+                Severity.ERROR,
+                say("group {group}", group=group or say("(not named)")),
+                (say("consumer was paused ({file}:{line})", file=last.file, line=last.line),),
+                say(
+                    "The program called suspend() and pulls nothing until it calls resume(): look for what should "
+                    "have called it."
+                ),
+            )
+
+
+def refused_pulls(evidence: Evidence) -> Iterator[Finding]:
+    """different_subscriptions / consume_disabled, by the codes with which the broker refuses pulls.
+
+    Code 25 is a subscription younger than the last heartbeat: it counts if it goes on for longer than heartbeats take.
+    """
+    for group, events in _by_group(evidence, "subscription").items():
+        passing = all("CODE: 25" in each.words or "not latest" in each.words for each in events)
+        if passing and seconds(events[0], events[-1]) < RESENT:
+            continue
+        yield Finding(
+            "different_subscriptions",
+            Severity.ERROR,
+            say("group {group}", group=group or say("(not named)")),
+            (
+                say("{words} ({file}:{line})", words=events[-1].words, file=events[-1].file, line=events[-1].line),
+                say("{count:pull was|pulls were} refused", count=len(events)),
+            ),
+            WHAT_TO_DO["different_subscriptions"],
+        )
+    for group, events in _by_group(evidence, "forbidden").items():
+        yield Finding(
+            "consume_disabled",
+            Severity.ERROR,
+            say("group {group}", group=group),
+            (say("{words} ({file}:{line})", words=events[-1].words, file=events[-1].file, line=events[-1].line),),
+            say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on."),
+        )
+
+
+def dealt_out(evidence: Evidence) -> Iterator[Finding]:
+    """different_subscriptions / idle_clients, by what clients log when queues are dealt out anew."""
+    for group, events in _by_group(evidence, "rebalanced").items():
+        topics: dict[str, set[str]] = {}
+        last: dict[tuple[str, str], ClientEvent] = {}
+        for each in events:
+            if not each.topic.startswith("%RETRY%"):
+                topics.setdefault(each.client_id, set()).add(each.topic)
+                last[each.client_id, each.topic] = each
+        if any(_missing(name, topics, last) for name in topics):
+            yield Finding(
+                "different_subscriptions",
+                Severity.ERROR,
+                say("group {group}", group=group),
+                tuple(
+                    say("{ids}: {subscriptions}", ids=name, subscriptions=", ".join(sorted(its)))
+                    for name, its in list(topics.items())[:5]
+                ),
+                WHAT_TO_DO["different_subscriptions"],
+            )
+        crowded = {each.topic: each for each in last.values() if (each.members or 0) > (each.queues or 0) > 0}
+        for topic, each in crowded.items():
+            yield Finding(
+                "idle_clients",
+                Severity.INFO,
+                say("group {group}, topic {topic}", group=group, topic=topic),
+                (
+                    say(
+                        "{members:client|clients} for {queues:queue|queues} ({file}:{line})",
+                        members=each.members,
+                        queues=each.queues,
+                        file=each.file,
+                        line=each.line,
+                    ),
+                ),
+                say("More clients than queues: the rest stand by. Add queues to the topic if more should work."),
+            )
+
+
+def _missing(client: str, topics: dict[str, set[str]], last: dict[tuple[str, str], ClientEvent]) -> bool:
+    """A member was dealt queues of one topic and none of another, which has enough for every member of that moment."""
+    counts = {last[client, topic].members for topic in topics[client]}
+    return any(
+        each.topic not in topics[client] and (each.queues or 0) >= (each.members or 0) and each.members in counts
+        for each in last.values()
+    )
+
+
+def _by_group(evidence: Evidence, *kinds: str) -> dict[str, list[ClientEvent]]:
+    series = by_time([each for each in evidence.events if each.kind in kinds], lambda each: each.group)
+    return {str(group): events for group, events in series.items()}
 
 
 def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
@@ -395,6 +576,19 @@ def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
 
     known: clients of which there is a running info.
     """
+    twice = [name for name, count in Counter(check.clients).items() if count > 1]
+    for name in twice:
+        places = [place for each, place in zip(check.clients, check.addresses, strict=False) if each == name]
+        yield Finding(
+            "duplicate_client_id",
+            Severity.ERROR,
+            say("group {group}, client {name}", group=check.group or say("(not named)"), name=name),
+            (
+                say("{tool}: it stands there {count} times", tool=check.tool, count=check.clients.count(name)),
+                *([say("addresses: {addresses}", addresses=", ".join(places))] if places else []),
+            ),
+            SAME_ID,
+        )
     if check.different and not known.issuperset(check.clients):
         yield Finding(
             "different_subscriptions",
@@ -421,6 +615,7 @@ def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
 CLIENT_RULES = (lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing)
 HEAD_RULES = (blocked, timeout_cleaning)
 GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
+LOG_RULES = (from_log, offset_illegal, pull_paused, refused_pulls, dealt_out)
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
@@ -440,6 +635,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         for group_rule in GROUP_RULES:
             yield from group_rule(clients)
     known = {client.client_id for client in evidence.clients}
-    for checks in by_time(evidence.checks, lambda check: tuple(sorted(check.clients))).values():
+    for checks in by_time(evidence.checks, lambda check: (check.group, check.tool)).values():
         yield from from_check(checks[-1], known)
-    yield from from_log(evidence)
+    for log_rule in LOG_RULES:
+        yield from log_rule(evidence)

@@ -119,13 +119,18 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All queues of one group in one topic. connected: clients of the group by another source, None: no such source."""
+    """All queues of one group in one topic.
+
+    connected: clients of the group by another source, None: no such source. elsewhere: another topic of the group has
+    a client.
+    """
 
     system: str
     name: str
     topic: str
     queues: tuple[Progress, ...]
     connected: int | None = None
+    elsewhere: bool = False
 
     @property
     def where(self) -> Said:
@@ -165,12 +170,22 @@ class Group:
     @property
     def nobody(self) -> bool:
         """No client is in the group, as far as the tool shows clients at all."""
-        return self.clients is not None and not self.clients and not self.connected
+        return self.clients is not None and not self.clients and not self.connected and not self.elsewhere
+
+    @property
+    def unsubscribed(self) -> bool:
+        """The group has clients, and none of them has a queue of this topic or a message of it in hand."""
+        return (
+            self.clients is not None
+            and not self.clients
+            and self.elsewhere
+            and not any(each.last.inflight for each in self.queues)
+        )
 
     @property
     def stuck(self) -> list[Progress]:
         """Queues that stand still though somebody has them."""
-        if self.nobody:
+        if self.nobody or self.unsubscribed:
             return []
         return [
             each
@@ -222,8 +237,10 @@ def groups(evidence: Evidence) -> Iterator[Group]:
         last = states[-1]
         if not last.topic.startswith(DEAD) and last.group not in apart:
             found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
+    owned = {(each.system, each.group, each.topic) for each in evidence.offsets if each.client}
     for (system, name, topic), queues in found.items():
-        yield Group(system, name, topic, tuple(queues), _connected(evidence, name))
+        elsewhere = any((its, whose) == (system, name) and other != topic for its, whose, other in owned)
+        yield Group(system, name, topic, tuple(queues), _connected(evidence, name), elsewhere)
 
 
 def _connected(evidence: Evidence, group: str) -> int | None:
@@ -248,6 +265,22 @@ def stopped(group: Group) -> Iterator[Finding]:
             group.where,
             (say("no client in the group, lag {lag}", lag=sum(each.lag for each in waiting)), *_worst(waiting)),
             say("Nothing consumes. Start the consumers; if they run, look at their connection and their group's name."),
+        )
+
+
+def not_subscribed(group: Group) -> Iterator[Finding]:
+    """not_subscribed: the group has clients, and none of them consumes this topic, in which it has offsets."""
+    waiting = [each for each in group.queues if each.lag > 0]
+    if waiting and group.unsubscribed and not group.topic.startswith(RETRY):
+        yield Finding(
+            "not_subscribed",
+            Severity.WARNING,
+            group.where,
+            (say("the group's clients have queues of other topics only"), *_worst(waiting)),
+            say(
+                "The group consumed this topic once, and its offsets are still there. Subscribe to it in every member, "
+                "or let it be: what waits is kept for nobody."
+            ),
         )
 
 
@@ -483,7 +516,17 @@ def _worst(queues: Sequence[Progress]) -> list[Said]:
     return [each.words() for each in sorted(queues, key=lambda each: -each.lag)[:5]]
 
 
-RULES = (stopped, unassigned_queue, stalled, trend, rewound, ahead_of_broker, retention, uneven_allocation)
+RULES = (
+    stopped,
+    not_subscribed,
+    unassigned_queue,
+    stalled,
+    trend,
+    rewound,
+    ahead_of_broker,
+    retention,
+    uneven_allocation,
+)
 # What befalls a group in all its topics at once.
 ONE_CAUSE = ("stopped", "stalled")
 
@@ -549,6 +592,52 @@ def broker_lost_messages(found: Sequence[Group]) -> Iterator[Finding]:
                 "which before you touch the group's offset."
             ),
         )
+
+
+def commits_stand(evidence: Evidence) -> Iterator[Finding]:
+    """one_queue_stuck, of what a client logs of its commits: one queue's stand while others of the topic move.
+
+    The log knows no broker's offsets: a queue to which nothing comes looks the same, all queues of a topic rarely do.
+    """
+    logged = [each for each in evidence.offsets if each.broker_offset is None and each.client]
+    topics: dict[tuple[str, str], list[list[OffsetState]]] = {}
+    for states in by_time(logged, lambda o: (o.group, o.topic, o.broker, o.queue)).values():
+        topics.setdefault((states[0].group, states[0].topic), []).append(states)
+    for (group, topic), queues in topics.items():
+        stand = []
+        for states in queues:
+            since = next(each for each in states if each.consumer_offset == states[-1].consumer_offset)
+            moved = [other for other in queues if _committed_since(other, since)]
+            if moved and seconds(since, states[-1]) >= 2 * QUIET and not _committed_since(states, since):
+                stand.append((since, states[-1], len(moved)))
+        if stand:
+            yield Finding(
+                "one_queue_stuck",
+                Severity.ERROR,
+                say("group {name}, topic {topic}", name=group, topic=topic),
+                tuple(
+                    say(
+                        "{label}: {offset} is committed again and again for {span}, {moving:other queue moves|other "
+                        "queues move}",
+                        label=last.label,
+                        offset=last.consumer_offset,
+                        span=span(seconds(since, last)),
+                        moving=moving,
+                    )
+                    for since, last, moving in stand[:5]
+                ),
+                say(
+                    "One unfinished message holds the offset of its queue: everything behind it is consumed "
+                    "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
+                    "client shows the thread at work. More clients do not help: a queue has one client."
+                ),
+            )
+
+
+def _committed_since(states: Sequence[OffsetState], since: OffsetState) -> bool:
+    """Another offset was committed after a moment than at it."""
+    later = [each for each in states if (each.time or 0) >= (since.time or 0)]
+    return len(later) > 1 and later[0].consumer_offset != later[-1].consumer_offset
 
 
 def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
@@ -693,4 +782,5 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
             yield _one_cause(several, name)
         else:
             yield from several
+    yield from commits_stand(evidence)
     yield from lines_of_groups(evidence)
