@@ -136,7 +136,7 @@ def _measured(evidence: Evidence) -> bool:
         or evidence.subscriptions
         or evidence.clients
         or evidence.streams
-        or evidence.groups
+        or any(each.clients or each.diff_total or each.tps is not None for each in evidence.groups)
         or evidence.flow_controls
         or evidence.offset_moves
         or any(each.tool == "consumerStatus" for each in evidence.checks)

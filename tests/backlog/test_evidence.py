@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyengine.backlog.diagnose import diagnose
+from pyengine.backlog.diagnose import diagnose, to_bring
 from pyengine.backlog.evidence import read_files, read_text
 from pyengine.backlog.evidence.model import Evidence
 from pyengine.errors import InvalidSourceError
@@ -329,7 +329,10 @@ def test_a_backup_beside_its_file_is_no_later_sight(tmp_path: Path) -> None:
     ],
 )
 def test_the_other_files_of_a_brokers_config_folder_tell_nothing(text: str, name: str) -> None:
-    assert read_text(text, f"store/config/{name}") == Evidence()
+    evidence = read_text(text, f"store/config/{name}")
+    assert evidence == Evidence(sources=evidence.sources)
+    (hint,) = to_bring(evidence)
+    assert hint.startswith(f"store/config/{name} is a file of the broker's config folder, which tells nothing")
 
 
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:

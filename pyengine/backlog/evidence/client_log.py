@@ -74,8 +74,8 @@ _COMMITTED = re.compile(
     r"MessageQueue \[topic=(?P<topic>[^,]+), brokerName=(?P<broker>[^,]+), queueId=(?P<queue>\d+)\] (?P<offset>\d+)"
 )
 _REBALANCED = re.compile(
-    r"rebalanced result changed\. allocateMessageQueueStrategyName=[^,]*, group=(?P<group>[^,]+), topic=(?P<topic>[^,]+), "
-    r"clientId=(?P<client>[^,]+), mqAllSize=(?P<queues>\d+), cidAllSize=(?P<members>\d+), "
+    r"rebalanced result changed\. allocateMessageQueueStrategyName=[^,]*, group=(?P<group>[^,]+), "
+    r"topic=(?P<topic>[^,]+), clientId=(?P<client>[^,]+), mqAllSize=(?P<queues>\d+), cidAllSize=(?P<members>\d+), "
     r"rebalanceResultSize=(?P<owned>\d+)"
 )
 # What the broker answers pulls with when it has another subscription: SUBSCRIPTION_NOT_EXIST, SUBSCRIPTION_NOT_LATEST.
@@ -271,15 +271,15 @@ class _Log:
                 members,
                 queues,
                 owned,
-            )  # fmt: skip
+            )
         )
 
     def whole(self) -> Evidence:
         """With the group of lines that name none, where the log is of one group; and what was committed."""
         found = self.found
-        named = {each.group for each in (*found.flow_controls, *found.offset_moves, *found.events, *self.commits)} - {
-            ""
-        }
+        named = {each.group for each in found.flow_controls} | {each.group for each in found.offset_moves}
+        named |= {each.group for each in found.events} | {each.group for each in self.commits}
+        named.discard("")
         if len(named) == 1:
             group = next(iter(named))
             found.events = [replace(each, group=each.group or group) for each in found.events]

@@ -86,7 +86,8 @@ def _topic_status(block: Block, file: str, time: int | None, found: Evidence) ->
         except ValueError:
             _misfit(found, file, number, line)
             continue
-        found.ranges.append(QueueRange(file, time, block.topic, cells[0], *numbers, last_updated=updated))
+        queue, oldest, newest = numbers
+        found.ranges.append(QueueRange(file, time, block.topic, cells[0], queue, oldest, newest, updated))
     _source(found, file, "mqadmin topicStatus", time, needs=PROGRESS_TOO)
 
 

@@ -91,6 +91,11 @@ class _Table:
 
     def read(self, found: Evidence) -> None:
         if not self.header:
+            lines = enumerate(self.block.lines, self.block.first)
+            number, line = next((at, each) for at, each in lines if each.strip())
+            # What stands in front of the first command or table is the people's own words.
+            if self.block.sight > 1 and not self.block.command and not _BEHIND_TABLE.match(line.strip()):
+                self.remark(found, number, line, fits=False)
             return
         for number, line in enumerate(self.block.lines[1:], self.block.first + 1):
             if not line.strip():

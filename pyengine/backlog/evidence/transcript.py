@@ -138,9 +138,8 @@ def _moment(parts: dict[str, str | None]) -> int:
     hour = int(parts["hour"] or 0)
     if half := parts.get("half"):
         hour = hour % 12 + (12 if half.upper() == "PM" else 0)
-    numbers = (
-        int(parts["year"] or 0), month, int(parts["day"] or 0), hour, int(parts["minute"] or 0), int(parts["second"] or 0)
-    )  # fmt: skip
+    day, minute, second = (int(parts[name] or 0) for name in ("day", "minute", "second"))
+    numbers = (int(parts["year"] or 0), month, day, hour, minute, second)
     datetime(*numbers)  # raises for what no calendar has
     zone = (parts.get("zone") or "").upper()
     if zone in ("Z", "UTC", "GMT"):

@@ -50,6 +50,7 @@ WHAT_TO_DO = {
         "messages. Make them equal, or use one group for each."
     ),
 }
+SWITCHED_OFF = say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.")
 SAME_ID = say(
     "Both get the same queues and others get none. Set instanceName, or do not share one "
     "host name and process id (containers)."
@@ -434,8 +435,8 @@ def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
             say("group {group}", group=group or say("(not named)")),
             tuple(_moves(moves)),
             say(
-                "The committed offset lies beyond what the broker has: the topic was recreated, the broker lost messages "
-                "or a replica that was behind took over. The client goes on where the broker says, and everything from "
+                "The committed offset lies beyond what the broker has: the topic was recreated, the broker lost "
+                "messages or a replica that was behind took over. The client goes on where the broker says, and everything from "
                 "there is consumed again: expect repeats, and find out what happened to the broker."
             ),
         )
@@ -514,7 +515,7 @@ def refused_pulls(evidence: Evidence) -> Iterator[Finding]:
             Severity.ERROR,
             say("group {group}", group=group),
             (say("{words} ({file}:{line})", words=events[-1].words, file=events[-1].file, line=events[-1].line),),
-            say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on."),
+            SWITCHED_OFF,
         )
 
 

@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 
 from pyengine.backlog.evidence import Evidence, GroupState, OffsetState
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.backlog.rules.clients import SWITCHED_OFF
 from pyengine.backlog.rules.series import BREATH, by_time, change, empty_in, seconds, span
 
 QUIET = 30.0
 DEAD = "%DLQ%"
 RETRY = "%RETRY%"
 FAILING = 0.01  # redeliveries among what a group consumes
+UNFINISHED = say(
+    "One unfinished message holds the offset of its queue: everything behind it is consumed "
+    "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
+    "client shows the thread at work. More clients do not help: a queue has one client."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +175,9 @@ class Group:
 
     @property
     def nobody(self) -> bool:
-        """No client is in the group, as far as the tool shows clients at all."""
+        """No client is in the group, as far as the tool or another one shows clients at all."""
+        if self.connected == 0 and not self.clients:
+            return not self.commits and not self.served
         return self.clients is not None and not self.clients and not self.connected and not self.elsewhere
 
     @property
@@ -230,7 +238,8 @@ def groups(evidence: Evidence) -> Iterator[Group]:
     """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
     them gets everything: those commit to files of their own, never to the broker."""
     apart = {each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"}
-    apart |= {each.group for each in (*evidence.groups, *evidence.checks) if each.model == "BROADCASTING"}
+    apart |= {each.group for each in evidence.groups if each.model == "BROADCASTING"}
+    apart |= {each.group for each in evidence.checks if each.model == "BROADCASTING"}
     series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
     found: dict[tuple[str, str, str], list[Progress]] = {}
     for states in series.values():
@@ -348,11 +357,7 @@ def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Prog
             "not help; thread dumps of it, given to `pyengine diagnose`, name the line.",
             client=next(iter(owners)),
         )
-    return say(
-        "One unfinished message holds the offset of its queue: everything behind it is consumed "
-        "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
-        "client shows the thread at work. More clients do not help: a queue has one client."
-    )
+    return UNFINISHED
 
 
 def trend(group: Group) -> Iterator[Finding]:
@@ -389,6 +394,12 @@ def _room(group: Group) -> tuple[bool, Said]:
         return True, say(
             "The clients pop: no queue belongs to one of them, and more clients help, beyond the number of queues too. "
             "Make the listener faster, or start more."
+        )
+    if clients is None and not group.connected:
+        return False, say(
+            "The table does not show clients. Up to {queues}, one a queue, more of them help; beyond that make the "
+            "listener faster, add threads, or add queues.",
+            queues=queues,
         )
     if clients is None or not 0 < len(clients) < queues > (group.connected or 0):
         return False, say(
@@ -452,7 +463,7 @@ def ahead_of_broker(group: Group) -> Iterator[Finding]:
 
 def _alive(group: Group, queue: Progress) -> bool:
     if queue.period:
-        return (queue.moved or 0) > 0 and (queue.produced or 0) > 0
+        return (queue.moved or 0) > 0 and -queue.lag <= (queue.produced or 0)
     return -queue.lag <= (group.tps or 0) * BREATH
 
 
@@ -542,7 +553,7 @@ def disabled(evidence: Evidence) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("group {group}", group=settings.group),
                 (say("consumeEnable false ({file})", file=settings.file),),
-                say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on."),
+                SWITCHED_OFF,
             )
 
 
@@ -626,11 +637,7 @@ def commits_stand(evidence: Evidence) -> Iterator[Finding]:
                     )
                     for since, last, moving in stand[:5]
                 ),
-                say(
-                    "One unfinished message holds the offset of its queue: everything behind it is consumed "
-                    "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
-                    "client shows the thread at work. More clients do not help: a queue has one client."
-                ),
+                UNFINISHED,
             )
 
 

@@ -81,11 +81,8 @@ def _by_broker(one: Sight, other: Sight) -> int:
     times = change(one.newest, other.newest) or 0
     if times:
         return -1 if times > 0 else 1
-    lost = any(
-        2 * min(first.broker_offset or 0, last.broker_offset or 0)
-        < max(first.broker_offset or 0, last.broker_offset or 0)
-        for first, last in both
-    )
+    ends = [sorted((first.broker_offset or 0, last.broker_offset or 0)) for first, last in both]
+    lost = any(2 * lower < higher for lower, higher in ends)
     return 0 if lost else order
 
 
@@ -95,12 +92,17 @@ def _timed(sights: Sequence[Sight]) -> list[tuple[Sight, int | None]]:
     known = [time for time in times if time is not None]
     if len(known) < len(times) or len(sights) < 2:
         return list(zip(sights, times, strict=True))
-    if not all(sight.dated for sight in sights):
+    dated = [sight.dated for sight in sights]
+    if not all(dated):
         known.sort()  # of files that were written in another order than the looks were taken
         stored = [sight.newest for sight in sights]
         told = [time for time in stored if time]
-        if known[-1] - known[0] < 1000 and len(told) == len(stored) and told == sorted(set(told)):
-            known = told
+        # A date in one text and the time of another's file may be years apart.
+        if any(dated) or known[-1] - known[0] < 1000:
+            if len(told) == len(stored) and told == sorted(set(told)):
+                known = told
+            elif any(dated):
+                return [(sight, None) for sight in sights]
     return list(zip(sights, known, strict=True))
 
 
