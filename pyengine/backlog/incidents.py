@@ -70,7 +70,7 @@ class Place:
 
 def incidents(found: Iterable[Finding], evidence: Evidence) -> list[Finding]:
     """The findings, each of which has one cause, with what comes of it."""
-    findings = _once(list(found), evidence)
+    findings = list(found)
     places = {number: place_of(each, evidence) for number, each in enumerate(findings)}
     causes: dict[int, int] = {}
     for number, each in enumerate(findings):
@@ -87,7 +87,7 @@ def incidents(found: Iterable[Finding], evidence: Evidence) -> list[Finding]:
             behind = tuple(findings[other] for other in _behind(number, causes))
             severity = max((each, *behind), key=lambda finding: finding.severity).severity
             told.append(replace(each, severity=severity, consequences=behind) if behind else each)
-    return told
+    return [replace(each, consequences=tuple(_once(each.consequences, evidence))) for each in _once(told, evidence)]
 
 
 def flat(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -125,7 +125,10 @@ def _once(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
             lines = (*before.evidence, each.where, *each.evidence) if before.where != each.where else (
                 *before.evidence, *each.evidence)  # fmt: skip
             told[key] = replace(
-                before, severity=max(before.severity, each.severity), evidence=tuple(dict.fromkeys(lines))[:8]
+                before,
+                severity=max(before.severity, each.severity),
+                evidence=tuple(dict.fromkeys(lines))[:8],
+                consequences=(*before.consequences, *each.consequences),
             )
     return list(told.values())
 

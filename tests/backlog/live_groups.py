@@ -418,7 +418,7 @@ GROUPS: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "offsets.draining": (lambda: paced(2, 1, 400, 0), lambda: paced(2, 1, 200, 0)),
     "rewound": (lambda: reset(1), lambda: reset(5)),
     "ahead_of_broker": (lambda: restarted(log_lost=True), lambda: restarted(log_lost=False)),
-    "retention_overtook": (lambda: deleted_below(7), lambda: deleted_below(5)),
+    "offsets.retention_overtook": (lambda: deleted_below(7), lambda: deleted_below(5)),
     "uneven_allocation": (lambda: dealt((0, 1, 2), (3,)), lambda: dealt((0, 1), (2, 3))),
     "blocked_listener": (lambda: at_work(61), lambda: at_work(57)),
     "blocked_listener, in two sights": (
@@ -447,7 +447,7 @@ GROUPS: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         lambda: logged(12, pull_threshold_for_queue=20),
     ),
     "slow_listener": (lambda: listening(180), lambda: listening(140)),
-    "failing_listener": (lambda: answering(LATER), lambda: answering(DONE)),
+    "clients.failing_listener": (lambda: answering(LATER), lambda: answering(DONE)),
     "message_holds_offset": (lambda: pinned(0), lambda: pinned()),
     "different_subscriptions": (lambda: wanting("TagA", "TagB"), lambda: wanting("TagA", "TagA")),
     "duplicate_client_id": (lambda: named("one", "one"), lambda: named("one", "two")),

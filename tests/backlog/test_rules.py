@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from pyengine.backlog.diagnose import diagnose
-from pyengine.backlog.evidence import Evidence, read_files
+from pyengine.backlog.evidence import Evidence, read_files, read_text
 from pyengine.backlog.incidents import flat
 from pyengine.backlog.watch import take_dump
 from tests.backlog.live_groups import GROUPS, HEALTHY_GROUPS
 from tests.backlog.live_queues import HEALTHY_QUEUES, QUEUES, behind
+from tests.backlog.mqadmin_text import progress
 from tests.backlog.rule_codes import without_a_case
+from tests.backlog.test_mqadmin import CASES, LOGS, old_topic, two
 
 DATA = Path(__file__).parent / "data"
 ROOMS = [f"rules/{name}.py" for name in ("clients", "destinations", "offsets", "streams", "threads")]
@@ -57,7 +59,7 @@ def dumps(*, stands: bool) -> Evidence:
 
 RECORDED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "blocked_producers": (recorded("memory-1.json", "memory-2.json"), recorded("memory-1.json")),
-    "consume_disabled": (
+    "offsets.consume_disabled": (
         recorded("groups-after.json", "billing-1.txt"),
         recorded("groups-before.json", "billing-1.txt"),
     ),
@@ -73,7 +75,46 @@ RECORDED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "different_subscriptions, in mqadmin's words": (recorded("clients-mixed.txt"), recorded("clients-billing.txt")),
     "blocked_listener, in mqadmin's words": (recorded("clients-stuck.txt"), recorded("clients-billing.txt")),
 }
-PAIRS = QUEUES | GROUPS | RECORDED
+
+
+def pasted(case: str) -> Callable[[], Evidence]:
+    """Two of mqadmin's tables of 5.3.3, a minute apart."""
+
+    def read() -> Evidence:
+        first, last, tps = CASES[case][0]()
+        return two(progress("5.3.3", first, tps), progress("5.3.3", last, tps))
+
+    return read
+
+
+def logged(case: str) -> Callable[[], Evidence]:
+    """Lines of a client's or a broker's log."""
+    return lambda: read_text(LOGS[case][0], "rocketmq_client.log")
+
+
+PASTED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
+    "broker_lost_messages": (pasted("the broker lost messages"), pasted("reset")),
+    "offsets.failing_listener": (pasted("the listener fails"), pasted("healthy")),
+    "not_subscribed": (lambda: old_topic(consumed=False), lambda: old_topic(consumed=True)),
+    "offset_illegal": (logged("an offset beyond the broker's end"), logged("an offset below the broker's beginning")),
+    "clients.retention_overtook": (
+        logged("an offset below the broker's beginning"),
+        logged("an offset beyond the broker's end"),
+    ),
+    "pull_paused": (logged("paused"), logged("paused and resumed")),
+    "clients.consume_disabled": (logged("code 16"), logged("code 24")),
+    "different_subscriptions, in the broker's codes": (logged("code 25, again and again"), logged("code 25, once")),
+    "different_subscriptions, when queues are dealt out": (
+        logged("members of different topics"),
+        logged("a topic with fewer queues than members"),
+    ),
+    "idle_clients, when queues are dealt out": (
+        logged("a topic with fewer queues than members"),
+        logged("members of one topic"),
+    ),
+    "one_queue_stuck, in commits": (logged("one queue's commits stand"), logged("all queues' commits stand")),
+}
+PAIRS = QUEUES | GROUPS | RECORDED | PASTED
 HEALTHY = HEALTHY_QUEUES | HEALTHY_GROUPS
 
 

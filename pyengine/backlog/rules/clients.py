@@ -436,8 +436,8 @@ def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
             tuple(_moves(moves)),
             say(
                 "The committed offset lies beyond what the broker has: the topic was recreated, the broker lost "
-                "messages or a replica that was behind took over. The client goes on where the broker says, and everything from "
-                "there is consumed again: expect repeats, and find out what happened to the broker."
+                "messages or a replica that was behind took over. The client goes on where the broker says, and "
+                "everything from there is consumed again: expect repeats, and find out what happened to the broker."
             ),
         )
     for group, moves in lost.items():

@@ -657,27 +657,28 @@ def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
         lambda o: (o.group, o.topic, o.broker, o.queue),
     )
     findings: dict[str, Finding] = {}
-    for name in {group.name for group in found}:
-        retried = _arrived(each for group in found if group.name == name and group.topic.startswith(RETRY)
-                           for each in group.queues)  # fmt: skip
-        consumed = sum(
-            max(each.moved or 0, 0) for group in found if group.name == name and not group.topic.startswith(RETRY)
-            for each in group.queues
-        )  # fmt: skip
-        died = _arrived(Progress(states[0], states[-1]) for key, states in dead.items() if key[0] == name)  # type: ignore[index]
-        if died <= 0 and retried <= FAILING * consumed:
+    by_name: dict[str, list[Group]] = {}
+    for group in found:
+        by_name.setdefault(group.name, []).append(group)
+    for name, its in by_name.items():
+        retried = _arrived(each for group in its if group.topic.startswith(RETRY) for each in group.queues)
+        died = _arrived(Progress(states[0], states[-1]) for states in dead.values() if states[0].group == name)
+        first = [each for group in its if not group.topic.startswith(RETRY) for each in group.queues]
+        consumed = sum(max(each.moved or 0, 0) for each in first)
+        # What falls due in the retry topic of a group that is away says nothing of its listener.
+        at_work = any(group.commits for group in its)
+        if not died and (retried <= FAILING * consumed or not at_work):
             continue
-        if not retried and not died:
-            continue
-        period = max(group.period for group in found if group.name == name)
-        seen = [
-            say("{count:message came|messages came} to the retry topic in {span}", count=retried, span=span(period))
-        ] if retried else []  # fmt: skip
+        lasted = span(max(group.period for group in its))
+        seen = []
+        if retried:
+            seen.append(
+                say("{count:message came|messages came} to the retry topic in {span}", count=retried, span=lasted)
+            )
         if died:
             seen.append(
-                say("{count:message came|messages came} to the dead-letter topic in {span}", count=died,
-                    span=span(period))
-            )  # fmt: skip
+                say("{count:message came|messages came} to the dead-letter topic in {span}", count=died, span=lasted)
+            )
         findings[name] = Finding(
             "failing_listener",
             Severity.WARNING if not died else Severity.ERROR,
