@@ -435,9 +435,10 @@ def test_four_sides_of_one_incident_are_one_cause() -> None:
     """A stuck queue in tables, its log's flow control with one oldest message, and the commits that stand."""
     first, last, _ = stuck()
     found = two(progress("5.3.3", first), progress("5.3.3", last))
+    pull = PULL.format(52_001).replace("queueId=2", "queueId=5")
     line = (
         "WARN RocketmqClient - the queue's messages, span too long, so do flow control, minOffset=41000, "
-        f"maxOffset=52000, maxSpan=11000, pullRequest={PULL.format(52_001).replace('queueId=2', 'queueId=5')}, flowControlTimes={{}}"
+        f"maxOffset=52000, maxSpan=11000, pullRequest={pull}, flowControlTimes={{}}"
     )
     found.add(read_text(log(line.format(1), line.format(1001)), "rocketmq_client.log", NOW))
     (finding,) = diagnose(found)
