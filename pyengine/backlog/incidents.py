@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyengine.backlog.evidence import Evidence
+from pyengine.backlog.evidence.tables import CUT, NARROW
 from pyengine.backlog.findings import Finding, Said
 
 # Cause -> what comes of it at the same place. A cause that comes of another one takes its own consequences along.
@@ -137,10 +138,10 @@ def place_of(finding: Finding, evidence: Evidence) -> Place:
     """The place by the fields of its sentences: group, name, topic, label, client_id."""
     where = finding.where.fields if isinstance(finding.where, Said) else {}
     lines = [each for each in (finding.where, *finding.evidence) if isinstance(each, Said)]
-    labels = {str(each.fields["label"]) for each in lines if each.fields.get("label")}
+    labels = {_cut(str(each.fields["label"])) for each in lines if each.fields.get("label")}
     topics = {label.split("/")[0] for label in labels}
     if "topic" in where:
-        topics |= set(str(where["topic"]).split(", "))
+        topics |= {_cut(topic) for topic in str(where["topic"]).split(", ")}
     client = str(where.get("client_id") or "")
     group = str(where.get("group") or "")
     if "group" in where:
@@ -152,6 +153,12 @@ def place_of(finding: Finding, evidence: Evidence) -> Place:
     if client and not group:
         group = next((each.group for each in evidence.clients if each.client_id == client), "")
     return Place(group, frozenset(topics), frozenset(labels), client)
+
+
+def _cut(label: str) -> str:
+    """A queue's label with its topic as the tools show it that cut names: others show the same one whole."""
+    topic, slash, rest = label.partition("/")
+    return topic.partition(CUT)[0][:NARROW] + slash + rest
 
 
 def _of_thread(names: str, evidence: Evidence) -> str:

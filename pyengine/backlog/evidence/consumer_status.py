@@ -29,7 +29,8 @@ _KNOWN = re.compile(r"Same subscription in the same group of consumer|Rebalance 
 
 def begins(line: str) -> bool:
     """True for the table's header, and for its first client where it has none."""
-    return all(name in line for name in HEADER) or (line.startswith("001 ") and _CLIENT.match(line.strip()) is not None)
+    text = line.strip()
+    return all(name in text for name in HEADER) or (text.startswith("001 ") and _CLIENT.match(text) is not None)
 
 
 def read(block: Block, file: str, time: int | None, found: Evidence) -> None:

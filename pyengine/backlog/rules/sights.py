@@ -57,33 +57,33 @@ def in_order(evidence: Evidence) -> Evidence:
 
 def _compare(one: Sight, other: Sight) -> int:
     """Below 0 if ``one`` was taken before ``other``."""
-    if one.dated and other.dated and one.time != other.time:
-        return -1 if (one.time or 0) < (other.time or 0) else 1
-    order = _by_broker(one, other)
-    if order and not (one.dated and other.dated):
-        return order
     if one.time != other.time and one.time is not None and other.time is not None:
-        return -1 if one.time < other.time else 1
-    return order or one.read - other.read
+        order = -1 if one.time < other.time else 1
+    else:
+        order = one.read - other.read
+    if one.dated and other.dated:
+        return order
+    earlier, later = (one, other) if order < 0 else (other, one)
+    return -order if _swapped(earlier, later) else order
 
 
-def _by_broker(one: Sight, other: Sight) -> int:
-    """The order that the broker's own numbers tell; 0 where they tell none.
+def _swapped(earlier: Sight, later: Sight) -> bool:
+    """The broker's own offsets tell that what counts as the later look was the earlier one.
 
-    Offsets that all went back by more than half of what they were are those of a broker that lost messages, and so are
-    those that went back while the store times grew: that is no question of order.
+    They went back there, and so they do where a broker lost messages: then more than half of what they were is gone, or
+    the group's offsets went back with them while the store times went on.
     """
-    both = [(one.states[queue], other.states[queue]) for queue in one.states.keys() & other.states.keys()]
+    both = [(earlier.states[queue], later.states[queue]) for queue in earlier.states.keys() & later.states.keys()]
     grown = [change(first.broker_offset, last.broker_offset) or 0 for first, last in both]
-    if min(grown, default=0) < 0 < max(grown, default=0) or not any(grown):
-        return 0
-    order = -1 if max(grown) > 0 else 1
-    times = change(one.newest, other.newest) or 0
+    if max(grown, default=0) > 0 or not any(grown):
+        return False
+    if any((change(first.consumer_offset, last.consumer_offset) or 0) > 0 for first, last in both):
+        return True
+    times = change(earlier.newest, later.newest) or 0
     if times:
-        return -1 if times > 0 else 1
+        return times < 0
     ends = [sorted((first.broker_offset or 0, last.broker_offset or 0)) for first, last in both]
-    lost = any(2 * lower < higher for lower, higher in ends)
-    return 0 if lost else order
+    return not any(2 * lower < higher for lower, higher in ends)
 
 
 def _timed(sights: Sequence[Sight]) -> list[tuple[Sight, int | None]]:
