@@ -290,7 +290,10 @@ class FlowControlState:
 
     @property
     def label(self) -> str:
-        return f"{self.topic}/{self.broker}/{self.queue}" if self.topic else ""
+        if not self.topic:
+            return ""
+        place = f"{self.topic}/{self.broker}"
+        return place if self.queue < 0 else f"{place}/{self.queue}"  # below 0: all of the broker's, of a POP request
 
 
 @dataclass(frozen=True, slots=True)

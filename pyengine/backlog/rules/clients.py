@@ -51,6 +51,7 @@ WHAT_TO_DO = {
     ),
 }
 SWITCHED_OFF = say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.")
+PASSING = ("CODE: 25", "not latest", "group info not exist")
 SAME_ID = say(
     "Both get the same queues and others get none. Set instanceName, or do not share one "
     "host name and process id (containers)."
@@ -493,10 +494,11 @@ def pull_paused(evidence: Evidence) -> Iterator[Finding]:
 def refused_pulls(evidence: Evidence) -> Iterator[Finding]:
     """different_subscriptions / consume_disabled, by the codes with which the broker refuses pulls.
 
-    Code 25 is a subscription younger than the last heartbeat: it counts if it goes on for longer than heartbeats take.
+    Code 25 is a subscription younger than the last heartbeat, and a group that the broker does not know has sent none
+    yet: both count if they go on for longer than heartbeats take.
     """
     for group, events in _by_group(evidence, "subscription").items():
-        passing = all("CODE: 25" in each.words or "not latest" in each.words for each in events)
+        passing = all(any(words in each.words for words in PASSING) for each in events)
         if passing and seconds(events[0], events[-1]) < RESENT:
             continue
         yield Finding(

@@ -731,7 +731,7 @@ def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
                 (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
                 say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
             )
-        elif not last.tps and (last.in_tps or last.diff_total > first.diff_total):
+        elif not last.tps and _nothing_goes(first, last):
             yield Finding(
                 "stalled",
                 Severity.ERROR,
@@ -760,6 +760,14 @@ def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
                     "tells whether more clients help or one queue stands still."
                 ),
             )
+
+
+def _nothing_goes(first: GroupState, last: GroupState) -> bool:
+    """Nothing is consumed, and that is no pause between two messages: more than a minute's waits, or more has come than
+    the list's whole numbers of messages a second can hide."""
+    if last.in_tps is not None:
+        return last.diff_total > 60 * last.in_tps > 0
+    return last.diff_total - first.diff_total > seconds(first, last) > 0
 
 
 def _outrun(first: GroupState, last: GroupState) -> bool:
