@@ -12,6 +12,7 @@ from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_
 from pyengine.backlog.evidence import Evidence, Source, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, Said, say
 from pyengine.backlog.rules.series import clock
+from pyengine.backlog.visible import LINES, visible
 from pyengine.cli.findings import show_finding
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_line
@@ -116,10 +117,11 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
         )
         show_line(nothing.in_language(language), console)
     for said in (*hints(evidence), *read_from(evidence)):
-        show_line(said.in_language(language), console)
+        show_line(visible(said.in_language(language), LINES), console)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
-        said = say("not understood: {place}: {text}: {why}", place=place, text=remark.text[:120], why=remark.why)
+        text = visible(remark.text[:120], LINES)
+        said = say("not understood: {place}: {text}: {why}", place=place, text=text, why=remark.why)
         tell(said.in_language(language))
     if len(evidence.remarks) > 20:
         said = say("not understood: {more:more place|more places}", more=len(evidence.remarks) - 20)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from collections.abc import Callable, Sequence
 
 import pytest
+from rich.console import Console
 
 from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
 from pyengine.backlog.evidence import Evidence, read_text
+from pyengine.cli import diagnose as diagnosing
 from pyengine.cli.diagnose import Answer, read_from
 from tests.backlog.mqadmin_text import (
     RELEASES,
@@ -447,6 +450,17 @@ def test_four_sides_of_one_incident_are_one_cause() -> None:
     other = line.replace("queueId=5", "queueId=1")
     found.add(read_text(log(other.format(1)), "other.log", NOW))
     assert codes(found) == {"one_queue_stuck", "flow_control"}
+
+
+def test_a_name_forges_no_line_and_commands_no_terminal() -> None:
+    table = '{"offsetTable":{"or\\nerror   stopped  group x@bil\\u001b[8mling":{0:%s}}}'
+    found = two(table % 51_000, table % 0)
+    shown = io.StringIO()
+    diagnosing.show(found, diagnose(found), Console(file=shown))
+    assert "\x1b" not in shown.getvalue()
+    assert [line.split()[0] for line in shown.getvalue().splitlines() if not line.startswith(" ")] == [
+        "warning", "a.txt", "b.txt", "read:", "read:",
+    ]  # fmt: skip
 
 
 def test_a_diagnosis_names_what_it_read_of_when_and_of_which_release() -> None:

@@ -476,7 +476,8 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     assert document["findings"] == found["findings"]
     assert document["not_read"] == [{"file": str(tmp_path / "notes.txt"), "why": "holds nothing that is known here"}]
     lines = pyengine("diagnose", "-", stdin=table.replace("empty", "em\x1b[1mpty\udce9"))
-    assert (lines.returncode, lines.stdout) == (0, "nothing found in 1 state that was read\n")
+    said = "nothing found in 1 state that was read\nread: standard input: activemq-admin dstat\n"
+    assert (lines.returncode, lines.stdout) == (0, said)
 
 
 @pytest.mark.parametrize("command", ["diagnose", "lint", "simulate"])

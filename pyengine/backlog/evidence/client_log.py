@@ -36,7 +36,7 @@ _QUEUE = re.compile(
 )
 _CAUSES: tuple[tuple[str, Literal["count", "size", "span", "ack", "requests"]], ...] = (
     ("message count exceeds", "count"),
-    ("message buffer is full", "count"),  # 3.x and 4.0
+    ("message buffer is full", "count"),  # 3.x to 4.1
     ("message size exceeds", "size"),
     ("span too long", "span"),
     ("waiting to ack exceeds", "ack"),
