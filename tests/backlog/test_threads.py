@@ -48,7 +48,7 @@ def test_a_listener_in_a_driver_is_named_with_the_user_s_own_line() -> None:
     assert {name.removeprefix("ConsumeMessageThread_")[:-2]: said for name, said in found.items()} == {
         "mariadb": "at Stuck.lambda$main$2(Stuck.java:13), cause: database",
         "jedis": "at Stuck.lambda$main$5(Stuck.java:16), cause: database",
-        "hikari": "at Stuck.lambda$main$7(Stuck.java:18), cause: database",
+        "hikari": "at Stuck.lambda$main$7(Stuck.java:18), cause: connection pool",
         "hc5": "at Stuck.lambda$main$9(Stuck.java:19), cause: network",
         "jdkhttp": "at Stuck.lambda$main$11(Stuck.java:21), cause: network",
         "udp": "at Stuck.lambda$main$16(Stuck.java:26), cause: network",
@@ -263,3 +263,87 @@ def test_a_thread_file_that_is_none() -> None:
         read_text('{"threadDump": {}}', "d.json")
     with pytest.raises(InvalidSourceError, match="cannot be read"):
         read_text('{"threadDump": {', "d.json")
+
+
+WAITS = (
+    "jdk.internal.misc.Unsafe.park(java.base@17/Native Method)",
+    "java.util.concurrent.locks.LockSupport.parkNanos(LockSupport.java:252)",
+)
+CALL = (
+    "java.net.SocketInputStream.socketRead0(Native Method)",
+    "com.mysql.cj.protocol.ReadAheadInputStream.fill(R.java:107)",
+)
+LISTENS = "org.apache.rocketmq.client.impl.consumer.ConsumeMessageConcurrentlyService$ConsumeRequest.run(C.java:417)"
+# The frame in which a thread waits for a connection, as the pools' own releases have it.
+POOLS = {
+    "HikariCP": "com.zaxxer.hikari.util.ConcurrentBag.borrow(ConcurrentBag.java:151)",
+    "Druid": "com.alibaba.druid.pool.DruidDataSource.pollLast(DruidDataSource.java:2004)",
+    "DBCP": "org.apache.commons.dbcp2.PoolingDataSource.getConnection(PoolingDataSource.java:134)",
+    "c3p0": "com.mchange.v2.resourcepool.BasicResourcePool.awaitAvailable(BasicResourcePool.java:1503)",
+    "Tomcat JDBC": "org.apache.tomcat.jdbc.pool.ConnectionPool.borrowConnection(ConnectionPool.java:699)",
+    "Jedis": "redis.clients.jedis.util.Pool.getResource(Pool.java:50)",
+    "commons-pool": "org.apache.commons.pool2.impl.GenericObjectPool.borrowObject(GenericObjectPool.java:435)",
+    "Lettuce": "org.springframework.data.redis.connection.lettuce.LettucePoolingConnectionProvider.getConnection(L.java)",  # noqa: E501
+    "HttpClient": "org.apache.http.pool.AbstractConnPool.getPoolEntryBlocking(AbstractConnPool.java:379)",
+    "HttpClient, 5": "org.apache.hc.core5.pool.StrictConnPool.lease(StrictConnPool.java:180)",
+    "MongoDB": "com.mongodb.internal.connection.ConcurrentPool.get(ConcurrentPool.java:137)",
+    "SQLAlchemy": "_do_get (sqlalchemy/pool/impl.py:145)",
+}
+
+
+def waiting(frame: str, number: int, line: int = 55) -> ThreadState:
+    if frame.startswith("_"):
+        frames = (
+            "wait (threading.py:331)",
+            "get (sqlalchemy/util/queue.py:185)",
+            frame,
+            f"insert (shop/dao.py:{line})",
+        )
+    else:
+        frames = (
+            *WAITS,
+            frame,
+            f"shop.Dao.insert(Dao.java:{line})",
+            "shop.Listener.consumeMessage(L.java:33)",
+            LISTENS,
+        )
+    return ThreadState(f"ConsumeMessageThread_g_{number}", "WAITING", frames, ident=str(number))
+
+
+def thrice(*threads: ThreadState) -> list[Finding]:
+    return diagnose(Evidence(dumps=[ThreadDump("f", n * 10_000, "jstack", "p", threads) for n in range(3)]))
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_who_waits_for_a_pool_of_connections_does_not_wait_for_the_database(pool: str) -> None:
+    # They stand at two lines of the program, and wait for one thing.
+    (finding,) = thrice(*(waiting(POOLS[pool], number, 55 + number % 2) for number in range(20)))
+    assert finding.code == "stuck_thread"
+    assert str(finding.where).startswith("20 threads: ")
+    assert f"cause: connection pool ({POOLS[pool]})" in finding.evidence[2]
+    assert "consumeThreadMin" in finding.advice
+    assert "statement timeout" not in finding.advice
+
+
+def test_those_who_have_the_connections_are_why_others_wait_for_the_pool() -> None:
+    proxy = "com.zaxxer.hikari.pool.ProxyPreparedStatement.executeQuery(ProxyPreparedStatement.java:52)"
+    frames = (*CALL, proxy, "shop.Dao.find(Dao.java:9)", LISTENS)
+    busy = [ThreadState(f"ConsumeMessageThread_g_{n}", "RUNNABLE", frames, ident=str(n)) for n in range(10, 13)]
+    (finding,) = thrice(waiting(POOLS["HikariCP"], 1), waiting(POOLS["HikariCP"], 2), *busy)
+    assert "cause: database" in finding.evidence[1]
+    assert "2 more threads wait for a connection of its pool (HikariCP)" in finding.evidence
+    other = [
+        ThreadState("ConsumeMessageThread_g_9", "RUNNABLE", (*CALL, "shop.Dao.find(Dao.java:9)", LISTENS), ident="9")
+    ]
+    assert len(thrice(waiting(POOLS["HikariCP"], 1), *other)) == 2  # its connection is not of that pool
+
+
+def test_a_thread_that_makes_a_connection_of_a_pool_waits_for_the_network_or_the_database() -> None:
+    frames = (
+        *CALL,
+        "com.alibaba.druid.pool.DruidDataSource.getConnectionInternal(D.java:1460)",
+        "shop.Dao.a(Dao.java:5)",
+        LISTENS,
+    )
+    (finding,) = thrice(ThreadState("ConsumeMessageThread_g_1", "RUNNABLE", frames, ident="1"))
+    assert "cause: database" in finding.evidence[1]

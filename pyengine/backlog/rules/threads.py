@@ -56,6 +56,33 @@ DATABASE = re.compile(
     r"sqlite3|sqlalchemy|lettuce|\bjedis\b|\bredis\b|\bredisson\b",
     re.IGNORECASE,
 )
+# Pools of connections: name, what stands in the frames of those who have one, and the frame of who waits for one.
+POOLS = tuple((name, package, re.compile(mark)) for name, package, mark in (
+    ("HikariCP", "zaxxer.hikari", r"hikari\.util\.ConcurrentBag\.borrow|hikari\.pool\.HikariPool\.getConnection"),
+    ("Druid", "alibaba.druid", r"druid\.pool\.DruidDataSource\.(?:takeLast|pollLast|getConnection(?:Internal|Direct))"),
+    ("c3p0", "com.mchange", r"resourcepool\.BasicResourcePool\.(?:awaitAvailable|prelimCheckoutResource)"),
+    ("Tomcat JDBC", "tomcat.jdbc", r"tomcat\.jdbc\.pool\.(?:ConnectionPool\.borrowConnection|\w*BlockingQueue\.poll)"),
+    ("Agroal", "io.agroal", r"agroal\.pool\.ConnectionPool\.handlerFromSharedCache"),
+    ("BoneCP", "jolbox.bonecp", r"jolbox\.bonecp\.\w*ConnectionStrategy\.getConnection"),
+    ("Vibur", "org.vibur", r"vibur\.objectpool\.ConcurrentPool\.(?:take|tryTake)"),
+    ("UCP", "oracle.ucp", r"oracle\.ucp\.common\.\w+\.borrowConnection"),
+    ("Jedis", "redis.clients", r"redis\.clients\.(?:jedis\.util|util|jedis)\.\w*Pool\w*\.get(?:Resource|Connection)"),
+    ("Lettuce", "io.lettuce", r"lettuce\.core\.support\.\w*Pool|LettucePoolingConnectionProvider\.getConnection"),
+    ("DBCP", "dbcp", r"(?:commons\.dbcp2?|tomcat\.dbcp\.\w+)\.(?:Pooling|Basic)DataSource\.getConnection"),
+    (
+        "HttpClient",
+        "apache.h",
+        r"http\.pool\.AbstractConnPool\.getPoolEntryBlocking|http\.impl\.conn\.\w+\.leaseConnection|"
+        r"hc\.(?:core5\.pool|client5\.http\.impl\.io)\.\w+\.(?:get|lease)|"
+        r"tsccm\.ConnPoolByRoute\.getEntryBlocking|MultiThreadedHttpConnectionManager\.doGetConnection",
+    ),
+    ("MongoDB", "com.mongodb", r"mongodb\.internal\.connection\.(?:Concurrent|DefaultConnection)Pool\.(?:get|acquire)"),
+    ("commons-pool", "commons.pool", r"commons\.pool2?\.impl\.\w*ObjectPool\.borrowObject"),
+    ("SQLAlchemy", "sqlalchemy/", r"_do_get \((?:.*/)?sqlalchemy/pool/"),
+    ("psycopg_pool", "psycopg/", r"getconn \((?:.*/)?psycopg_pool/"),
+    ("urllib3", "urllib3/", r"_get_conn \((?:.*/)?urllib3/"),
+    ("redis-py", "redis/", r"get_connection \((?:.*/)?redis/connection\.py"),
+))  # fmt: skip
 SLEEP = re.compile(r"Thread\.sleep|TimeUnit\.sleep|^sleep \(|\bsleep \(")
 LOCK = re.compile(
     r"Object\.wait|Unsafe\.park|LockSupport\.park|ReentrantLock|AbstractQueuedSynchronizer|Semaphore|CountDownLatch|"
@@ -92,6 +119,18 @@ def line_of(frames: tuple[str, ...]) -> str:
     return next((frame for frame in frames if not PLATFORM.search(frame)), frames[0])
 
 
+def pool_of(frames: tuple[str, ...]) -> tuple[str, str] | None:
+    """The pool of connections that a thread waits for, and the frame that tells it, or None.
+
+    A thread that makes a connection of the pool waits for the network, not for the pool.
+    """
+    if not any(LOCK.search(frame) for frame in frames[:4]):
+        return None
+    user = next((place for place, frame in enumerate(frames) if not PLATFORM.search(frame)), len(frames))
+    waits = ((name, frame) for name, _, mark in POOLS for frame in frames[:user] if mark.search(frame))
+    return next(waits, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """A thread whose stack did not change. line: the innermost frame that is the user's own code.
@@ -114,6 +153,10 @@ class Standing:
         return line_of(self.frames)
 
     @property
+    def pool(self) -> tuple[str, str] | None:
+        return pool_of(self.frames)
+
+    @property
     def came_back(self) -> bool:
         """Whether it left the line between the dumps, or may have: nothing else tells one sleep from the next."""
         if self.cpu is None:
@@ -126,6 +169,8 @@ class Standing:
         stack = "\n".join(self.frames)
         if self.state == "BLOCKED":
             return "lock"
+        if self.pool:
+            return "pool"
         if DATABASE.search(stack):
             return "database"
         if any(NETWORK.search(frame) for frame in self.frames[:12]):
@@ -152,7 +197,9 @@ def is_consumer(thread: ThreadState, consumers: re.Pattern[str] | None = CONSUME
     user = next((place for place, frame in enumerate(thread.frames) if not PLATFORM.search(frame)), None)
     if listener is not None and user is not None and user < listener:
         return True  # in the listener itself, also where that waits for a message of another queue
-    if any(IDLE.search(frame) for frame in thread.frames[:user]) or any(map(IDLE_PYTHON.search, thread.frames[:2])):
+    if any(IDLE.search(frame) for frame in thread.frames[:user]):
+        return False
+    if any(map(IDLE_PYTHON.search, thread.frames[:2])) and pool_of(thread.frames) is None:
         return False
     if listens or consumers is not CONSUMERS or OWN.search(thread.name):
         return True
@@ -192,7 +239,7 @@ def _holder(thread: ThreadState, dump: ThreadDump) -> ThreadState | None:
     return next(holding, None) if lock else None
 
 
-WAITS = ("network", "database", "sleep", "wait")
+WAITS = ("network", "database", "pool", "sleep", "wait")
 SLOW = say(
     "It waits there for each message, or in a loop within one: two snapshots of the broker tell which. Give the call a "
     "shorter timeout, the consumer more threads or a smaller prefetch."
@@ -207,6 +254,12 @@ ADVICE = {
         "shorter than the time a message may take."
     ),
     "database": say("It waits for the database. Set a statement timeout; look there for the lock or the slow query."),
+    "pool": say(
+        "All connections of the pool are out: it is smaller than the number of consumer threads (consumeThreadMin of "
+        "a push consumer, the concurrency of a listener container), or some are taken and not given back. Make the "
+        "pool as large as the threads are many, or the threads fewer; the pool's leak detection "
+        "(leakDetectionThreshold, removeAbandoned) names who keeps one."
+    ),
     "lock": say("It waits for a lock or for another thread. The dump says which (`waiting for`): find who holds it."),
     "sleep": say(
         "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer."
@@ -222,6 +275,7 @@ ADVICE = {
 CAUSES = {
     "network": say("network"),
     "database": say("database"),
+    "pool": say("connection pool"),
     "lock": say("lock"),
     "sleep": say("sleep"),
     "wait": say("wait"),
@@ -229,22 +283,50 @@ CAUSES = {
 }
 
 
+Places = dict[tuple[tuple[str, ...], bool], list[Standing]]
+
+
+def _keeper(pool: str, places: Places) -> tuple[tuple[str, ...], bool] | None:
+    """Where threads stand that have connections of a pool and wait for an answer: they are why others wait for it."""
+    package = next(package for name, package, _ in POOLS if name == pool)
+    for key, same in places.items():
+        if same[0].cause in ("database", "network") and any(package in frame for frame in same[0].frames):
+            return key
+    return None
+
+
 def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS) -> Iterator[Finding]:
     """stuck_thread: a consumer thread at work stood at the same line in every dump (three at least).
 
+    Those who wait for a pool of connections are one finding, whatever line they stand at, and none where others have
+    its connections and stand at a call themselves: those are the cause.
+
     slow_call: it was at the same waiting call in every dump, and has worked in between, or may have.
     """
-    places: dict[tuple[tuple[str, ...], bool], list[Standing]] = {}
+    places: Places = {}
+    waiting: dict[str, list[Standing]] = {}
     for each in standing(dumps, consumers):
-        places.setdefault((each.frames, each.came_back), []).append(each)
-    for (_, slow), same in places.items():
-        first = same[0]
+        if each.pool:
+            waiting.setdefault(each.pool[0], []).append(each)
+        else:
+            places.setdefault((each.frames, each.came_back), []).append(each)
+    keepers = {pool: key for pool in waiting if (key := _keeper(pool, places)) is not None}
+    for pool, same in waiting.items():
+        if pool not in keepers:
+            places[(pool,), all(each.came_back for each in same)] = same
+    for key, same in places.items():
+        slow, first = key[1], same[0]
         names = ", ".join(each.name for each in same[:3])
         more = say("{names} and {more} more", names=names, more=len(same) - 3) if len(same) > 3 else names
         held = [say("waiting for {what}", what=first.waiting_for)] if first.waiting_for else []
         if first.holder is not None:
             line = line_of(first.holder.frames)
             held.append(say("held by thread {name} at {line}", name=first.holder.name, line=line))
+        held += [
+            say("{count:more thread waits|more threads wait} for a connection of its pool ({pool})",
+                count=len(waiting[pool]), pool=pool)
+            for pool, theirs in keepers.items() if theirs == key
+        ]  # fmt: skip
         if first.cause in WAITS and first.cpu is not None:
             ran, until = first.cpu
             held.append(
@@ -261,11 +343,11 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
             if len(same) == 1
             else say("{count} threads: {names}", count=len(same), names=more),
             (
-                say("at {line}", line=first.line),
+                *(say("at {line}", line=line) for line in list(dict.fromkeys(each.line for each in same))[:3]),
                 say(
                     "cause: {cause} ({frame}), state {state}",
                     cause=CAUSES[first.cause],
-                    frame=first.frames[0],
+                    frame=first.pool[1] if first.pool else first.frames[0],
                     state=first.state,
                 ),
                 say("the same stack in {dumps} dumps over {span}", dumps=first.dumps, span=span(first.period))
