@@ -8,7 +8,7 @@ from pyengine.backlog.evidence import Evidence
 from pyengine.backlog.evidence.tables import CUT
 from pyengine.backlog.findings import Finding, Said, say
 from pyengine.backlog.incidents import incidents
-from pyengine.backlog.rules import clients, destinations, offsets, streams, threads
+from pyengine.backlog.rules import clients, destinations, kafka, offsets, streams, threads
 from pyengine.backlog.rules.series import BREATH, by_time
 from pyengine.backlog.rules.sights import in_order
 from pyengine.topology.checked import check
@@ -17,6 +17,7 @@ Rules = Callable[[Evidence], Iterator[Finding]]
 ROOMS: tuple[Rules, ...] = (
     destinations.findings,
     offsets.findings,
+    kafka.findings,
     clients.findings,
     threads.findings,
     streams.findings,

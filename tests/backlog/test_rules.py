@@ -12,6 +12,7 @@ from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, read_files, read_text
 from pyengine.backlog.incidents import flat
 from pyengine.backlog.watch import take_dump
+from tests.backlog.kafka_groups import PAIRS as KAFKA
 from tests.backlog.live_groups import GROUPS, HEALTHY_GROUPS
 from tests.backlog.live_queues import HEALTHY_QUEUES, QUEUES, behind
 from tests.backlog.mqadmin_text import progress
@@ -19,7 +20,7 @@ from tests.backlog.rule_codes import without_a_case
 from tests.backlog.test_mqadmin import CASES, LOGS, old_topic, two
 
 DATA = Path(__file__).parent / "data"
-ROOMS = [f"rules/{name}.py" for name in ("clients", "destinations", "offsets", "streams", "threads")]
+ROOMS = [f"rules/{name}.py" for name in ("clients", "destinations", "kafka", "offsets", "streams", "threads")]
 
 
 def recorded(*names: str) -> Callable[[], Evidence]:
@@ -114,7 +115,7 @@ PASTED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     ),
     "one_queue_stuck, in commits": (logged("one queue's commits stand"), logged("all queues' commits stand")),
 }
-PAIRS = QUEUES | GROUPS | RECORDED | PASTED
+PAIRS = QUEUES | GROUPS | RECORDED | PASTED | {code: pair.evidence for code, pair in KAFKA.items()}
 HEALTHY = HEALTHY_QUEUES | HEALTHY_GROUPS
 
 

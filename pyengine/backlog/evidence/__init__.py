@@ -1,10 +1,12 @@
 """Evidence: what the files that people have on their hands say about brokers, groups, clients and threads."""
 
 from pyengine.backlog.evidence.model import (
+    ALL_QUEUES,
     HERE,
     ClientEvent,
     ClientState,
     ConsumeRates,
+    ConsumerGroupState,
     DestinationState,
     Evidence,
     FlowControlState,
@@ -27,10 +29,12 @@ from pyengine.backlog.evidence.model import (
 from pyengine.backlog.evidence.reading import read_files, read_text, read_what_can_be
 
 __all__ = [
+    "ALL_QUEUES",
     "HERE",
     "ClientEvent",
     "ClientState",
     "ConsumeRates",
+    "ConsumerGroupState",
     "DestinationState",
     "Evidence",
     "FlowControlState",

@@ -14,6 +14,7 @@ from pyengine._engine.rocketmq.client.consume_rates import Stuck
 from pyengine.topology import BrokerConfiguration
 
 HERE = "this process"  # stands for the file of what runs in this process
+ALL_QUEUES = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,13 @@ class SubscriptionState:
 class OffsetState:
     """How far a group has got in one message queue (RocketMQ) or partition (Kafka, broker is empty).
 
-    broker_offset: one past the newest message. consumer_offset: the next to consume; None: none committed. min_offset:
-    the oldest still there. last_time: store time (ms) of the last message consumed; 0: the tool shows N/A or 1970.
+    queue: its number, or ALL_QUEUES for numbers that an exporter gives of a broker's queues together. broker_offset:
+    one past the newest message. consumer_offset: the next to consume; None: none committed. min_offset: the oldest
+    still there. last_time: store time (ms) of the last message consumed; 0: the tool shows N/A or 1970.
     client: who has the queue; empty: nobody; None: the tool does not show it. tps: messages a second that the broker
     handed to the group of late, over all its topics. sight: which table of the file it stands in. dated: the time
-    stands in the text, and is not that of the file.
+    stands in the text, and is not that of the file. told_lag: the lag where a tool shows it without the offset it is
+    counted from. verdict: a monitor's own word of the partition.
     """
 
     file: str
@@ -114,12 +117,14 @@ class OffsetState:
     tps: float | None = None
     sight: int = 0
     dated: bool = False
+    told_lag: int | None = None
+    verdict: str = ""
 
     @property
     def lag(self) -> int | None:
         """The tools' Delay or LAG, or None where an offset is unknown; negative: committed beyond the end."""
         if self.broker_offset is None or self.consumer_offset is None:
-            return None
+            return self.told_lag
         return delay(self.broker_offset, self.consumer_offset)
 
     @property
@@ -129,8 +134,25 @@ class OffsetState:
 
     @property
     def label(self) -> str:
-        place = f"{self.broker}/{self.queue}" if self.broker else str(self.queue)
-        return f"{self.topic}/{place}"
+        number = "" if self.queue == ALL_QUEUES else str(self.queue)
+        return "/".join(part for part in (self.topic, self.broker, number) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupState:
+    """What Kafka says of a group as a whole.
+
+    state: Kafka's word (Stable, Empty, PreparingRebalance and so on), or empty where only its members are shown.
+    members, idle: how many there are, and how many of them have no partition; None: not shown.
+    """
+
+    file: str
+    time: int | None
+    group: str
+    kind: Literal["consumer", "share", "streams"] = "consumer"
+    state: str = ""
+    members: int | None = None
+    idle: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +408,7 @@ class ThreadDump:
 
     file: str
     time: int | None
-    tool: Literal["jstack", "py-spy", "python", "consumerStatus"]
+    tool: Literal["jstack", "arthas", "py-spy", "python", "consumerStatus"]
     process: str
     threads: tuple[ThreadState, ...]
 
@@ -436,6 +458,7 @@ class Evidence:
     subscriptions: list[SubscriptionState] = field(default_factory=list)
     offsets: list[OffsetState] = field(default_factory=list)
     groups: list[GroupState] = field(default_factory=list)
+    consumer_groups: list[ConsumerGroupState] = field(default_factory=list)
     clients: list[ClientState] = field(default_factory=list)
     checks: list[GroupCheck] = field(default_factory=list)
     flow_controls: list[FlowControlState] = field(default_factory=list)

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyengine.backlog.evidence import (
+    arthas,
+    broker_log,
     client_log,
     configuration,
     jolokia,
+    kafka_groups,
+    monitors,
+    prometheus,
     running_info,
     spark_progress,
     stacks,
@@ -43,12 +48,31 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
         Reader("activemq.xml", configuration.recognises, partial(configuration.read, properties=properties)),
         Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
         Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
+        Reader("JSON of the RocketMQ dashboard or of Burrow", monitors.recognises, monitors.read),
         Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
         Reader("jstack or py-spy dump", stacks.recognises, stacks.read),
+        Reader("Arthas thread", arthas.recognises, arthas.read),
         Reader("Spark streaming progress", spark_progress.recognises, spark_progress.read),
+        Reader("Prometheus text", prometheus.recognises, prometheus.read),
         Reader("rocketmq_client.log", client_log.recognises, client_log.read),
-        Reader("tables of mqadmin, activemq-admin and kafka-consumer-groups", tables.recognises, tables.read),
+        Reader("broker.log of RocketMQ", broker_log.recognises, broker_log.read),
+        Reader("tables of mqadmin, activemq-admin and Kafka's tools", _is_table, _tables),
     )
+
+
+TABLES = (kafka_groups, tables)  # people paste those of both into one file
+
+
+def _is_table(text: str) -> bool:
+    return any(room.recognises(text) for room in TABLES)
+
+
+def _tables(text: str, file: str, modified: int | None) -> Evidence:
+    found = Evidence()
+    for room in TABLES:
+        if room.recognises(text):
+            found.add(room.read(text, file, modified))
+    return found
 
 
 KINDS = "; ".join(reader.what for reader in readers())

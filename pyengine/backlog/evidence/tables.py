@@ -1,12 +1,11 @@
 """Tables that command-line tools print: read by their header, never by column numbers.
 
-``activemq-admin dstat``, ``mqadmin consumerProgress`` (of one group, of all), ``brokerConsumeStats`` and
-``kafka-consumer-groups --describe``; :mod:`~pyengine.backlog.evidence.mqadmin` has mqadmin's other commands.
+``activemq-admin dstat``, ``mqadmin consumerProgress`` (of one group, of all) and ``brokerConsumeStats``;
+:mod:`~pyengine.backlog.evidence.mqadmin` has mqadmin's other commands.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 import time as clock
 from dataclasses import dataclass, replace
@@ -24,7 +23,6 @@ ABSENT = ("-", "N/A", "NA", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
 PROGRESS = ("#Topic", "#Broker Offset", "#Consumer Offset")
 GROUPS = ("#Group", "#Count", "#Diff Total")
-KAFKA = ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET")
 RETRY = "%RETRY%"
 NARROW = 32  # mqadmin before 4.9.3 cuts topics, groups and brokers to so many characters; brokers still
 CUT = "... ("  # between what is left of a name and the number of the topic
@@ -100,7 +98,7 @@ class _Table:
         for number, line in enumerate(self.block.lines[1:], self.block.first + 1):
             if not line.strip():
                 continue
-            row = _row(number, line, self.header) or _cut(number, line, self.header, self.titles)
+            row = _row(number, line, self.header)
             if row is None:
                 if not _BEHIND_TABLE.match(line.strip()):
                     self.remark(found, number, line, fits=False)
@@ -124,16 +122,12 @@ class _Table:
             found.destinations.append(_destination(row, self.header, self.file, self.time))
         elif "#Diff Total" in self.header:
             found.groups.append(self.group_line(row))
-        elif "#Topic" in self.header:
-            self.offsets.append(self.progress(row))
         else:
-            self.offsets.append(self.kafka(row))
+            self.offsets.append(self.progress(row))
 
     def kind(self) -> str:
         if self.header[0] == "Name":
             return "activemq-admin dstat"
-        if "TOPIC" in self.header:
-            return "kafka-consumer-groups --describe"
         if "#Group" in self.header and "#Topic" in self.header:
             return "mqadmin brokerConsumeStats"
         return "mqadmin consumerProgress"
@@ -192,23 +186,6 @@ class _Table:
             dated=self.block.time is not None,
         )
 
-    def kafka(self, row: Row) -> OffsetState:
-        client = row.cells.get("CONSUMER-ID")
-        return OffsetState(
-            self.file,
-            self.time,
-            "kafka",
-            row.cells.get("GROUP", self.group),
-            row.cells["TOPIC"],
-            "",
-            row.integer("PARTITION") or 0,
-            row.integer("LOG-END-OFFSET"),
-            row.integer("CURRENT-OFFSET"),
-            client=None if client is None else ("" if client in ABSENT else client),
-            sight=self.block.sight,
-            dated=self.block.time is not None,
-        )
-
     def whole(self) -> list[OffsetState]:
         """What only the whole table tells: whether the column of clients says anything, the rate behind the rows, and
         which cut names are those of several topics."""
@@ -250,8 +227,6 @@ def _header(line: str) -> tuple[str, ...]:
     for known in (DSTAT, PROGRESS, GROUPS):
         if all(name in line for name in known):
             return tuple(re.split(r"\s+(?=#)" if line.lstrip().startswith("#") else r"\s{2,}", line.strip()))
-    if all(name in line.split() for name in KAFKA):
-        return tuple(line.split())
     return ()
 
 
@@ -269,19 +244,6 @@ def _row(number: int, line: str, header: tuple[str, ...]) -> Row | None:
     # A destination's name may have blanks inside; all else is numbers.
     if header[0] == "Name" and len(cells) > len(header):
         cells[: len(cells) - len(header) + 1] = [line.strip().rsplit(maxsplit=len(header) - 1)[0]]
-    return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
-
-
-def _cut(number: int, line: str, header: tuple[str, ...], titles: str) -> Row | None:
-    """A line of Kafka's table whose names have blanks inside: each cell begins where its column's title does, but for
-    the last one, which may stand behind a host that is longer than its column."""
-    if header[-2:] != ("HOST", "CLIENT-ID"):
-        return None
-    begins = [found.start() for found in re.finditer(r"\S+", titles)]
-    if len(line) <= begins[-2] or any(line[begin - 1] != " " or line[begin] == " " for begin in begins[1:-1]):
-        return None
-    cells = [line[begin:end].strip() for begin, end in itertools.pairwise(begins[:-1])]
-    cells += line[begins[-2] :].split(maxsplit=1)
     return Row(number, line, dict(zip(header, cells, strict=True))) if len(cells) == len(header) else None
 
 

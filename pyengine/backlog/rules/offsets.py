@@ -58,6 +58,11 @@ class Progress:
         return (self.produced or 0) < 0
 
     @property
+    def rewound(self) -> bool:
+        """The committed offset went back, or a monitor that watched it says so (Burrow's REWIND)."""
+        return (self.moved or 0) < 0 or self.last.verdict == "REWIND"
+
+    @property
     def never_committed(self) -> bool:
         """Messages came to a partition of Kafka for which nothing was ever committed, with a client or without.
 
@@ -216,7 +221,9 @@ class Group:
     def working(self) -> tuple[Progress, ...]:
         """The queues that a trend is made of."""
         apart = {each.last.label for each in (*self.stuck, *self.orphans)}
-        return tuple(each for each in self.queues if each.last.label not in apart and not each.went_back)
+        return tuple(
+            each for each in self.queues if each.last.label not in apart and not each.went_back and not each.rewound
+        )
 
     @property
     def told_apart(self) -> bool:
@@ -431,7 +438,7 @@ def _stays(working: Sequence[Progress]) -> bool:
 
 def rewound(group: Group) -> Iterator[Finding]:
     """rewound: a committed offset went back."""
-    back = [each for each in group.queues if (each.moved or 0) < 0 and not each.went_back]
+    back = [each for each in group.queues if each.rewound and not each.went_back]
     if back:
         yield Finding(
             "rewound",
@@ -782,7 +789,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     """Every rule on every group and topic; settings; then groups of which only a line is known."""
     yield from disabled(evidence)
     yield from unread_queues(evidence)
-    found = list(groups(evidence))
+    found = [group for group in groups(evidence) if group.system != "kafka"]  # rules.kafka has those
     yield from broker_lost_messages(found)
     failures = failing(found, evidence)
     yield from failures.values()
