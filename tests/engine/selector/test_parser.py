@@ -6,6 +6,7 @@ import json
 import pickle
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyengine import Message, Selector
 from pyengine._engine.selector.ast import Term, TermKind, Tree
 from pyengine._engine.selector.parser import parse
 from pyengine._engine.selector.pitfalls import surprises
-from pyengine.errors import InvalidSelectorError
+from pyengine.errors import InvalidSelectorError, SelectorEvaluationError
 from tests.fuzz.fuzz_selector import run
 from tests.model import selector_grammar
 from tests.model.selector_text import Selectors, rocketmq_canonical, shape, text_of
@@ -175,6 +177,46 @@ SURPRISES = [
     ("activemq", "JMSPriority IN ('3')", 0, "never"),
     ("activemq", "s - 'a' = 1", 4, "arithmetic"),
     ("activemq", "convert_string_expressions:TRUE = a", 27, "raises"),
+    ("activemq", "order-id = 'x'", 0, "order-id is a subtraction"),
+    ("activemq", "f = 1 AND (a-b-c LIKE 'x')", 11, "a-b-c is a subtraction"),
+    ("activemq", "a - b = 'x'", 0, "never equals 'x'"),
+    ("activemq", "TRUE = a * 2", 7, "never equals TRUE"),
+    ("activemq", "a - b LIKE 'x'", 0, "LIKE knows only texts"),
+    ("activemq", "JMSPriority = '9'", 0, "a number and never equals '9'"),
+    ("activemq", "'it''s' = JMSXGroupSeq", 0, "a number and never equals 'it''s'"),
+    ("activemq", "JMSExpiration <> '0'", 0, "holds whatever"),
+    ("activemq", "JMSPriority > 9", 0, "0 to 9: never"),
+    ("activemq", "JMSPriority <> 4.5", 0, "0 to 9, so"),
+    ("activemq", "JMSPriority BETWEEN 10 AND 20", 0, "0 to 9: never"),
+    ("activemq", "JMSPriority LIKE '4'", 0, "never"),
+    ("activemq", "JMSPriority NOT LIKE '4'", 0, "is true of"),
+    ("activemq", "JMSDeliveryMode = 2", 0, "'NON_PERSISTENT' and never equals 2"),
+    ("activemq", "JMSDeliveryMode <> 1", 0, "'NON_PERSISTENT', so <> 1"),
+    ("activemq", "JMSDeliveryMode = 'persistent'", 0, "never equals 'persistent'"),
+    ("activemq", "JMSDeliveryMode <> 'Persistent'", 0, "holds whatever"),
+    ("activemq", "JMSDeliveryMode IN ('1', '2')", 0, "never equals '1'"),
+    ("activemq", "JMSDeliveryMode > 1", 0, "no order with 1"),
+    ("activemq", "JMSDeliveryMode BETWEEN 1 AND 2", 0, "no order with 1"),
+    ("activemq", "JMSRedelivered = 'true'", 0, "never equals 'true'"),
+    ("activemq", "JMSRedelivered = -1", 0, "never equals -1"),
+    ("activemq", "JMSRedelivered IN ('true')", 0, "never"),
+    ("activemq", "JMSRedelivered LIKE 't%'", 0, "never"),
+    ("activemq", "JMSRedelivered NOT LIKE 't%'", 0, "is true of"),
+    ("activemq", "JMSRedelivered > 0", 0, "no order with 0"),
+    ("activemq", "JMSXDeliveryCount < 1", 0, "never"),
+    ("activemq", "0 >= JMSXDeliveryCount", 0, "never"),
+    ("activemq", "JMSType = TRUE", 0, "a text and never equals TRUE"),
+    ("activemq", "JMSCorrelationID <> 7", 0, "a text, so <> 7"),
+    ("activemq", "JMSXGroupID >= 7", 0, "a text and has no order"),
+    ("activemq", "JMSTimestamp > 1700000000", 0, "looks like seconds"),
+    ("activemq", "JMSExpiration BETWEEN 1700000000 AND 1700000060", 0, "looks like seconds"),
+    ("activemq", "JMSMessageID = '1'", 0, "begins with ID:"),
+    ("activemq", "JMSDestination IN ('queue://A', 'B')", 0, "'B' does"),
+    ("activemq", "JMSReplyTo LIKE 'orders.%'", 0, "'orders.%' does not"),
+    ("activemq", "JMSCorrelationId = 'a'", 0, "write JMSCorrelationID"),
+    ("activemq", "JMSXAppID = 'a'", 0, "does not set JMSXAppID"),
+    ("activemq", "id = 0123", 5, "0123 is octal and means 83"),
+    ("activemq", "id IN ('a') OR n < -010", 20, "010 is octal and means 8;"),
     ("rocketmq", "a LIKE 'x%'", 2, "ignored"),
     ("rocketmq", "a = 05", 5, "ignored"),
     ("rocketmq", "TRUE = a", 0, "raises"),
@@ -189,7 +231,44 @@ def test_surprises(dialect: str, text: str, position: int, words: str) -> None:
 
 def test_plain_selectors_hold_no_surprise() -> None:
     assert surprises(parse("color = 'blue' AND weight > 2500 AND NOT (status = 'cancelled')", "activemq")) == []
+    for text in (
+        "JMSPriority >= 0 AND JMSPriority = 4.0 AND JMSPriority BETWEEN 4 AND 20",
+        "JMSDeliveryMode = 'PERSISTENT' OR JMSDeliveryMode IN ('NON_PERSISTENT')",
+        "JMSRedelivered = TRUE AND JMSXDeliveryCount >= 1 AND JMSXGroupSeq = 1",
+        "JMSTimestamp > 1700000000000 AND JMSExpiration = 0",
+        "JMSDestination LIKE '%orders' AND JMSDestination LIKE 'q_eue://%' AND JMSDestination LIKE 'to%'",
+        "JMSDestination = 'A,B' OR JMSDestination = 'temp-queue://ID:1' OR JMSMessageID LIKE 'ID:%'",
+        "JMSType = '5' AND JMSCorrelationID = '010' AND JMSXUserID = 'me' AND jmstype2 = 'x'",
+        "total - paid > 0 AND a -b = 1 AND a = 0 AND b = 007 AND c = 0x10 AND d = 0.5 AND e = 10",
+        "convert_string_expressions:JMSPriority = '9' AND JMSType = 5 AND JMSRedelivered = 'true'",
+    ):
+        assert surprises(parse(text, "activemq")) == [], text
     assert surprises(parse("color = 'blue' AND price BETWEEN 1.0 AND 2.5", "rocketmq")) == []
+
+
+NEVER = [(text, at, advice) for dialect, text, at, advice in SURPRISES if dialect == "activemq" and "never" in advice]
+
+
+@pytest.mark.parametrize(("text", "at", "words"), NEVER)
+def test_a_selector_that_is_said_to_match_never_matches_no_message(text: str, at: int, words: str) -> None:
+    selector, texts = Selector(text), ("PERSISTENT", "true", "2", "7", "9", "1")
+    for number in range(10):
+        word = texts[number % 6]
+        message = Message(
+            {"a": number, "b": word, "id": number},
+            priority=number,
+            delivery_mode="PERSISTENT" if number % 2 else "NON_PERSISTENT",
+            redelivery_counter=number % 3,
+            type=word,
+            correlation_id=word,
+            group_id=word,
+            group_sequence=number - 5,
+            message_id=f"ID:{word}",
+            destination=("B", "topic://B", "orders.B", "queue://A")[number % 4],
+            reply_to=f"orders.{number}",
+        )
+        with suppress(SelectorEvaluationError):
+            assert not selector.matches(message)
 
 
 def test_terms_know_their_place_and_trees_pickle() -> None:
