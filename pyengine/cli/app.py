@@ -262,25 +262,31 @@ def lint(
     """Find traps in a configuration before it is used. A broker's file gives its policies to topologies beside it.
 
     Gaps and overlaps of selectors are proven by a solver (extra "lint"), each with an example message that the engine
-    has evaluated. Exit code 1: warnings or errors were found.
+    has evaluated. Exit code 1: warnings or errors were found; 2: a file was not understood, the others are answered all
+    the same.
     """
     with plain_errors():
         from pyengine.backlog import findings_page, pages
+        from pyengine.backlog.evidence import Remark
+        from pyengine.backlog.heard import heard
         from pyengine.cli import lint as linting
         from pyengine.cli import policies as policing
 
         pages.check_target(report)
-        found = linting.ask(files, encoding, policing.properties_of(define or []))
+        answer = linting.ask(files, encoding, policing.properties_of(define or []))
         if report is not None:
-            worst_first = sorted(found, key=lambda each: -each[1].severity)
+            worst_first = sorted(answer.found, key=lambda each: -each[1].severity)
             names, traps = [name for name, _ in worst_first], [trap for _, trap in worst_first]
-            page = findings_page.render("Traps in the configuration", traps, (), lang.value, names)
+            remarks = [Remark(name, 0, "", heard(str(error))) for name, error in answer.refused]
+            page = findings_page.render("Traps in the configuration", traps, remarks, lang.value, names)
             pages.write(page, report)
         if as_json:
-            print(json.dumps(linting.as_dict(found), ensure_ascii=False, indent=2))
+            print(json.dumps(linting.as_dict(answer), ensure_ascii=False, indent=2))
         else:
-            linting.show(found, Console(), lang.value)
-    raise typer.Exit(1 if any(finding.severity for _, finding in found) else 0)
+            linting.show(answer, Console(), lang.value)
+        for _, error in answer.refused:
+            tell(f"pyengine: {error}")
+    raise typer.Exit(answer.exit_code)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
@@ -13,40 +14,95 @@ from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer
 from pyengine.backlog.traps import push_consumer
 from pyengine.cli.findings import show_finding
-from pyengine.errors import InvalidSourceError
+from pyengine.errors import InvalidSourceError, PyengineError
 from pyengine.topology import BrokerConfiguration, Topology
 
 Found = list[tuple[str, Finding]]
 
 
-def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Found:
-    """The findings of each file, with its name.
+class Answer(NamedTuple):
+    """The findings of each file, with its name, and what could not be read: file and error."""
+
+    found: Found
+    refused: list[tuple[str, PyengineError]]
+
+    @property
+    def exit_code(self) -> int:
+        """2 if a file was not understood; 1 for warnings and errors."""
+        return 2 if self.refused else int(any(finding.severity for _, finding in self.found))
+
+
+def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Answer:
+    """The findings of each file; a file that cannot be read does not keep the others from theirs.
 
     A broker's configuration among the files gives its policies to the topologies beside it. properties: values of
-    its ``${placeholders}``. Raises InvalidSourceError, InvalidTopologyError.
+    its ``${placeholders}``. Raises the first file's error if none of them can be read.
     """
-    texts = {each.name: each.text for each in (open_whole(file, encoding) for file in files)}
-    brokers: list[BrokerConfiguration] = []
-    topologies: list[tuple[str, Topology]] = []
-    found: Found = []
-    for name, text in texts.items():
-        if _is_broker(text):
-            brokers.append(BrokerConfiguration.from_text(text, name, properties=properties))
-            found += [(name, finding) for finding in lint_broker(brokers[-1])]
-        elif (parameters := push_consumer.read(text, name)) is not None:
-            try:
-                found += [(name, finding) for finding in lint_consumer(parameters)]
-            except InvalidSourceError as error:
-                raise InvalidSourceError(f"{name}: {error.source}", error.problem, error.hint) from error
+    reading = _Reading(properties)
+    for file in files:
+        try:
+            opened = open_whole(file, encoding)
+        except PyengineError as error:
+            reading.refused.append((str(file), error))
         else:
-            topologies.append((name, Topology.from_text(text, name)))
-    if len(brokers) > 1 and topologies:
-        raise InvalidSourceError(
-            brokers[1].file, "is a second broker", "give topologies together with one broker's file"
-        )
-    for name, topology in topologies:
-        found += [(name, finding) for finding in lint(topology, brokers[0] if brokers else None)]
-    return found
+            reading.read(opened.name, opened.text)
+    reading.join()
+    if reading.refused and not reading.understood:
+        raise reading.refused[0][1]
+    return Answer(reading.found, reading.refused)
+
+
+class _Reading:
+    """Files in their order. understood: how many said something."""
+
+    def __init__(self, properties: Mapping[str, str] | None) -> None:
+        self.properties = properties
+        self.found: Found = []
+        self.refused: list[tuple[str, PyengineError]] = []
+        self.understood = 0
+        self.brokers: list[BrokerConfiguration] = []
+        self.topologies: list[tuple[str, Topology]] = []
+
+    def read(self, name: str, text: str) -> None:
+        """Take in one file; its own findings follow at once, those of a topology when all files are there."""
+        try:
+            self._read(name, text)
+        except InvalidSourceError as error:
+            told = error if error.source == name else InvalidSourceError(
+                f"{name}: {error.source}", error.problem, error.hint
+            )  # fmt: skip
+            self.refused.append((name, told))
+        except PyengineError as error:
+            self.refused.append((name, error))
+        else:
+            self.understood += 1
+
+    def _read(self, name: str, text: str) -> None:
+        if _is_broker(text):
+            broker = BrokerConfiguration.from_text(text, name, properties=self.properties)
+            self._add(name, lint_broker(broker))
+            self.brokers.append(broker)
+        elif (parameters := push_consumer.read(text, name)) is not None:
+            self._add(name, lint_consumer(parameters))
+        else:
+            self.topologies.append((name, Topology.from_text(text, name)))
+
+    def join(self) -> None:
+        """Answer what needs several files."""
+        broker = self.brokers[0] if len(self.brokers) == 1 else None
+        if len(self.brokers) > 1 and self.topologies:
+            second = self.brokers[1].file
+            hint = "give topologies together with one broker's file; here they are read by themselves"
+            self.refused.append((second, InvalidSourceError(second, "is a second broker", hint)))
+        for name, topology in self.topologies:
+            try:
+                self._add(name, lint(topology, broker))
+            except PyengineError as error:
+                self.refused.append((name, error))
+                self.understood -= 1
+
+    def _add(self, name: str, findings: Sequence[Finding]) -> None:
+        self.found += [(name, finding) for finding in findings]
 
 
 def _is_broker(text: str) -> bool:
@@ -61,17 +117,20 @@ def _is_broker(text: str) -> bool:
     return "source" not in table and any(key in table for key in keys)
 
 
-def as_dict(found: Found) -> dict[str, object]:
+def as_dict(answer: Answer) -> dict[str, object]:
     """The JSON document."""
-    return {"findings": [{"file": file, **finding.as_dict()} for file, finding in found]}
+    return {
+        "findings": [{"file": file, **finding.as_dict()} for file, finding in answer.found],
+        "not_read": [{"file": file, "why": str(error)} for file, error in answer.refused],
+    }
 
 
-def show(found: Found, console: Console, language: Language = "en") -> None:
+def show(answer: Answer, console: Console, language: Language = "en") -> None:
     """By file, the worst first."""
-    for file in dict.fromkeys(file for file, _ in found):
+    for file in dict.fromkeys(file for file, _ in answer.found):
         console.print(Text(file, "underline"), soft_wrap=True)
-        for name, finding in found:
+        for name, finding in answer.found:
             if name == file:
                 show_finding(finding, console, language)
-    if not found:
+    if not answer.found:
         console.print(say("no traps found").in_language(language))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,7 +33,7 @@ from pyengine.topology.policy import (
     VirtualDestination,
     VirtualTopic,
 )
-from pyengine.topology.spring import Element, Property, SpringContext, Value
+from pyengine.topology.spring import ELEMENT_OF_CLASS, Element, Property, SpringContext, Value
 
 # As Spring reads numbers once it has taken the blanks out.
 _WHOLE, _HEX = re.compile(r"[+-]?\d+"), re.compile(r"(-?)(?:0[xX]|#)([0-9a-fA-F]+)")
@@ -79,14 +79,18 @@ class _Reader:
         for name, prop in self.context.properties(element).items():
             match name:
                 case "brokerName":
-                    found["name"] = _broker_name(self._text(element, prop))
+                    name = self._where_it_runs(element, prop, "the name is localhost here")
+                    if name is not None:
+                        found["name"] = _broker_name(name)
                 case "persistent":
                     text = self._text(element, prop)
                     if text.lower() not in ("true", "false"):
                         self._refuse(element, name, text, "is neither true nor false", "write true or false")
                     found["persistent"] = text.lower() == "true"
                 case "dataDirectory":
-                    found["data_directory"] = self._optional_text(element, prop)
+                    folder = self._where_it_runs(element, prop, "no folder is known here") if prop.values else ""
+                    if folder is not None:
+                        found["data_directory"] = folder
                 case "useVirtualTopics":
                     virtual_topics = self._flag(element, prop)
                 case "destinationPolicy":
@@ -116,6 +120,11 @@ class _Reader:
         brokers = [bean for bean in self.context.beans if bean.kind == "broker"]
         names = [self._name_of(bean) for bean in brokers]
         root = self.context.root
+        if not brokers and _is_artemis(root):
+            raise InvalidTopologyError(
+                "is the broker.xml of ActiveMQ Artemis, another broker with rules of its own", file=root.file,
+                line=root.line, hint="nothing here is about Artemis; ActiveMQ Classic has an activemq.xml",
+            )  # fmt: skip
         if not brokers:
             raise InvalidTopologyError(
                 f"has no broker element (its root is {root.name})", file=root.file, line=root.line,
@@ -142,12 +151,12 @@ class _Reader:
     def _name_of(self, bean: Element) -> str:
         prop = self.context.properties(bean).get("brokerName")
         value = prop.values[0] if prop and prop.values else None
-        if not isinstance(value, str):
+        if not isinstance(value, str) or "#{" in value:
             return "localhost"
         try:
             return _broker_name(self.context.placeholders.resolve(value))
         except (KeyError, RecursionError):
-            return value
+            return "localhost"
 
     # Policies
 
@@ -269,9 +278,7 @@ class _Reader:
                 self._listing(value, "", "", f"a class of your own; give it as {key} in Python", changes_answers=True)
             )
         else:
-            self._refuse(
-                value, "", None, f"is no {prop.name}", did_you_mean(value.kind, known) or f"known: {', '.join(known)}"
-            )
+            self._refuse(value, "", None, f"is not a {prop.name}", _element_hint(value, known))
 
     def _fields(self, element: Element, kind: type) -> Any:
         """A strategy or virtual destination whose fields are plain values."""
@@ -532,6 +539,20 @@ class _Reader:
             self._refuse(element, prop.name, None, "must be a text", f'write {prop.name}="..."')
         return self.context.text(value, prop.element, prop.name)
 
+    def _where_it_runs(self, element: Element, prop: Property, otherwise: str) -> str | None:
+        """A text that changes no answer; None, and listed, where only the running broker knows it."""
+        try:
+            return self._text(element, prop)
+        except InvalidTopologyError as error:
+            value = prop.values[0] if len(prop.values) == 1 else None
+            if not (isinstance(value, str) and ("#{" in value or "${" in value)):
+                raise
+            reason = f"{error.problem}; {otherwise}"
+            self.listed.append(
+                self._listing(element, prop.name, value, reason, changes_answers=False, line=prop.element.line)
+            )
+            return None
+
     def _flag(self, element: Element, prop: Property) -> bool:
         text = self._text(element, prop)
         if (small := text.strip().lower()) not in _TRUE + _FALSE:
@@ -579,8 +600,7 @@ class _Reader:
                     reason, changes = schema.OWN_CLASS
                     self.listed.append(self._listing(value, "", "", reason, changes_answers=changes))
                 return value
-            hint = did_you_mean(value.kind, kinds) or f"known: {', '.join(kinds)}"
-            self._refuse(value, "", None, f"does not belong into {prop.name}", hint)
+            self._refuse(value, "", None, f"does not belong into {prop.name}", _element_hint(value, kinds))
         return self._refuse(element, prop.name, value, f"must hold {kinds[0]}", f"write <{kinds[0]} .../> inside it")
 
     # What is left out, and what is refused
@@ -616,6 +636,22 @@ class _Reader:
         key = f"{element}, {name}" if name else str(element)
         at = self.context.properties(element)[name].element if name else element
         raise InvalidTopologyError(problem, file=at.file, line=at.line, key=key, value=value, hint=hint)
+
+
+def _is_artemis(root: Element) -> bool:
+    """True for Artemis's configuration: its root, or the core of it alone."""
+    return root.namespace.startswith("urn:activemq") or (
+        root.name == "configuration" and any(child.name == "core" for child in root.children)
+    )
+
+
+def _element_hint(element: Element, known: Iterable[str]) -> str:
+    """What to write instead of an element: the one of the class that it names, or the nearest known one."""
+    names = list(known)
+    meant = ELEMENT_OF_CLASS.get(element.name)
+    if meant in names:
+        return f"the element of this class is <{meant}/>"
+    return did_you_mean(element.kind, names) or f"known: {', '.join(names)}"
 
 
 def _is_foreign(element: Element) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from pyengine.destinations import Destination
@@ -98,6 +99,27 @@ class BrokerConfiguration(Checked):
             return broker_toml.parse(text, file)
         document = text.lstrip("\ufeff \t\r\n")
         return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, document)
+
+    def left_out_of(self, element: str) -> Mapping[str, str]:
+        """What is not modelled of an element, as NotModelled names it: attribute or child -> value as written."""
+        return self._left_out.get(element, {})
+
+    @cached_property
+    def _left_out(self) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for part in self.not_modelled:
+            if part.name:
+                found.setdefault(part.element, {})[part.name] = part.value
+        return found
+
+    @cached_property
+    def left_out_of_broker(self) -> Mapping[str, str]:
+        """The same of the broker element itself."""
+        found: dict[str, str] = {}
+        for element, parts in self._left_out.items():
+            if element.partition(" ")[0] == "broker":
+                found = {**parts, **found}
+        return found
 
     def policy_of(self, destination: Destination) -> Policy | None:
         """The policy entry that counts for a destination; None: the broker's built-in defaults."""

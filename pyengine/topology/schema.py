@@ -187,7 +187,10 @@ PLUGINS: dict[str, tuple[str, bool]] = {
     "forcePersistencyModeBrokerPlugin": ("messages keep their own delivery mode", True),
     "forcePersistencyModeBroker": ("messages keep their own delivery mode", True),
     "destinationPathSeparatorPlugin": ("the separator of names is the dot", True),
-    "discardingDLQBrokerPlugin": ("write a discarding deadLetterStrategy instead", True),
+    "discardingDLQBrokerPlugin": (
+        "it drops dead letters; write <deadLetterStrategy><discarding/></deadLetterStrategy> into the policy entries",
+        True,
+    ),
     "virtualSelectorCacheBrokerPlugin": ("selectors of consumers that left are not remembered", True),
     "virtualSelectorCacheBroker": ("selectors of consumers that left are not remembered", True),
 }  # fmt: skip

@@ -629,6 +629,33 @@ def test_a_file_s_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert f"{rows}: row 0: " in done.stderr
 
 
+def test_lint_answers_every_file_where_one_is_bad(tmp_path: Path) -> None:
+    first, last, artemis, topology = (tmp_path / name for name in ("a.xml", "b.xml", "broker.xml", "t.toml"))
+    first.write_text("<broker><nonsense")
+    artemis.write_text('<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"/></configuration>')
+    last.write_text(
+        '<broker xmlns="http://activemq.apache.org/schema/core"><destinationPolicy><policyMap><policyEntries>'
+        '<policyEntry queue="Q" strictOrderDispatch="true"/></policyEntries></policyMap></destinationPolicy></broker>'
+    )
+    topology.write_text("[source]\npath = 'x.csv'\ndestination = 'q'\n[[destination]]\nname = 'alone'\n")
+    done = pyengine("lint", first, last, artemis, tmp_path / "none.toml", topology)
+    assert done.returncode == 2
+    assert f"strict_order_fills_one  {last}:1:" in done.stdout
+    assert "no_consumer  queue alone" in done.stdout
+    told = done.stderr.splitlines()
+    assert [line.split(": ")[1].removesuffix(":1") for line in told if line.startswith("pyengine: ")] == [
+        str(first), str(artemis), str(tmp_path / "none.toml"),
+    ]  # fmt: skip
+    assert "is the broker.xml of ActiveMQ Artemis" in done.stderr
+    document = json.loads(pyengine("lint", "--json", first, last).stdout)
+    assert [each["file"] for each in document["not_read"]] == [str(first)]
+    assert document["findings"]
+    two = pyengine("lint", last, topology, tmp_path / "a.xml", last)
+    assert two.returncode == 2
+    assert f"{last}: is a second broker" in two.stderr
+    assert "no_consumer  queue alone" in two.stdout
+
+
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     topology = Topology.from_text(
         '[source]\npath = "a.csv"\ndestination = "a"\n[[consumer]]\nname = "[red]x[/red]"\ndestination = "flights.>"\n'
@@ -721,18 +748,18 @@ def test_policies_for_people() -> None:
 def test_policies_as_json_with_placeholders(tmp_path: Path) -> None:
     file = tmp_path / "activemq.xml"
     file.write_text(
-        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="${name}"><destinationPolicy><policyMap>'
+        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="${name}" persistent="${durable}"><destinationPolicy><policyMap>'
         '<policyEntries><policyEntry queue="&gt;"/><policyEntry queue="a.*" maxPageSize="3"/></policyEntries>'
         "</policyMap></destinationPolicy></broker>"
     )
-    done = pyengine("policies", file, "a.b", "--json", "-D", "name=shop")
+    done = pyengine("policies", file, "a.b", "--json", "-D", "name=shop", "-D", "durable=true")
     found = json.loads(done.stdout)
     assert (done.returncode, found["broker"], found["not_modelled"]) == (0, "shop", [])
     assert found["destinations"] == [
         {"destination": "queue://a.b", "entry": "a.*", "settings": {"max_page_size": 3}, "also": [">"]}
     ]
     assert pyengine("policies", file).stderr.startswith(
-        f"pyengine: {file}:1: broker, brokerName: ${{name}} is not defined (got '${{name}}'); "
-        "give properties={'name': ...} (-D name=... to a command), or set it in the environment"
+        f"pyengine: {file}:1: broker, persistent: ${{durable}} is not defined (got '${{durable}}'); "
+        "give properties={'durable': ...} (-D durable=... to a command), or set it in the environment"
     )
     assert "write --define activemq.data=" in pyengine("policies", file, "-D", "name").stderr

@@ -423,10 +423,49 @@ def test_where_a_placeholder_gets_its_value(tmp_path: Path) -> None:
     assert load(tmp_path, text.replace(local, props)).name == "p"
 
 
+@pytest.mark.parametrize("written", ["#{systemProperties['node']}", "${nobody.defines.this}", "node-${HOST}"])
+def test_a_name_that_only_the_running_broker_knows_refuses_no_file(tmp_path: Path, written: str) -> None:
+    text = broker_xml("", f'brokerName="{written}" dataDirectory="{written}"')
+    found = load(tmp_path, text, environment={})
+    assert (found.name, found.data_directory) == ("localhost", "")
+    assert [(part.name, part.value, part.changes_answers) for part in found.not_modelled] == [
+        ("brokerName", written, False),
+        ("dataDirectory", written, False),
+    ]
+    assert load(tmp_path, text, environment={}, broker="localhost").name == "localhost"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>a</name></core></configuration>',
+        '<core xmlns="urn:activemq:core"/>',
+        "<configuration><core/></configuration>",
+    ],
+)
+def test_the_file_of_artemis_is_told_as_such(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidTopologyError, match=r"is the broker\.xml of ActiveMQ Artemis"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "hint"),
+    [
+        ("discardingDeadLetterStrategy", "the element of this class is <discarding/>"),
+        ("sharedDeadLetterStrateg", "did you mean 'sharedDeadLetterStrategy'?"),
+    ],
+)
+def test_a_hint_names_the_element_that_does_what_the_class_does(tmp_path: Path, strategy: str, hint: str) -> None:
+    text = policy_xml('queue="A"', f"<deadLetterStrategy><{strategy}/></deadLetterStrategy>")
+    with pytest.raises(InvalidTopologyError) as refused:
+        load(tmp_path, text)
+    assert refused.value.hint == hint
+
+
 def test_a_placeholder_that_is_defined_by_itself_is_not_called_undefined(tmp_path: Path) -> None:
     circle = {"a": "${b}", "b": "${a}"}
     with pytest.raises(InvalidTopologyError, match=r"\$\{[ab]\} is defined by itself") as refused:
-        load(tmp_path, broker_xml("", 'brokerName="${a}"'), properties=circle)
+        load(tmp_path, broker_xml("", 'persistent="${a}"'), properties=circle)
     assert "give properties" not in str(refused.value)
     imported = broker_xml("").replace("<broker", '<import resource="${a}"/><broker', 1)
     (left,) = load(tmp_path, imported, properties=circle).not_modelled

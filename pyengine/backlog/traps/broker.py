@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from pyengine import Selector
 from pyengine.backlog import proof
@@ -12,7 +12,7 @@ from pyengine.backlog.heard import heard
 from pyengine.backlog.proof import Stage
 from pyengine.backlog.traps import entries, topic_entries
 from pyengine.backlog.traps.entries import Entry
-from pyengine.destinations import Destination, entry_pattern, parse_destination
+from pyengine.destinations import ANY_ELEMENT, ANY_REST, Destination, entry_pattern, parse_destination
 from pyengine.topology import BrokerConfiguration, Policy
 from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, VirtualTopic
 
@@ -28,11 +28,7 @@ def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
         if line
         else say("policy {element}", element=named)
     )
-    left_out = {part.name: part.value for part in broker.not_modelled if part.element == element and part.name}
-    for part in broker.not_modelled:
-        if part.element.partition(" ")[0] == "broker" and part.name:
-            left_out.setdefault(part.name, part.value)
-    return Entry(policy, where, left_out)
+    return Entry(policy, where, {**broker.left_out_of_broker, **broker.left_out_of(element)})
 
 
 def in_entry(policy: Policy) -> Iterator[Finding]:
@@ -56,20 +52,79 @@ def findings(broker: BrokerConfiguration) -> Iterator[Finding]:
 
 def undefined_order(broker: BrokerConfiguration) -> Iterator[Finding]:
     """undefined_order: two entries that cover each other's names: which of them counts is left to hash codes."""
-    patterns = [(entry_pattern(policy.destination), policy) for policy in broker.policies.entries]
-    for (one, policy), (other, second) in combinations(patterns, 2):
-        if one != other and "," not in one.name + other.name and one.matches(other) and other.matches(one):
-            yield Finding(
-                "undefined_order",
-                Severity.WARNING,
-                entry_of(broker, policy).where,
-                (say("{one} and {other} cover each other", one=one, other=other), entry_of(broker, second).where),
-                say(
-                    "For a destination that both cover, the broker's choice differs from start to start. "
-                    "Make one of them more specific, with a literal element."
-                ),
-                "DestinationMapEntry, DestinationMap.chooseValue",
-            )
+    patterns = [entry_pattern(policy.destination) for policy in broker.policies.entries]
+    for one, other in sorted(_covering_each_other(patterns)):
+        first, second = (entry_of(broker, broker.policies.entries[place]).where for place in (one, other))
+        yield Finding(
+            "undefined_order",
+            Severity.WARNING,
+            first,
+            (say("{one} and {other} cover each other", one=patterns[one], other=patterns[other]), second),
+            say(
+                "For a destination that both cover, the broker's choice differs from start to start. "
+                "Make one of them more specific, with a literal element."
+            ),
+            "DestinationMapEntry, DestinationMap.chooseValue",
+        )
+
+
+def _covering_each_other(patterns: Sequence[Destination]) -> set[tuple[int, int]]:
+    """The places of patterns each of which covers the other's text, found along a tree of their elements.
+
+    One of the two ends with ``>``: two names, or patterns with ``*`` alone, cover each other only if they are equal.
+    """
+    tree: _Tree = {}
+    found: set[tuple[int, int]] = set()
+    wild = [place for place, each in enumerate(patterns) if each.is_pattern and "," not in each.name]
+    for place in wild:
+        branch = tree
+        for element in (patterns[place].kind, *patterns[place].elements):
+            branch = branch.setdefault(element, {})
+        branch.setdefault(None, {})[str(place)] = {}
+    for place in wild:
+        one = patterns[place]
+        if one.elements[-1] != ANY_REST:
+            continue
+        for other in _candidates(tree[one.kind], one.elements):
+            if patterns[other] != one and one.matches(patterns[other]) and patterns[other].matches(one):
+                found.add((min(place, other), max(place, other)))
+    return found
+
+
+# Patterns by their elements, level by level; None has the places of those that end there, as keys.
+_Tree: TypeAlias = "dict[str | None, _Tree]"
+
+
+def _candidates(tree: _Tree, elements: tuple[str, ...]) -> Iterator[int]:
+    """Places of the patterns that may cover, and be covered by, one that ends with ``>``: as far as the shorter of
+    the two goes their elements are equal or ``*``, and the longer one has nothing but ``*`` and ``>`` behind."""
+    end = len(elements)
+    while end and elements[end - 1] == ANY_REST:
+        end -= 1
+    open_from = end
+    while open_from and elements[open_from - 1] == ANY_ELEMENT:
+        open_from -= 1
+    level = [tree]
+    for depth in range(end + 1):
+        if depth >= open_from:
+            for branch in level:
+                yield from _open_ends(branch)
+        if depth == end:
+            return
+        element = elements[depth]
+        if element == ANY_ELEMENT:
+            level = [below for branch in level for name, below in branch.items() if name is not None]
+        else:
+            level = [branch[name] for branch in level for name in (element, ANY_ELEMENT) if name in branch]
+
+
+def _open_ends(branch: _Tree) -> Iterator[int]:
+    """Places of the patterns that end here, or behind nothing but ``*`` and ``>``."""
+    waiting = [branch]
+    while waiting:
+        branch = waiting.pop()
+        yield from (int(place) for place in branch.get(None, {}) if place is not None)
+        waiting += [branch[name] for name in (ANY_ELEMENT, ANY_REST) if name in branch]
 
 
 def gc_loses_copies(broker: BrokerConfiguration) -> Iterator[Finding]:

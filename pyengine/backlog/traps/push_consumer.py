@@ -11,11 +11,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyengine._engine.rocketmq.broker.consume_queue import MAX_TRANSFER_COUNT
 from pyengine._engine.rocketmq.client.allocation import averagely
 from pyengine._engine.rocketmq.client.consume_orderly import suspend_time
+from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.rebalance import shared_threshold
 from pyengine._engine.rocketmq.client.validators import check_ranges
 from pyengine.backlog.evidence.numbers import whole
@@ -324,7 +326,8 @@ def failures(consumer: Consumer) -> Iterator[Finding]:
 
 
 def without_effect(consumer: Consumer) -> Iterator[Finding]:
-    """no_effect, orderly_no_timeout, suspend_clamped, timestamp_unused: parameters that are read by nobody."""
+    """no_effect, orderly_no_timeout, suspend_clamped, timestamp_unused: parameters that are read by nobody;
+    timestamp_refused, timestamp_misread: one that start() refuses, or reads as another moment."""
     for name, source in NO_EFFECT.items():
         if name in consumer.given and consumer.number(name) != DEFAULTS[name]:
             yield consumer.trap(
@@ -357,6 +360,29 @@ def without_effect(consumer: Consumer) -> Iterator[Finding]:
                 "ConsumeMessageOrderlyService.submitConsumeRequestLater",
             )
     where = str(consumer.given.get("consume_from_where", ""))
+    stamp = str(consumer.given.get("consume_timestamp") or "")
+    if stamp and (read := _as_read(stamp)) != stamp:
+        evidence = (say("consumeTimestamp {stamp}", stamp=stamp),)
+        wanted = say(
+            "Fourteen digits are wanted, yyyyMMddHHmmss, without blanks, dashes or colons: {example}.",
+            example=_fourteen_digits(stamp),
+        )
+        if not read:
+            yield consumer.trap(
+                "timestamp_refused",
+                Severity.ERROR,
+                evidence,
+                say("start() throws MQClientException, whatever consumeFromWhere says. {wanted}", wanted=wanted),
+                "DefaultMQPushConsumerImpl.checkConfig",
+            )
+        else:
+            yield consumer.trap(
+                "timestamp_misread",
+                Severity.ERROR,
+                evidence,
+                say("start() takes it, and the client reads it as {read}. {wanted}", read=read, wanted=wanted),
+                "UtilAll.parseDate, SimpleDateFormat",
+            )
     if consumer.given.get("consume_timestamp") and not where.upper().endswith("TIMESTAMP"):
         yield consumer.trap(
             "timestamp_unused",
@@ -371,6 +397,23 @@ def without_effect(consumer: Consumer) -> Iterator[Finding]:
             say("It counts only with CONSUME_FROM_TIMESTAMP, and only for a group without committed offsets."),
             "RebalancePushImpl.computePullFromWhere",
         )
+
+
+def _as_read(stamp: str) -> str:
+    """The moment that the client makes of a consumeTimestamp, as it should be written; empty if start() refuses it."""
+    wall = parse_consume_timestamp(stamp)
+    if wall is None:
+        return ""
+    try:
+        return f"{datetime(1970, 1, 1) + timedelta(milliseconds=wall):%Y%m%d%H%M%S}".rjust(14, "0")
+    except OverflowError:
+        return f"{wall} ms"
+
+
+def _fourteen_digits(stamp: str) -> str:
+    """The moment that a text seems to mean as the client wants it, or any."""
+    digits = "".join(re.findall("[0-9]", stamp))[:14].ljust(14, "0")
+    return digits if _as_read(digits) == digits else "20240131235959"
 
 
 def group(consumer: Consumer) -> Iterator[Finding]:
