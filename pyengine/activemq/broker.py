@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -29,7 +29,7 @@ from pyengine.activemq.inactive import InactiveDestinations
 from pyengine.activemq.queues import QueueDestination
 from pyengine.activemq.router import AnyDestination, Router
 from pyengine.activemq.slow_consumers import SlowConsumers
-from pyengine.activemq.store import SqliteStore, SyncStrategy
+from pyengine.activemq.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.subscription import Connection, Subscription
 from pyengine.activemq.topic_destination import TopicDestination
 from pyengine.activemq.topics import Topics
@@ -38,10 +38,25 @@ from pyengine.attributes import Declared, letters
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.durations import milliseconds
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidClientIDError, JMSError, PyengineError
+from pyengine.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidClientIDError,
+    JMSError,
+    PyengineError,
+    counted,
+)
 from pyengine.processes import belong, forget_at_fork
+from pyengine.topology.broker import BrokerConfiguration, NotModelled
 from pyengine.topology.checked import check_arguments
-from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
+from pyengine.topology.policy import (
+    DEFAULT_VIRTUAL_TOPIC,
+    DiscardingPlugin,
+    Policy,
+    PolicyMap,
+    RedeliveryPlugin,
+    VirtualDestination,
+)
 
 E = TypeVar("E", bound=Event)
 WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
@@ -75,9 +90,9 @@ class Broker(Declared, RegionBroker, Administration):
     directory: where its store is (made if it is not there); None: everything is in memory. name: what ``vm://name``
     means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and composite destinations; the
     broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
-    messages again later. journal_disk_sync_strategy: see SqliteStore. cursor_limit: with a store, how many messages of
-    a queue, or of a topic for one durable subscription, stand ready in memory besides those that are paged in and in
-    flight; for a queue at least two pages.
+    messages again later. discarding_plugin: drops what would become a dead letter. journal_disk_sync_strategy: see
+    SqliteStore. cursor_limit: with a store, how many messages of a queue, or of a topic for one durable subscription,
+    stand ready in memory besides those that are paged in and in flight; for a queue at least two pages.
     release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
     (AMQ-9153), a topic counts messages that expired while they waited as discarded (AMQ-9168), an individual
     dead-letter strategy has one audit for all its destinations, and the delay of a client's redelivery runs on from
@@ -87,6 +102,8 @@ class Broker(Declared, RegionBroker, Administration):
     inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. These three are ms, or a
     timedelta. clock: SystemClock by
     default; with a ManualClock nothing happens by itself.
+
+    left_out: of a broker made by :meth:`from_xml`, what its file says and it does not do.
 
     Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
     another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
@@ -104,12 +121,13 @@ class Broker(Declared, RegionBroker, Administration):
     dead_letters: DeadLetters
     slow_consumers: SlowConsumers
     topics: Topics
+    left_out: tuple[NotModelled, ...] = ()
     _elsewhere: ClassVar[Mapping[str, str]] = {
         letters("broker_name"): "it is Broker(name=...)",
         letters("data_directory"): "it is Broker(directory=...)",
         letters("destination_policy"): "it is Broker(policies=...)",
         letters("scheduler_support"): "there is no scheduler here",
-        letters("plugins"): "of them there is Broker(redelivery_plugin=...)",
+        letters("plugins"): "of them there are Broker(redelivery_plugin=...) and Broker(discarding_plugin=...)",
     }
 
     def __init__(
@@ -120,6 +138,7 @@ class Broker(Declared, RegionBroker, Administration):
         policies: PolicyMap | Iterable[Policy] = (),
         virtual_destinations: Iterable[VirtualDestination] = (DEFAULT_VIRTUAL_TOPIC,),
         redelivery_plugin: RedeliveryPlugin | None = None,
+        discarding_plugin: DiscardingPlugin | None = None,
         journal_disk_sync_strategy: SyncStrategy = "periodic",
         cursor_limit: int = 5000,
         release: Literal["newest", "5.17"] = "newest",
@@ -162,7 +181,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._spread: dict[str, Subscription] = {}
             self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
             self._advisories = Advisories(self)
-            self.dead_letters = DeadLetters(self, redelivery_plugin)
+            self.dead_letters = DeadLetters(self, redelivery_plugin, discarding_plugin)
             self.slow_consumers = SlowConsumers(self)
             self.topics = Topics(self)
             self.router = Router(self, virtual_destinations)
@@ -193,6 +212,70 @@ class Broker(Declared, RegionBroker, Administration):
                 if self._owns_clock:
                     self.clock.close()
             raise
+
+    @classmethod
+    def from_xml(
+        cls,
+        source: str | Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        broker: str = "",
+        name: str = "",
+        directory: str | Path | EllipsisType | None = ...,
+        cursor_limit: int = 5000,
+        release: Literal["newest", "5.17"] = "newest",
+        clock: Clock | None = None,
+    ) -> Self:
+        """A broker that does what an ``activemq.xml`` says: name, policies, virtual destinations, plugins, destinations
+        that exist from the start, times, and where its messages are kept.
+
+        source: the path of the file (a ``.toml`` says the same), or its text, which begins with ``<``. properties,
+        environment, broker: see BrokerConfiguration.load. name: in place of the file's. directory: of the store; by
+        default the folder that the file names (of ``kahaDB``, else the broker's name in ``dataDirectory``, else in
+        ``activemq-data``), in memory where the file says nothing of it or ``persistent="false"``; None: in memory.
+        A relative folder is the process's. Nothing of the real broker's own store is read.
+
+        What the file says and this broker does not do is in ``left_out``, and a UserWarning says so once. Raises
+        InvalidTopologyError for the file, and what Broker raises.
+        """
+        check_arguments("Broker.from_xml", cls.from_xml, locals())
+        options: dict[str, Any] = {"properties": properties, "environment": environment, "broker": broker}
+        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+            found = BrokerConfiguration.from_text(source, **options)
+        else:
+            found = BrokerConfiguration.load(source, **options)
+        folder = found.store_directory if isinstance(directory, EllipsisType) else directory
+        if folder is not None and found.delete_all_messages_on_startup:
+            delete_store(folder)
+        made = cls(
+            folder,
+            name=name or found.name,
+            policies=found.policies,
+            virtual_destinations=found.virtual_destinations,
+            redelivery_plugin=found.redelivery_plugin,
+            discarding_plugin=found.discarding_plugin,
+            journal_disk_sync_strategy=found.journal_disk_sync_strategy,
+            cursor_limit=cursor_limit,
+            release=release,
+            offline_durable_subscriber_timeout=found.offline_durable_subscriber_timeout,
+            offline_durable_subscriber_task_schedule=found.offline_durable_subscriber_task_schedule,
+            schedule_period_for_destination_purge=found.schedule_period_for_destination_purge,
+            clock=clock,
+        )
+        made.left_out = found.not_modelled
+        try:
+            with made.outbox:
+                for each in found.destinations:
+                    made.router.find(each, create_temporary=True)
+            if made.left_out:
+                first = max(made.left_out, key=lambda part: part.changes_answers)
+                count = counted(len(made.left_out), "thing that the file says is", "things that the file says are")
+                warnings.warn(f"{count} not done: {first}; all are in left_out of the broker", stacklevel=2)
+        except BaseException:  # a warning may be an error
+            made.close()
+            raise
+        return made
 
     # Life
 

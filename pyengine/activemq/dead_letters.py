@@ -16,6 +16,7 @@ from pyengine.topology.policy import (
     DEFAULT_DEAD_LETTER_STRATEGY,
     DeadLetterStrategy,
     DiscardingDeadLetterStrategy,
+    DiscardingPlugin,
     IndividualDeadLetterStrategy,
     Policy,
     RedeliveryPlugin,
@@ -73,11 +74,14 @@ def rule_of(strategy: DeadLetterStrategy, release: str = "newest") -> DeadLetter
 
 
 class DeadLetters:
-    """The dead-letter strategies of one broker, each with its audit, and the redelivery plugin."""
+    """The dead-letter strategies of one broker, each with its audit, and the plugins before them."""
 
-    def __init__(self, broker: Broker, plugin: RedeliveryPlugin | None) -> None:
+    def __init__(
+        self, broker: Broker, plugin: RedeliveryPlugin | None, discarding: DiscardingPlugin | None = None
+    ) -> None:
         self._broker = broker
         self._plugin = plugin
+        self._discarding = discarding
         self._rules: dict[int, tuple[DeadLetterStrategy, DeadLetterRule]] = {}
         self._jobs = 0
         for name, policy in () if plugin is None else (*plugin.policies, ("", plugin.default)):
@@ -96,7 +100,9 @@ class DeadLetters:
         expired = 0 < message.expiration < now
         if expired:
             self._broker.report(MessageExpired(failed.destination, message))
-        if self._plugin is not None and not expired:
+        discarded = self._discarding is not None and self._discarding.drops(failed.destination)
+        asked_first = discarded and self._discarding is not None and self._discarding.before_redelivery
+        if self._plugin is not None and not expired and not asked_first:
             policy = self._plugin.policy_of(failed.destination)
             if policy is None and not self._plugin.fallback_to_dead_letter:
                 return
@@ -108,7 +114,7 @@ class DeadLetters:
                     return
                 if not self._plugin.send_to_dlq_if_max_retries_exceeded:
                     return
-        sent_to = self._move(failed, now, expired)
+        sent_to = None if discarded else self._move(failed, now, expired)
         self._broker.report(DeadLetter(failed.destination, message, sent_to, failed.cause))
 
     def forgive(self, policy: Policy | None, message: Message) -> None:

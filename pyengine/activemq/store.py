@@ -48,6 +48,22 @@ _APART = 256  # units of the journal that are kept one by one; many would keep t
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
+def delete_store(directory: str | Path) -> None:
+    """Delete the files of the store in a directory, if any. Raises IllegalStateError while a broker uses it."""
+    folder = Path(directory)
+    if not folder.is_dir():
+        return
+    try:
+        lock = FolderLock(folder)
+    except BlockingIOError as error:
+        raise IllegalStateError(f"the store in {str(folder)!r} is in use by another broker") from error
+    try:
+        for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", JOURNAL):
+            (folder / name).unlink(missing_ok=True)
+    finally:
+        lock.release()
+
+
 class StoredSubscription(NamedTuple):
     """A durable subscription as it lies in the store."""
 

@@ -28,6 +28,7 @@ def answer(file: Path, destinations: Sequence[str], defined: Sequence[str], brok
         "virtual_destinations": [_virtual(part) for part in found.virtual_destinations],
         "existing": [str(part) for part in found.destinations],
         "redelivery_plugin": _redelivery(found.redelivery_plugin),
+        "discarding_plugin": None if found.discarding_plugin is None else settings_of(found.discarding_plugin),
         "not_modelled": [asdict(part) for part in found.not_modelled],
     }
 
@@ -58,6 +59,8 @@ def show(found: dict[str, Any]) -> None:
         print(f"  {part['type']} {part['name']}: {_settings(part['settings'])}")
     if found["redelivery_plugin"] is not None:
         print(f"  redelivery plugin: {_settings(found['redelivery_plugin'])}")
+    if found["discarding_plugin"] is not None:
+        print(f"  discarding plugin: {_settings(found['discarding_plugin'])}")
     if found["existing"]:
         print("  exist from the start: " + ", ".join(found["existing"]))
     for part in found["destinations"]:

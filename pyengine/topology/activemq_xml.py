@@ -24,6 +24,7 @@ from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
     CompositeTopic,
+    DiscardingPlugin,
     FilteredDestination,
     Policy,
     PolicyMap,
@@ -42,7 +43,16 @@ _TRUE, _FALSE = ("true", "on", "yes", "1"), ("false", "off", "no", "0")
 _SIZE = re.compile(r"\s*(\d+)\s*([kmg]?)b?\s*", re.IGNORECASE | re.ASCII)
 _SECRET = re.compile(r"passw|secret|credential", re.IGNORECASE)
 _BROKER_PROPERTIES = ["brokerName", "persistent", "dataDirectory", "useVirtualTopics", "destinationPolicy",
-                      "destinationInterceptors", "destinations", "plugins"]  # fmt: skip
+                      "destinationInterceptors", "destinations", "plugins", "deleteAllMessagesOnStartup",
+                      "offlineDurableSubscriberTimeout", "offlineDurableSubscriberTaskSchedule",
+                      "schedulePeriodForDestinationPurge"]  # fmt: skip
+_TIMES = {
+    "offlineDurableSubscriberTimeout": "offline_durable_subscriber_timeout",
+    "offlineDurableSubscriberTaskSchedule": "offline_durable_subscriber_task_schedule",
+    "schedulePeriodForDestinationPurge": "schedule_period_for_destination_purge",
+}
+# Where a broker keeps messages whose file only says that they are kept (IOHelper.getDefaultDataDirectory).
+DEFAULT_DATA_DIRECTORY = "activemq-data"
 _KINDS = {"queue": "queue", "topic": "topic", "tempQueue": "temp-queue", "tempTopic": "temp-topic"}
 
 _PREFIXES = tuple(f"{kind}://" for kind in KINDS)
@@ -76,12 +86,13 @@ class _Reader:
         found: dict[str, Any] = {"file": self.context.root.file}
         interceptors: tuple[VirtualDestination, ...] | None = None
         virtual_topics = True
+        adapter: tuple[str, str] | None = None
         for name, prop in self.context.properties(element).items():
             match name:
                 case "brokerName":
-                    name = self._where_it_runs(element, prop, "the name is localhost here")
-                    if name is not None:
-                        found["name"] = _broker_name(name)
+                    known = self._where_it_runs(element, prop, "the name is localhost here")
+                    if known is not None:
+                        found["name"] = _broker_name(known)
                 case "persistent":
                     text = self._text(element, prop)
                     if text.lower() not in ("true", "false"):
@@ -102,9 +113,22 @@ class _Reader:
                         d for value in prop.values for d in self._destination(element, prop, value)
                     )
                 case "plugins":
-                    found["redelivery_plugin"] = self._plugins(element, prop)
+                    found |= self._plugins(element, prop)
+                case "persistenceAdapter":
+                    adapter = self._adapter(prop, found)
+                    self._leave(element, prop, schema.BROKER)
+                case "deleteAllMessagesOnStartup":
+                    found["delete_all_messages_on_startup"] = self._flag(element, prop)
+                case (
+                    "offlineDurableSubscriberTimeout"
+                    | "offlineDurableSubscriberTaskSchedule"
+                    | "schedulePeriodForDestinationPurge"
+                ):
+                    low = -1 if name == "offlineDurableSubscriberTimeout" else 0
+                    found[_TIMES[name]] = self._number(element, prop, int, low)
                 case _:
                     self._leave(element, prop, schema.BROKER, known=_BROKER_PROPERTIES)
+        found["store_directory"] = _store(found, adapter)
         if interceptors is None:
             interceptors = (DEFAULT_VIRTUAL_TOPIC,) if virtual_topics else ()
         for bean in self.context.beans:
@@ -446,16 +470,54 @@ class _Reader:
         except ValueError:
             self._refuse(element, prop.name, text, "has an empty name", "name the destination")
 
-    def _plugins(self, element: Element, prop: Property) -> RedeliveryPlugin | None:
-        found: RedeliveryPlugin | None = None
+    def _adapter(self, prop: Property, found: dict[str, Any]) -> tuple[str, str] | None:
+        """The store that a file names: its element, and its own folder if it names one."""
+        only = prop.values[0] if prop.values else None
+        if not isinstance(only, Element):
+            return None
+        folder = ""
+        for name, inner in self.context.properties(only).items():
+            value = inner.values[0] if inner.values else None
+            if name in ("directory", "dirFile") and isinstance(value, str):
+                folder = self._where_it_runs(only, inner, "no folder is known here") or ""
+            elif name == "journalDiskSyncStrategy" and isinstance(value, str):
+                strategy = self._text(only, inner).strip().lower()
+                if strategy in ("always", "periodic", "never"):
+                    found["journal_disk_sync_strategy"] = strategy
+            elif name == "enableJournalDiskSyncs" and isinstance(value, str):
+                # Older than the strategy, and what says so: true is always, false never.
+                found["journal_disk_sync_strategy"] = "always" if self._flag(only, inner) else "never"
+        return only.kind, folder
+
+    def _plugins(self, element: Element, prop: Property) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for value in prop.values:
             plugin = value if isinstance(value, Element) else None
             if plugin is not None and plugin.kind == "redeliveryPlugin":
-                found = self._redelivery_plugin(plugin)
+                found["redelivery_plugin"] = self._redelivery_plugin(plugin)
+            elif plugin is not None and plugin.kind == "discardingDLQBrokerPlugin":
+                # The last one of a file is asked first (BrokerService.addInterceptors).
+                found["discarding_plugin"] = self._discarding_plugin(plugin, "redelivery_plugin" in found)
             elif plugin is not None:
                 reason, changes = schema.PLUGINS.get(plugin.kind, schema.OTHER_PLUGIN)
                 self.listed.append(self._listing(plugin, "", "", reason, changes_answers=changes))
         return found
+
+    def _discarding_plugin(self, element: Element, first: bool) -> DiscardingPlugin:
+        self.used.add(id(element))
+        flags = {
+            schema.java_name(name): name for name in ("drop_all", "drop_temporary_topics", "drop_temporary_queues")
+        }
+        given: dict[str, Any] = {"before_redelivery": first}
+        for name, prop in self.context.properties(element).items():
+            if name in flags:
+                given[flags[name]] = self._flag(element, prop)
+            elif name == "dropOnly":
+                given["drop_only"] = self._optional_text(element, prop)
+            else:
+                self._leave(element, prop, schema.DISCARDING, known=[*flags, "dropOnly"])
+        plugin: DiscardingPlugin = self._made(element, DiscardingPlugin, given)
+        return plugin
 
     def _redelivery_plugin(self, element: Element) -> RedeliveryPlugin:
         self.used.add(id(element))
@@ -657,6 +719,18 @@ def _element_hint(element: Element, known: Iterable[str]) -> str:
 def _is_foreign(element: Element) -> bool:
     """True for a bean of a class that is not ActiveMQ's, and for a reference to a bean that no file read defines."""
     return not element.is_core or element.name.startswith("#") or (element.name == "bean" and "." in element.kind)
+
+
+def _store(found: Mapping[str, Any], adapter: tuple[str, str] | None) -> str | None:
+    """Where a broker keeps its messages: what its store says, or what its data directory and its name make of it; None:
+    in memory, also where a file says nothing of it."""
+    kind, folder = adapter or ("", "")
+    if found.get("persistent") is False or kind == "memoryPersistenceAdapter":
+        return None
+    data = found.get("data_directory", "")
+    if folder or not (data or kind or "persistent" in found):
+        return folder or None
+    return str(Path(data or DEFAULT_DATA_DIRECTORY) / found.get("name", "localhost"))
 
 
 def _broker_name(text: str) -> str:

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pyengine.destinations import Destination
 from pyengine.topology.checked import Checked, check_arguments
-from pyengine.topology.policy import DEFAULT_VIRTUAL_TOPIC, Policy, PolicyMap, RedeliveryPlugin, VirtualDestination
+from pyengine.topology.policy import (
+    DEFAULT_VIRTUAL_TOPIC,
+    DiscardingPlugin,
+    Policy,
+    PolicyMap,
+    RedeliveryPlugin,
+    VirtualDestination,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,12 @@ class BrokerConfiguration(Checked):
     """What a broker is started with.
 
     virtual_destinations: a file's destinationInterceptors replace the default, consumer queues of ``VirtualTopic.>``.
-    destinations: exist from the start. not_modelled: everything in the file that is left out. places: of each policy
+    destinations: exist from the start. store_directory: where the file says that messages are kept, None: in memory
+    (also where it says nothing of it). journal_disk_sync_strategy: KahaDB's, "always" by default.
+    offline_durable_subscriber_timeout, offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge:
+    ms, as Broker has them.
+    delete_all_messages_on_startup: the broker begins with an empty store. not_modelled: everything in the file that is
+    left out. places: of each policy
     entry, by its destination (the default entry's is empty), its line and its element as NotModelled names it. Equal
     configurations may come from different files: file, not_modelled and places take no part in comparing.
     """
@@ -53,6 +66,13 @@ class BrokerConfiguration(Checked):
     virtual_destinations: tuple[VirtualDestination, ...] = (DEFAULT_VIRTUAL_TOPIC,)
     destinations: tuple[Destination, ...] = ()
     redelivery_plugin: RedeliveryPlugin | None = None
+    discarding_plugin: DiscardingPlugin | None = None
+    store_directory: str | None = None
+    journal_disk_sync_strategy: Literal["always", "periodic", "never"] = "always"
+    delete_all_messages_on_startup: bool = False
+    offline_durable_subscriber_timeout: int = -1
+    offline_durable_subscriber_task_schedule: int = 300_000
+    schedule_period_for_destination_purge: int = 0
     file: str = field(default="", compare=False)
     not_modelled: tuple[NotModelled, ...] = field(default=(), compare=False)
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict, compare=False, repr=False)
@@ -97,7 +117,9 @@ class BrokerConfiguration(Checked):
         check_arguments("BrokerConfiguration.from_text", cls.from_text, locals())
         if not text.lstrip("\ufeff \t\r\n").startswith("<"):
             return broker_toml.parse(text, file)
-        document = text.lstrip("\ufeff \t\r\n")
+        document = text.removeprefix("\ufeff")
+        if (begun := document.lstrip()).startswith("<?xml"):
+            document = begun  # which may stand at the very beginning only
         return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, document)
 
     def left_out_of(self, element: str) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyengine.destinations import KINDS, Destination
+from pyengine.topology.activemq_xml import DEFAULT_DATA_DIRECTORY
 from pyengine.topology.broker import BrokerConfiguration, NotModelled
 from pyengine.topology.lines import line_of
 from pyengine.topology.policy import (
@@ -16,6 +17,7 @@ from pyengine.topology.policy import (
 )
 from pyengine.topology.policy_tables import (
     read_composite,
+    read_discarding_plugin,
     read_policy,
     read_redelivery_plugin,
     read_virtual_topic,
@@ -23,7 +25,10 @@ from pyengine.topology.policy_tables import (
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
 
 TABLES = ("name", "persistent", "data_directory", "use_virtual_topics", "policy", "default_policy", "destination",
-          "virtual_topic", "composite_queue", "composite_topic", "redelivery_plugin")  # fmt: skip
+          "virtual_topic", "composite_queue", "composite_topic", "redelivery_plugin", "discarding_plugin",
+          "offline_durable_subscriber_timeout", "offline_durable_subscriber_task_schedule",
+          "schedule_period_for_destination_purge")  # fmt: skip
+_LONGEST = 2**63 - 1
 # What a topology file has for `pyengine run` and a broker does not need.
 TOPOLOGY_ONLY = ("source", "consumer", "title", "description")
 
@@ -50,6 +55,15 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
         redelivery_plugin=(
             read_redelivery_plugin(root.table("redelivery_plugin")) if "redelivery_plugin" in root.values else None
         ),
+        discarding_plugin=(
+            read_discarding_plugin(root.table("discarding_plugin")) if "discarding_plugin" in root.values else None
+        ),
+        store_directory=_store(root),
+        offline_durable_subscriber_timeout=root.integer("offline_durable_subscriber_timeout", -1, -1, _LONGEST),
+        offline_durable_subscriber_task_schedule=root.integer(
+            "offline_durable_subscriber_task_schedule", 300_000, 0, _LONGEST
+        ),
+        schedule_period_for_destination_purge=root.integer("schedule_period_for_destination_purge", 0, 0, 2**31 - 1),
         file=file,
         not_modelled=tuple(
             NotModelled(
@@ -70,6 +84,14 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
         }
         | ({} if default is None else {"": (line_of(text, ("default_policy",)), "[default_policy]")}),
     )
+
+
+def _store(root: Table) -> str | None:
+    """As in XML: the folder of the broker's name in its data directory; None where nothing is said of it."""
+    if not root.flag("persistent", True) or not {"persistent", "data_directory"} & root.values.keys():
+        return None
+    data = root.text("data_directory") or DEFAULT_DATA_DIRECTORY
+    return str(Path(data) / (root.text("name") or "localhost"))
 
 
 def _virtual(root: Table) -> tuple[VirtualDestination, ...]:

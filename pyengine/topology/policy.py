@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 from urllib.parse import parse_qsl
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine._engine.matching.selector import Selector
 from pyengine._engine.message.envelope import SMALLEST_SIZE
 from pyengine.attributes import frozen
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
 from pyengine.durations import Milliseconds
+from pyengine.errors import ConfigurationError, SelectorEvaluationError
 from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import destination_problem, group_map_problem, name_problem, text_problem
 
@@ -465,3 +467,44 @@ class RedeliveryPlugin(Checked):
     @cached_property
     def _entries(self) -> DestinationMap[RedeliveryPolicy]:
         return DestinationMap({entry_pattern(name): policy for name, policy in self.policies})
+
+
+@dataclass(frozen=True)
+class DiscardingPlugin(Checked):
+    """Drop messages instead of making them dead letters, whatever the dead-letter strategies say
+    (discardingDLQBrokerPlugin).
+
+    drop_all: of every destination; else of temporary topics and queues, as the two switches say, and of destinations
+    whose whole name matches one of the regular expressions of drop_only, which blanks part. before_redelivery: the
+    redelivery plugin never sees what is dropped: so it is where this plugin stands behind that one in a file.
+    Raises ConfigurationError for an expression that Java refuses.
+    """
+
+    drop_all: bool = True
+    drop_temporary_topics: bool = True
+    drop_temporary_queues: bool = True
+    drop_only: str = ""
+    before_redelivery: bool = False
+
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        for expression in self._expressions:
+            try:
+                expression.matches({"name": ""})
+            except SelectorEvaluationError as error:
+                raise ConfigurationError("DiscardingPlugin.drop_only", self.drop_only, error.problem) from error
+
+    def drops(self, destination: Destination) -> bool:
+        """Whether a message of this destination is dropped."""
+        if self.drop_all:
+            return True
+        if destination.is_temporary:
+            by_kind = {"temp-topic": self.drop_temporary_topics, "temp-queue": self.drop_temporary_queues}
+            if by_kind[destination.kind]:
+                return True
+        return any(each.matches({"name": destination.name}) for each in self._expressions)
+
+    @cached_property
+    def _expressions(self) -> tuple[Selector, ...]:
+        quoted = (part.replace("'", "''") for part in self.drop_only.split(" ") if part)
+        return tuple(Selector(f"REGEX('^(?:{part})$', name)") for part in quoted)

@@ -12,6 +12,7 @@ from pyengine.topology import keys, schema
 from pyengine.topology.limits import group_map_problem
 from pyengine.topology.policy import (
     CompositeQueue,
+    DiscardingPlugin,
     FilteredDestination,
     Policy,
     RedeliveryPlugin,
@@ -92,6 +93,12 @@ def read_redelivery_plugin(table: Table) -> RedeliveryPlugin:
         table.flag("send_to_dlq_if_max_retries_exceeded", True),
         table.flag("fallback_to_dead_letter", True),
     )
+
+
+def read_discarding_plugin(table: Table) -> DiscardingPlugin:
+    """The [discarding_plugin]. Raises InvalidTopologyError."""
+    plugin: DiscardingPlugin = _fields(table, DiscardingPlugin)
+    return plugin
 
 
 def strategy_settings(key: str, strategy: Any, settings: dict[str, Any]) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 _OWN_STORE = ("pyengine keeps messages in its own store", False)
 _IN_PROCESS = ("clients reach pyengine's broker inside their own process", False)
-_ONE_BROKER = ("pyengine is one broker; networks and bridges are not modelled", True)
-_NO_LIMITS = ("memory and disk limits, and producers that wait for them, are not modelled", True)
+_ONE_BROKER = ("it would connect brokers; pyengine is one broker, and networks and bridges are not modelled", True)
+_NO_LIMITS = ("producers would wait or fail at a limit of memory or disk; these limits are not modelled", True)
 _MONITORING = ("monitoring and logging are not modelled", False)
-_SECURITY = ("users and rights are not modelled: everybody may do everything", True)
+_SECURITY = ("it would refuse users without a right; everybody may do everything here", True)
 _CURSOR = ("pending messages are kept in the broker's own order whatever the cursor", False)
 _ADVISORY = ("this advisory is not sent", False)
 _START_STOP = ("how the process starts and stops is yours to say", False)
@@ -34,7 +34,6 @@ BROKER: dict[str, tuple[str, bool]] = {
     "persistenceThreadPriority": _OWN_STORE,
     "persistenceTaskRunnerFactory": _OWN_STORE,
     "ioExceptionHandler": _OWN_STORE,
-    "deleteAllMessagesOnStartup": ("open a fresh directory instead", True),
     "transportConnectors": _IN_PROCESS,
     "transportConnectorURIs": _IN_PROCESS,
     "vmConnectorURI": _IN_PROCESS,
@@ -93,16 +92,16 @@ BROKER: dict[str, tuple[str, bool]] = {
     "taskRunnerPriority": _TASKS,
     "dedicatedTaskRunner": _TASKS,
     "virtualThreadTaskRunner": _TASKS,
-    "useMirroredQueues": ("queues are not mirrored", True),
-    "useTempMirroredQueues": ("queues are not mirrored", True),
+    "useMirroredQueues": ("each queue would be copied to a topic; queues are not mirrored", True),
+    "useTempMirroredQueues": ("each queue would be copied to a topic; queues are not mirrored", True),
     "keepDurableSubsActive": ("durable subscriptions are kept active, the broker's default", True),
-    "offlineDurableSubscriberTimeout": ("give Broker its offline_durable_subscriber_timeout", True),
-    "offlineDurableSubscriberTaskSchedule": ("give Broker its offline_durable_subscriber_task_schedule", True),
     "enableMessageExpirationOnActiveDurableSubs": ("messages expire as with the broker's default", True),
     "rejectDurableConsumers": ("durable consumers are accepted", True),
-    "schedulerSupport": ("scheduled delivery is not modelled", True),
+    "schedulerSupport": (
+        "messages with AMQ_SCHEDULED_DELAY, _PERIOD or _CRON would come later; here they come at once",
+        True,
+    ),
     "maxSchedulerRepeatAllowed": ("scheduled delivery is not modelled", True),
-    "schedulePeriodForDestinationPurge": ("give Broker its schedule_period_for_destination_purge", False),
     "maxPurgedDestinationsPerSweep": ("every sweep removes all that are inactive long enough", False),
     "cacheTempDestinations": _TEMPORARY,
     "timeBeforePurgeTempDestinations": _TEMPORARY,
@@ -166,13 +165,16 @@ DISPATCH_PROPERTIES: dict[str, tuple[str, bool]] = {
 REDELIVERY: dict[str, tuple[str, bool]] = {
     "preDispatchCheck": ("this is for the client; it looks before dispatch, the default", False),
 }
+DISCARDING: dict[str, tuple[str, bool]] = {"reportInterval": _MONITORING}
 VIRTUAL: dict[str, tuple[str, bool]] = {
     "concurrentSend": ("copies are made one after the other, in order", False),
     "transactedSend": ("all copies of a message are one change of the broker, as with true", False),
     "dropOnResourceLimit": _NO_LIMITS,
     "copyMessage": ("each destination gets a copy of its own, as in the broker", False),
 }
-INTERCEPTORS: dict[str, tuple[str, bool]] = {"mirroredQueue": ("queues are not mirrored", True)}
+INTERCEPTORS: dict[str, tuple[str, bool]] = {
+    "mirroredQueue": ("each queue would be copied to a topic; queues are not mirrored", True)
+}
 PLUGINS: dict[str, tuple[str, bool]] = {
     **dict.fromkeys(
         ("simpleAuthenticationPlugin", "jaasAuthenticationPlugin", "jaasCertificateAuthenticationPlugin",
@@ -183,16 +185,18 @@ PLUGINS: dict[str, tuple[str, bool]] = {
          "traceBrokerPathPlugin", "connectionDotFilePlugin", "destinationDotFilePlugin", "camelRoutesBrokerPlugin",
          "runtimeConfigurationPlugin", "destinationsPlugin"), _MONITORING,
     ),
-    "timeStampingBrokerPlugin": ("messages keep the times of their senders", True),
-    "forcePersistencyModeBrokerPlugin": ("messages keep their own delivery mode", True),
-    "forcePersistencyModeBroker": ("messages keep their own delivery mode", True),
-    "destinationPathSeparatorPlugin": ("the separator of names is the dot", True),
-    "discardingDLQBrokerPlugin": (
-        "it drops dead letters; write <deadLetterStrategy><discarding/></deadLetterStrategy> into the policy entries",
-        True,
+    "timeStampingBrokerPlugin": ("it would give messages the broker's time and a time to live", True),
+    "forcePersistencyModeBrokerPlugin": (
+        "it would make all messages persistent, or none; messages keep their own delivery mode", True,
     ),
-    "virtualSelectorCacheBrokerPlugin": ("selectors of consumers that left are not remembered", True),
-    "virtualSelectorCacheBroker": ("selectors of consumers that left are not remembered", True),
+    "forcePersistencyModeBroker": (
+        "it would make all messages persistent, or none; messages keep their own delivery mode", True,
+    ),
+    "destinationPathSeparatorPlugin": (
+        "it would part the elements of names by another character; the separator is the dot", True,
+    ),
+    "virtualSelectorCacheBrokerPlugin": ("it would remember selectors of consumers that left", True),
+    "virtualSelectorCacheBroker": ("it would remember selectors of consumers that left", True),
 }  # fmt: skip
 # Attributes that take sizes such as "64 kb"; the others that take whole numbers take digits only.
 SIZES = frozenset({"memoryLimit"})
@@ -200,7 +204,8 @@ SIZES = frozenset({"memoryLimit"})
 _LONGS = frozenset(
     {"checkPeriod", "expiration", "expireMessagesPeriod", "inactiveTimeoutBeforeGC", "inactiveTimoutBeforeGC",
      "initialRedeliveryDelay", "maxSlowCount", "maxSlowDuration", "maxTimeSinceLastAck", "maximumRedeliveryDelay",
-     "minimumMessageSize", "recoverDuration", "redeliveryDelay"}
+     "minimumMessageSize", "offlineDurableSubscriberTaskSchedule", "offlineDurableSubscriberTimeout", "recoverDuration",
+     "redeliveryDelay"}
 )  # fmt: skip
 # What is smaller means nothing, and is refused.
 _MINIMUMS = {

@@ -287,7 +287,7 @@ class SpringContext:
             raise InvalidTopologyError(
                 f"cannot be read: {error.strerror}", file=str(path), hint="give the path of an activemq.xml"
             ) from error
-        root = parse(data, str(path))
+        root = parse(data, "text" if path == Path() else str(path))
         if root.is_core and root.kind == "broker":
             self.beans.append(root)
         else:
@@ -468,6 +468,9 @@ def _unresolved(error: KeyError | RecursionError) -> str:
 
 def _installation(path: Path) -> dict[str, str]:
     """What ActiveMQ's start script defines when nothing is set, for a file in the installation's conf folder."""
+    if path == Path():  # a text without a file: the installation is the folder of the process
+        return {"activemq.conf": "conf", "activemq.base": ".", "activemq.home": ".", "activemq.data": "data",
+                "ACTIVEMQ_HOME": "."}  # fmt: skip
     conf = path.absolute().parent
     base = conf.parent
     return {"activemq.conf": str(conf), "activemq.base": str(base), "activemq.home": str(base),

@@ -195,6 +195,10 @@ CASES: dict[str, tuple[BrokerConfiguration, BrokerConfiguration]] = {
         broker("", composite(A, before='<virtualTopic name="V.>" selectorAware="true"/>')),
         broker("", composite(A, before='<virtualTopic name="V.>"/>')),
     ),
+    "dead_letters_discarded": (
+        broker("", "<plugins><discardingDLQBrokerPlugin/></plugins>"),
+        broker("", '<plugins><discardingDLQBrokerPlugin dropAll="false"/></plugins>'),
+    ),
     "redelivery_refused": (
         broker("", "<plugins><redeliveryPlugin/></plugins>"),
         broker("", "<plugins><redeliveryPlugin/></plugins>", 'schedulerSupport="true"'),

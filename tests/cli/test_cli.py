@@ -748,8 +748,9 @@ def test_policies_for_people() -> None:
 def test_policies_as_json_with_placeholders(tmp_path: Path) -> None:
     file = tmp_path / "activemq.xml"
     file.write_text(
-        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="${name}" persistent="${durable}"><destinationPolicy><policyMap>'
-        '<policyEntries><policyEntry queue="&gt;"/><policyEntry queue="a.*" maxPageSize="3"/></policyEntries>'
+        '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="${name}" persistent="${durable}">'
+        '<destinationPolicy><policyMap><policyEntries><policyEntry queue="&gt;"/>'
+        '<policyEntry queue="a.*" maxPageSize="3"/></policyEntries>'
         "</policyMap></destinationPolicy></broker>"
     )
     done = pyengine("policies", file, "a.b", "--json", "-D", "name=shop", "-D", "durable=true")

@@ -243,7 +243,7 @@ def test_expired_messages_are_looked_for_behind_a_thousand_that_wait_with_every_
 
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "policies.md").read_text("utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    code, _ = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     run(code, {})
     (toml,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     found = broker(tmp_path, toml)

@@ -28,7 +28,9 @@ def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
         if line
         else say("policy {element}", element=named)
     )
-    return Entry(policy, where, {**broker.left_out_of_broker, **broker.left_out_of(element)})
+    purge = str(broker.schedule_period_for_destination_purge)
+    left_out = {**broker.left_out_of_broker, "schedulePeriodForDestinationPurge": purge}
+    return Entry(policy, where, {**left_out, **broker.left_out_of(element)})
 
 
 def in_entry(policy: Policy) -> Iterator[Finding]:
@@ -46,7 +48,7 @@ def findings(broker: BrokerConfiguration) -> Iterator[Finding]:
     listed = [*broker.policies.entries, *([broker.policies.default] if broker.policies.default else [])]
     for policy in listed:
         yield from _in_entry(entry_of(broker, policy))
-    for rule in (undefined_order, gc_loses_copies, filters, forward_loop, selector_aware, redelivery_refused):
+    for rule in RULES:
         yield from rule(broker)
 
 
@@ -265,8 +267,7 @@ def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
     """redelivery_refused: the redelivery plugin without the scheduler that it needs."""
     if broker.redelivery_plugin is None or not broker.file.endswith(".xml"):
         return
-    given = {part.name: part.value for part in broker.not_modelled if part.element.partition(" ")[0] == "broker"}
-    if given.get("schedulerSupport", "false").lower() != "true":
+    if broker.left_out_of_broker.get("schedulerSupport", "false").lower() != "true":
         yield Finding(
             "redelivery_refused",
             Severity.ERROR,
@@ -275,6 +276,31 @@ def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
             say('The broker refuses to start with this plugin. Add schedulerSupport="true".'),
             "RedeliveryPlugin.installPlugin",
         )
+
+
+def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """dead_letters_discarded: the plugin that drops dead letters, whatever the entries say."""
+    plugin = broker.discarding_plugin
+    if plugin is None or not (plugin.drop_all or plugin.drop_only.strip()):
+        return
+    yield Finding(
+        "dead_letters_discarded",
+        Severity.WARNING,
+        say("discardingDLQBrokerPlugin"),
+        (
+            say("dropAll true, which is the default")
+            if plugin.drop_all
+            else say("dropOnly {names}", names=plugin.drop_only.strip()),
+        ),
+        say(
+            "A message that fails or expires there is gone, whatever deadLetterStrategy its entry has. To drop those "
+            'of some destinations alone set dropAll="false" and name them in dropOnly, as regular expressions.'
+        ),
+        "DiscardingDLQBroker.sendToDeadLetterQueue",
+    )
+
+
+RULES = (undefined_order, gc_loses_copies, filters, forward_loop, selector_aware, redelivery_refused, discarding)
 
 
 def proofs(broker: BrokerConfiguration) -> Iterator[Finding]:
