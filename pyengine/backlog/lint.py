@@ -5,7 +5,7 @@ Without the extra ``lint`` (z3) what needs a proof is left out, and a finding sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,11 @@ from pyengine.backlog import proof
 from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.traps import broker as brokers
-from pyengine.backlog.traps import push_consumer, queues
+from pyengine.backlog.traps import push_consumer, queues, spring
 from pyengine.errors import MissingExtraError
 from pyengine.topology import BrokerConfiguration, Policy, Topology
 from pyengine.topology.checked import check_arguments
+from pyengine.topology.spring_boot import SpringConfiguration
 
 PROOF_SECONDS = 60.0
 
@@ -50,6 +51,18 @@ def lint_consumer(parameters: Mapping[str, Any], queues_of_topic: int = 0, membe
     the topic and clients of the group, where they are known.
     """
     return _worst_first(push_consumer.findings(parameters, queues_of_topic, members))
+
+
+def lint_consumers(consumers: Sequence[spring.SpringConsumer]) -> list[Finding]:
+    """Traps of several push consumers, each by itself, the worst first."""
+    return _worst_first(spring.of_consumers(consumers))
+
+
+def lint_spring(configuration: SpringConfiguration) -> list[Finding]:
+    """Traps in a Spring Boot file (application.yml, application.properties), the worst first: its RocketMQ consumers,
+    each by itself, and its JMS client of ActiveMQ. Raises InvalidSourceError for a parameter that is not a number."""
+    check_arguments("lint_spring", lint_spring, locals())
+    return _worst_first(spring.findings(configuration))
 
 
 def _under_policies(topology: Topology, broker: BrokerConfiguration) -> Topology:

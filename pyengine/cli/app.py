@@ -251,7 +251,8 @@ def watch(
 @app.command()
 def lint(
     files: Annotated[
-        list[str], typer.Argument(help="activemq.xml, topologies, push consumers' parameters; - is stdin.")
+        list[str],
+        typer.Argument(help="activemq.xml, topologies, push consumers' parameters, application.yml; - is stdin."),
     ],
     as_json: Json = False,
     report: Page = None,

@@ -11,11 +11,12 @@ from rich.text import Text
 
 from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
-from pyengine.backlog.lint import lint, lint_broker, lint_consumer
-from pyengine.backlog.traps import push_consumer
+from pyengine.backlog.lint import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
+from pyengine.backlog.traps import push_consumer, spring
 from pyengine.cli.findings import show_finding
 from pyengine.errors import InvalidSourceError, PyengineError
 from pyengine.topology import BrokerConfiguration, Topology
+from pyengine.topology.spring_boot import SpringConfiguration
 
 Found = list[tuple[str, Finding]]
 
@@ -62,6 +63,7 @@ class _Reading:
         self.understood = 0
         self.brokers: list[BrokerConfiguration] = []
         self.topologies: list[tuple[str, Topology]] = []
+        self.springs: list[tuple[str, SpringConfiguration]] = []
 
     def read(self, name: str, text: str) -> None:
         """Take in one file; its own findings follow at once, those of a topology when all files are there."""
@@ -82,6 +84,16 @@ class _Reading:
             broker = BrokerConfiguration.from_text(text, name, properties=self.properties)
             self._add(name, lint_broker(broker))
             self.brokers.append(broker)
+        elif spring.is_spring(text, name):
+            configuration = SpringConfiguration.from_text(text, name, properties=self.properties)
+            if not spring.is_known(configuration):
+                problem = "is a Spring Boot file that says nothing of RocketMQ or ActiveMQ"
+                hint = "give the one with rocketmq.*, spring.activemq.*, spring.jms.* or the RocketMQ binder"
+                raise InvalidSourceError(name, problem, hint)
+            self._add(name, lint_spring(configuration))
+            self.springs.append((name, configuration))
+        elif several := spring.grouped_consumers(text):
+            self._add(name, lint_consumers(several))
         elif (parameters := push_consumer.read(text, name)) is not None:
             self._add(name, lint_consumer(parameters))
         else:
@@ -90,6 +102,9 @@ class _Reading:
     def join(self) -> None:
         """Answer what needs several files."""
         broker = self.brokers[0] if len(self.brokers) == 1 else None
+        if broker is not None:
+            for name, configuration in self.springs:
+                self._add(name, list(spring.tries_multiply(configuration, broker)))
         if len(self.brokers) > 1 and self.topologies:
             second = self.brokers[1].file
             hint = "give topologies together with one broker's file; here they are read by themselves"

@@ -20,13 +20,14 @@ from pyengine.backlog.diagnose import diagnose
 from pyengine.backlog.evidence import Evidence, Remark, read_files
 from pyengine.backlog.findings import Finding, Said, chinese, say, translated
 from pyengine.backlog.heard import heard
-from pyengine.backlog.lint import lint_broker, lint_consumer
+from pyengine.backlog.lint import lint_broker, lint_consumer, lint_spring
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_files as read_rows
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
 from pyengine.topology import Source, TimeColumn
 from tests.backlog.test_pages import DATA
+from tests.backlog.test_spring import SPRING, configuration
 from tests.backlog.test_traps import CASES, CONSUMERS
 from tests.engine.selector.test_parser import SURPRISES
 
@@ -165,7 +166,8 @@ def found() -> list[Finding]:
     files = sorted([*DATA.glob("jolokia-*.json"), *DATA.glob("*.txt")])
     brokers = [lint_broker(trap) for code, (trap, _) in CASES.items() if code not in ("always_false", "not_forwarded")]
     consumers = [lint_consumer(trap) for trap, _ in CONSUMERS.values()]
-    return [finding for each in (*brokers, *consumers, diagnose(read_files(files))) for finding in each]
+    springs = [lint_spring(configuration(trap)) for trap, _, _ in SPRING.values()]
+    return [finding for each in (*brokers, *consumers, *springs, diagnose(read_files(files))) for finding in each]
 
 
 def test_a_chinese_page_has_no_english_sentence(found: list[Finding]) -> None:

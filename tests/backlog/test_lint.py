@@ -10,6 +10,7 @@ from pyengine import Selector
 from pyengine.backlog.lint import lint, lint_consumer
 from pyengine.topology import Topology
 from tests.backlog.rule_codes import without_a_case
+from tests.backlog.test_spring import SPRING
 from tests.backlog.test_traps import CASES as BROKERS
 from tests.backlog.test_traps import CONSUMERS as PUSH_CONSUMERS
 
@@ -134,9 +135,11 @@ def test_the_largest_prefetch_of_consumers_that_share_a_queue_is_told(more: str,
 
 
 def test_every_trap_has_its_two_cases() -> None:
-    of_files = {f"broker.{code}" if code in ("always_false", "surprising_selector") else code for code in BROKERS}
+    twice = ("always_false", "surprising_selector", "redeliveries_multiply")
+    of_files = {f"broker.{code}" if code in twice else code for code in BROKERS}
+    of_files |= {case.partition(",")[0] for case in SPRING} | {"spring.redeliveries_multiply"}
     of_files |= {f"entries.{code}" for code in BROKERS}
-    rooms = [f"traps/{name}.py" for name in ("broker", "entries", "topic_entries", "queues", "push_consumer")]
+    rooms = [f"traps/{name}.py" for name in ("broker", "entries", "topic_entries", "queues", "push_consumer", "spring")]
     assert without_a_case(rooms, [*of_files, *PUSH_CONSUMERS, *(case.partition(",")[0] for case in CASES)]) == set()
 
 

@@ -64,6 +64,11 @@ def composite(inside: str, more: str = "", before: str = "") -> str:
     )
 
 
+REDELIVERY = (
+    "<redeliveryPlugin><redeliveryPolicyMap><redeliveryPolicyMap><defaultEntry>"
+    '<redeliveryPolicy maximumRedeliveries="{}"/></defaultEntry></redeliveryPolicyMap></redeliveryPolicyMap>'
+    "</redeliveryPlugin>"
+)
 UNIQUE = 'uniquePropertyMessageEvictionStrategy propertyName="symbol"'
 ABORT = "abortSlowConsumerStrategy"
 ABORT_ACK = 'abortSlowAckConsumerStrategy maxSlowDuration="120000"'
@@ -194,6 +199,10 @@ CASES: dict[str, tuple[BrokerConfiguration, BrokerConfiguration]] = {
     "selector_aware_loses": (
         broker("", composite(A, before='<virtualTopic name="V.>" selectorAware="true"/>')),
         broker("", composite(A, before='<virtualTopic name="V.>"/>')),
+    ),
+    "redeliveries_multiply": (
+        broker("", f"<plugins>{REDELIVERY.format(3)}</plugins>", 'schedulerSupport="true"'),
+        broker("", f"<plugins>{REDELIVERY.format(0)}</plugins>", 'schedulerSupport="true"'),
     ),
     "dead_letters_discarded": (
         broker("", "<plugins><discardingDLQBrokerPlugin/></plugins>"),

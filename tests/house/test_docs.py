@@ -56,6 +56,8 @@ READERS = {
     "broker-10h01.json": (ROOT / "tests/backlog/data/jolokia-2.json").read_text("utf-8"),
     "activemq.xml": XML,
     "consumer.properties": "consumerGroup=billing\nconsumeThreadMax=64\n",
+    "application.yml": "rocketmq:\n  name-server: 10.0.0.1:9876,10.0.0.2:9876\n"
+    "  consumer: {group: billing, pull-batch-size: 64}\n",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from pyengine import Selector
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.backlog import proof
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
@@ -17,6 +18,7 @@ from pyengine.topology import BrokerConfiguration, Policy
 from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, VirtualTopic
 
 DEFAULT_ENTRY = "(default entry)"
+CLIENT_REDELIVERIES = RedeliveryPolicy().maximum_redeliveries
 
 
 def entry_of(broker: BrokerConfiguration, policy: Policy) -> Entry:
@@ -300,7 +302,62 @@ def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
     )
 
 
-RULES = (undefined_order, gc_loses_copies, filters, forward_loop, selector_aware, redelivery_refused, discarding)
+def tries(broker: BrokerConfiguration, client: int) -> Iterator[tuple[Said, Said]]:
+    """How often a message is tried where the client has redeliveries too, and what to do. client: its maximum, or -1.
+
+    The broker sends a message again with the redeliveries that it counts, and the client counts on from there.
+    """
+    plugin = broker.redelivery_plugin
+    policies = [] if plugin is None else [*(policy for _, policy in plugin.policies), plugin.default]
+    known = [policy.maximum_redeliveries for policy in policies if policy is not None]
+    most = -1 if -1 in known else max(known, default=0)
+    if client == 0 or most == 0:
+        return
+    seen = say(
+        "redeliveryPlugin maximumRedeliveries {most}, the client's maximumRedeliveries {client}",
+        most=most,
+        client=client,
+    )
+    if client == -1:
+        yield seen, say("The client never gives a message up, so that the plugin has nothing to do.")
+    elif most == -1:
+        yield seen, say("A message that always fails comes again without end.")
+    else:
+        total = sum(max(1, 1 + client - sent) for sent in range(most + 1))
+        yield (
+            seen,
+            say(
+                "A message that always fails is tried {total} times: whenever the broker sends it again the client has "
+                "redeliveries of its own. Set the client's jms.redeliveryPolicy.maximumRedeliveries to 0 if the "
+                "plugin's number is meant.",
+                total=total,
+            ),
+        )
+
+
+def redeliveries_multiply(broker: BrokerConfiguration) -> Iterator[Finding]:
+    """redeliveries_multiply: of clients that have the default number."""
+    for seen, advice in tries(broker, CLIENT_REDELIVERIES):
+        yield Finding(
+            "redeliveries_multiply",
+            Severity.INFO,
+            say("redeliveryPlugin"),
+            (seen, say("{client} is the client's default", client=CLIENT_REDELIVERIES)),
+            advice,
+            "RedeliveryPlugin, RedeliveryPolicy",
+        )
+
+
+RULES = (
+    undefined_order,
+    gc_loses_copies,
+    filters,
+    forward_loop,
+    selector_aware,
+    redelivery_refused,
+    redeliveries_multiply,
+    discarding,
+)
 
 
 def proofs(broker: BrokerConfiguration) -> Iterator[Finding]:

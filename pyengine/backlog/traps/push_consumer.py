@@ -75,14 +75,14 @@ MOST = 1_000_000  # queues of a topic, clients of a group
 class Consumer:
     """Parameters as given, with the real defaults for the rest. Raises InvalidSourceError for what is no number."""
 
-    def __init__(self, given: Mapping[str, Any], queues: int, members: int) -> None:
+    def __init__(self, given: Mapping[str, Any], queues: int, members: int, where: Said | None = None) -> None:
         self.given = dict(given)
         self.queues = queues or self.number("read_queue_nums", 0)
         self.members = members or self.number("clients", 0)
         for name, value in (("read_queue_nums", self.queues), ("clients", self.members)):
             if not 0 <= value <= MOST:
                 raise InvalidSourceError(name, f"is out of range: {value}", f"0 to {MOST}")
-        self.where = say("consumer group {group}", group=given.get("consumer_group", "DEFAULT_CONSUMER"))
+        self.where = where or place_of(str(given.get("consumer_group", "DEFAULT_CONSUMER")))
         self.orderly = _true(given.get("orderly")) or "orderly" in str(given.get("message_listener", "")).lower()
         self.broadcasting = str(given.get("message_model", "CLUSTERING")).upper().endswith("BROADCASTING")
 
@@ -102,9 +102,23 @@ def _true(value: object) -> bool:
     return str(value).lower() in ("true", "yes", "on", "1")
 
 
-def findings(parameters: Mapping[str, Any], queues: int = 0, members: int = 0) -> Iterator[Finding]:
-    """Every trap. queues: readable queues of the topic; members: clients of the group; 0: not known."""
-    consumer = Consumer(parameters, queues, members)
+def place_of(group: str, path: str = "", profile: str = "") -> Said:
+    """Which consumer it is: by its group, or without one by the place of its settings, and by its profile."""
+    if group:
+        if profile:
+            return say("consumer group {group}, profile {profile}", group=group, profile=profile)
+        return say("consumer group {group}", group=group)
+    if profile:
+        return say("consumer of {path}, profile {profile}", path=path, profile=profile)
+    return say("consumer of {path}", path=path)
+
+
+def findings(
+    parameters: Mapping[str, Any], queues: int = 0, members: int = 0, where: Said | None = None
+) -> Iterator[Finding]:
+    """Every trap. queues: readable queues of the topic; members: clients of the group; 0: not known. where: which
+    consumer it is; None: the one of its group."""
+    consumer = Consumer(parameters, queues, members, where)
     for rule in RULES:
         yield from rule(consumer)
 
