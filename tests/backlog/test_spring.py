@@ -108,6 +108,16 @@ def test_several_consumers_are_each_by_itself(name: str) -> None:
     }
 
 
+def test_a_binder_has_defaults_of_its_own() -> None:
+    text = "spring.cloud.stream:\n  bindings.in: {group: g, destination: t, consumer: {concurrency: 0}}\n" \
+           "  rocketmq.bindings.in.consumer.push: {orderly: true, consumeMessageBatchMaxSize: 20}\n"  # fmt: skip
+    found = {each.code: each for each in lint_spring(configuration(text))}
+    assert found.keys() == {"refused", "batch_larger_than_pull"}
+    assert found["batch_larger_than_pull"].evidence == ("consumeMessageBatchMaxSize 20, pullBatchSize 10",)
+    endless = text.replace("orderly", "maxReconsumeTimes: -1, orderly")
+    assert "orderly_never_gives_up" in {code for code, _ in codes(endless)}
+
+
 def test_several_consumers_of_toml_and_json_are_not_mixed(tmp_path: Path) -> None:
     toml, document = tmp_path / "a.toml", tmp_path / "a.json"
     toml.write_text('[one]\nconsumer_group = "a"\n[two]\nconsumer_group = "b"\nconsume_thread_max = 64\n')

@@ -64,11 +64,20 @@ OWN = re.compile(r"(?:^|\.)rocketmq\.consumer$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SpringConsumer:
-    """A RocketMQ consumer that a file describes. path: where, as written. pulls: a DefaultLitePullConsumer."""
+    """A RocketMQ consumer that a file describes. path: where, as written. pulls: a DefaultLitePullConsumer. binder: of
+    Spring Cloud Stream."""
 
     path: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     pulls: bool = False
+    binder: bool = False
+
+    def may_have(self, code: str) -> bool:
+        """Whether a trap of a push consumer can be one of this consumer."""
+        if self.pulls:
+            return code in PULL_CODES
+        # Its releases differ in what they set where nothing is said.
+        return not (self.binder and code == "orderly_never_gives_up" and "max_reconsume_times" not in self.parameters)
 
     @property
     def group(self) -> str:
@@ -124,14 +133,19 @@ def _binder(settings: Settings) -> Iterator[SpringConsumer]:
         if not own.below:
             continue
         binding = stream.at("bindings", name)
-        parameters: dict[str, Any] = {}
+        # Of the binder's own (RocketMQConsumerFactory.initPushConsumer): one thread, ten messages a pull.
+        asked = binding.at("consumer", "concurrency").value
+        threads = 1 if asked is None or isinstance(asked, Unresolved) else asked
+        parameters: dict[str, Any] = {
+            "pull_batch_size": 10, "consume_thread_min": threads, "consume_thread_max": threads,
+        }  # fmt: skip
         for part in (common, common.at("push"), own, own.at("push")):
             parameters |= _parameters({key: leaf for key, leaf in part.below.items() if not leaf.below})
         if group := binding.text("group"):
             parameters["consumer_group"] = group
         if topic := binding.text("destination"):
             parameters["topic"] = topic
-        yield SpringConsumer(binding.name or each.name, parameters, pulls=bool(own.at("pull").below))
+        yield SpringConsumer(binding.name or each.name, parameters, bool(own.at("pull").below), binder=True)
 
 
 def is_spring(text: str, file: str) -> bool:
@@ -204,7 +218,7 @@ def _of_profile(profile: str, settings: Settings) -> Iterator[tuple[str, Finding
     for consumer in consumers:
         where = push_consumer.place_of(consumer.group, consumer.path, profile)
         for found in push_consumer.findings(consumer.parameters, where=where):
-            if not consumer.pulls or found.code in PULL_CODES:
+            if consumer.may_have(found.code):
                 yield consumer.path, found
         for found in (*_annotation(consumer, where), *_twice(consumer, consumers, where)):
             yield consumer.path, found
