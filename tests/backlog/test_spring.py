@@ -223,6 +223,16 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "spring.activemq.broker-url",
     ),
     "option_refused, a value": (jms(url=f"{NARROW}0x"), jms(url=NARROW), "spring.activemq.broker-url"),
+    "option_refused, as in XML": (
+        jms(url=f"{NARROW}&amp;jms.useAsyncSend=true"),
+        jms(url=f"{NARROW}&jms.useAsyncSend=true&jms.xaAckMode=1&jms.blobTransferPolicy.defaultUploadUrl=x"),
+        "spring.activemq.broker-url",
+    ),
+    "addresses_without_failover": (
+        jms(url="tcp://a:61616,tcp://b:61616?jms.useAsyncSend=true"),
+        jms(url="failover:(tcp://a:61616,tcp://b:61616)?jms.useAsyncSend=true"),
+        "spring.activemq.broker-url",
+    ),
     "option_inside_brackets": (
         jms(url="failover:(tcp://a:1?jms.useAsyncSend=true,tcp://b:1)"),
         jms(url="failover:(tcp://a:1?soTimeout=1,tcp://b:1)?jms.useAsyncSend=true"),

@@ -59,6 +59,8 @@ ELSEWHERE = {"kafka", "rabbit", "rabbitmq", "pulsar", "dubbo", "listeners", "pro
 # What rocketmq-spring's own properties of a consumer are, those that matter here; all else is for a class of yours.
 STARTER = {"consumer_group", "topic"}
 PULL_CODES = {"pull_batch_capped", "unknown_parameter"}  # what of a push consumer's traps a DefaultLitePullConsumer has
+# Options of the URL that the factory takes and that mean nothing here.
+ELSEWHERE_OPTIONS = ("jms.blobTransferPolicy.", "jms.xaAckMode", "jms.brokerURL", "jms.strictCompliance")
 OWN = re.compile(r"(?:^|\.)rocketmq\.consumer$", re.IGNORECASE)
 
 
@@ -307,7 +309,7 @@ class JmsClient:
             self.jms_options = {
                 name.removeprefix("jms."): value or ""
                 for name, value in given
-                if name.startswith("jms.") and not name.startswith("jms.blobTransferPolicy.")
+                if name.startswith("jms.") and not name.startswith(ELSEWHERE_OPTIONS)
             }
             self.options = connection_options(self.jms_options, unknown=UnknownOptions.REFUSE)
         except ValueError as error:
@@ -358,7 +360,7 @@ def _is(text: str, wanted: str) -> bool:
 
 
 def url_options(client: JmsClient) -> Iterator[Finding]:
-    """option_refused, option_inside_brackets: options of the broker's URL that the factory does not take."""
+    """option_refused, addresses_without_failover, option_inside_brackets: what of the broker's URL does not connect."""
     setting = client.activemq.at("brokerurl")
     if client.problem is not None:
         error = client.problem
@@ -369,6 +371,24 @@ def url_options(client: JmsClient) -> Iterator[Finding]:
             (say("{option}={value}: {problem}", option=error.option, value=error.value, problem=heard(error.problem)),),
             heard(error.hint) if error.hint else say("Connections cannot be made with it: correct it."),
             "ActiveMQConnectionFactory.setBrokerURL",
+        )
+    if "&amp;" in client.url:
+        yield client.trap(
+            "option_refused",
+            Severity.ERROR,
+            setting,
+            (say("{url}", url=client.url),),
+            say("&amp; is how XML writes &. Here it becomes a part of the next option's name: write & alone."),
+            "URISupport.parseParameters",
+        )
+    if re.match(r"[a-z+]+://[^(),?]*,[a-z+]+://", client.url):
+        yield client.trap(
+            "addresses_without_failover",
+            Severity.ERROR,
+            setting,
+            (say("{url}", url=client.url),),
+            say("Several addresses are one that cannot be reached. Write failover:(address,address)."),
+            "TransportFactory.connect",
         )
     if client.known and re.search(r"[?&]jms\.", client.inside):
         yield client.trap(
