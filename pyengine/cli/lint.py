@@ -81,9 +81,9 @@ class _Reading:
 
     def _read(self, name: str, text: str) -> None:
         if _is_broker(text):
-            broker = BrokerConfiguration.from_text(text, name, properties=self.properties)
-            self._add(name, lint_broker(broker))
-            self.brokers.append(broker)
+            for broker in BrokerConfiguration.each_from_text(text, name, properties=self.properties):
+                self._add(name, lint_broker(broker))
+                self.brokers.append(broker)
         elif spring.is_spring(text, name):
             configuration = SpringConfiguration.from_text(text, name, properties=self.properties)
             if not spring.is_known(configuration):

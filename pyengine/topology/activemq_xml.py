@@ -70,6 +70,14 @@ def load(
     return _Reader(context).read(broker)
 
 
+def names(
+    path: Path, properties: Mapping[str, str], environment: Mapping[str, str] | None, data: bytes | str | None = None
+) -> list[str]:
+    """The names of the brokers in a file, in its order. Raises InvalidTopologyError."""
+    context = SpringContext(path, properties, os.environ if environment is None else environment, data)
+    return _Reader(context).names()
+
+
 class _Reader:
     def __init__(self, context: SpringContext) -> None:
         self.context = context
@@ -140,9 +148,13 @@ class _Reader:
             virtual_destinations=interceptors, not_modelled=tuple(self.listed), places=self.places, **found
         )
 
+    def names(self) -> list[str]:
+        """The name of each broker."""
+        return [self._name_of(bean) for bean in self.context.beans if bean.kind == "broker"]
+
     def _choose(self, wanted: str) -> Element:
         brokers = [bean for bean in self.context.beans if bean.kind == "broker"]
-        names = [self._name_of(bean) for bean in brokers]
+        names = self.names()
         root = self.context.root
         if not brokers and _is_artemis(root):
             raise InvalidTopologyError(

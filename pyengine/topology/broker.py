@@ -117,10 +117,22 @@ class BrokerConfiguration(Checked):
         check_arguments("BrokerConfiguration.from_text", cls.from_text, locals())
         if not text.lstrip("\ufeff \t\r\n").startswith("<"):
             return broker_toml.parse(text, file)
-        document = text.removeprefix("\ufeff")
-        if (begun := document.lstrip()).startswith("<?xml"):
-            document = begun  # which may stand at the very beginning only
+        document = _document(text)
         return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, document)
+
+    @classmethod
+    def each_from_text(
+        cls, text: str, file: str = "", *, properties: Mapping[str, str] | None = None
+    ) -> tuple[BrokerConfiguration, ...]:
+        """The same of a text that may have several brokers, in the order of the file."""
+        from pyengine.topology import activemq_xml
+
+        names: list[str] = []
+        if text.lstrip("\ufeff \t\r\n").startswith("<"):
+            names = activemq_xml.names(Path(file), {} if properties is None else properties, None, _document(text))
+        if len(set(names)) < 2:
+            return (cls.from_text(text, file, properties=properties),)
+        return tuple(cls.from_text(text, file, properties=properties, broker=name) for name in dict.fromkeys(names))
 
     def left_out_of(self, element: str) -> Mapping[str, str]:
         """What is not modelled of an element, as NotModelled names it: attribute or child -> value as written."""
@@ -146,3 +158,10 @@ class BrokerConfiguration(Checked):
     def policy_of(self, destination: Destination) -> Policy | None:
         """The policy entry that counts for a destination; None: the broker's built-in defaults."""
         return self.policies.policy_of(destination)
+
+
+def _document(text: str) -> str:
+    """XML without what may not stand before its declaration."""
+    text = text.removeprefix("\ufeff")
+    begun = text.lstrip()
+    return begun if begun.startswith("<?xml") else text

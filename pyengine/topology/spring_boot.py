@@ -13,11 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from pyengine.errors import InvalidTopologyError, MissingExtraError
+from pyengine.errors import InvalidTopologyError, MissingExtraError, shown
 from pyengine.topology.properties import parse_properties
 from pyengine.topology.spring import Placeholders
 
 MOST_SETTINGS = 100_000  # of a document; aliases of aliases make more of a small file
+MOST_PARTS = 100  # of a setting's name
 DEEPEST = 500  # brackets within brackets; PyYAML takes the square of it
 _SEGMENT = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _DOCUMENT_LINE = re.compile(r"^[#!]---[ \t]*$", re.MULTILINE)
@@ -110,7 +111,7 @@ class SpringConfiguration:
                 if of in ("", name):
                     _override(merged, document)
             surroundings = os.environ if environment is None else environment
-            found.append((name, _tree(_resolved(merged, properties or {}, surroundings))))
+            found.append((name, _tree(_resolved(merged, properties or {}, surroundings), file)))
         return cls(file, tuple(found))
 
 
@@ -156,9 +157,14 @@ def _list_at(path: tuple[str, ...]) -> int:
     return next((place for place, part in enumerate(path) if part.isdecimal()), 0)
 
 
-def _tree(flat: Mapping[tuple[str, ...], Settings]) -> Settings:
+def _tree(flat: Mapping[tuple[str, ...], Settings], file: str = "") -> Settings:
     root = Settings()
     for path, setting in flat.items():
+        if len(path) > MOST_PARTS:
+            raise InvalidTopologyError(
+                f"has a name of more than {MOST_PARTS} parts", file=file, line=setting.line,
+                key=shown(setting.name, str), hint="a configuration has a few levels",
+            )  # fmt: skip
         parts = [match[0] for match in _SEGMENT.finditer(setting.name)]
         level = root
         for depth, part in enumerate(path):

@@ -161,6 +161,7 @@ def test_values_are_those_that_spring_reads() -> None:
         ("a:\n\tb: 1\n", "a.yml:2: not valid YAML at column 1"),
         ("a: 1\nb: 1\na: 2\n", "a.yml:3: has 'a' twice; Spring Boot refuses to start"),
         ("a: &x {b: *x}\n", "a.yml:1: has an alias that leads to itself"),
+        (f"{'a.' * 300}b: 1\n", "has a name of more than 100 parts; a configuration has a few levels"),
         ("? [1]\n: 2\n", "a.yml:1: has a name that is a list or a mapping"),
         ("[" * 100_000, "a.yml: is nested too deep"),
         ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]\n" for n in range(1, 9)),
@@ -210,6 +211,11 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "rocketmq.consumer: {group: g, consume-thread-min: 40}",
         "my.rocketmq-consumer: {group: g, consume-thread-min: 40}",
         "consumer group g",
+    ),
+    "number_refused": (
+        "rocketmq.consumers:\n  - {group: a, consumeThreadMax: abc}\n  - {group: b, consumeThreadMax: 64}\n",
+        "rocketmq.consumers:\n  - {group: a, consumeThreadMax: '20'}\n  - {group: b, consumeThreadMax: '${X}'}\n",
+        "consumer group a",
     ),
     "group_twice": (GROUP % "a", GROUP % "b", "consumer group a"),
     "name_servers_joined": (

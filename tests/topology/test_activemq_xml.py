@@ -448,6 +448,15 @@ def test_the_file_of_artemis_is_told_as_such(tmp_path: Path, text: str) -> None:
         load(tmp_path, text)
 
 
+def test_each_broker_of_a_file_is_read(tmp_path: Path) -> None:
+    other = '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="two" persistent="false"/></beans>'
+    text = broker_xml("", 'brokerName="one"').replace("</beans>", other)
+    found = BrokerConfiguration.each_from_text(text, "a.xml")
+    assert [(each.name, each.persistent) for each in found] == [("one", True), ("two", False)]
+    assert [each.name for each in BrokerConfiguration.each_from_text(broker_xml(""), "a.xml")] == ["localhost"]
+    assert [each.name for each in BrokerConfiguration.each_from_text('name = "t"')] == ["t"]
+
+
 @pytest.mark.parametrize(
     ("strategy", "hint"),
     [

@@ -21,7 +21,7 @@ from pyengine.backlog.heard import heard
 from pyengine.backlog.traps import broker as brokers
 from pyengine.backlog.traps import push_consumer
 from pyengine.destinations import query_options
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.rocketmq.parameters import java_name
 from pyengine.topology import BrokerConfiguration
 from pyengine.topology.properties import parse_properties
@@ -58,7 +58,11 @@ ROCKETMQ_ONLY = {
 ELSEWHERE = {"kafka", "rabbit", "rabbitmq", "pulsar", "dubbo", "listeners", "producer", "producers", "template"}
 # What rocketmq-spring's own properties of a consumer are, those that matter here; all else is for a class of yours.
 STARTER = {"consumer_group", "topic"}
-PULL_CODES = {"pull_batch_capped", "unknown_parameter"}  # what of a push consumer's traps a DefaultLitePullConsumer has
+PULL_CODES = {
+    "pull_batch_capped",
+    "unknown_parameter",
+    "number_refused",
+}  # what of a push consumer's traps a DefaultLitePullConsumer has
 # Options of the URL that the factory takes and that mean nothing here.
 ELSEWHERE_OPTIONS = ("jms.blobTransferPolicy.", "jms.xaAckMode", "jms.brokerURL", "jms.strictCompliance")
 OWN = re.compile(r"(?:^|\.)rocketmq\.consumer$", re.IGNORECASE)
@@ -198,8 +202,7 @@ def is_known(configuration: SpringConfiguration) -> bool:
 def of_consumers(consumers: Sequence[SpringConsumer]) -> Iterator[Finding]:
     """Every trap of consumers that no Spring Boot file describes."""
     for consumer in consumers:
-        where = push_consumer.place_of(consumer.group, consumer.path)
-        yield from push_consumer.findings(consumer.parameters, where=where)
+        yield from _of_parameters(consumer, push_consumer.place_of(consumer.group, consumer.path))
 
 
 def findings(configuration: SpringConfiguration) -> Iterator[Finding]:
@@ -219,7 +222,7 @@ def _of_profile(profile: str, settings: Settings) -> Iterator[tuple[str, Finding
     consumers = consumers_of(settings)
     for consumer in consumers:
         where = push_consumer.place_of(consumer.group, consumer.path, profile)
-        for found in push_consumer.findings(consumer.parameters, where=where):
+        for found in _of_parameters(consumer, where):
             if consumer.may_have(found.code):
                 yield consumer.path, found
         for found in (*_annotation(consumer, where), *_twice(consumer, consumers, where)):
@@ -230,6 +233,21 @@ def _of_profile(profile: str, settings: Settings) -> Iterator[tuple[str, Finding
     for rule in JMS_RULES:
         for found in rule(client):
             yield "", found
+
+
+def _of_parameters(consumer: SpringConsumer, where: Said) -> Iterator[Finding]:
+    """The traps of a push consumer; number_refused: what is not a number, which hides no trap of another consumer."""
+    try:
+        yield from push_consumer.findings(consumer.parameters, where=where)
+    except InvalidSourceError as error:
+        yield Finding(
+            "number_refused",
+            Severity.ERROR,
+            where,
+            (say("{name}: {value}", name=error.source, value=text_of(consumer.parameters.get(error.source))),),
+            say("It is not a number that the client takes: the program does not start. Write digits only."),
+            "DefaultMQPushConsumer",
+        )
 
 
 def _annotation(consumer: SpringConsumer, where: Said) -> Iterator[Finding]:
