@@ -59,12 +59,14 @@ def _check(number: int, text: bytes) -> int:
 
 class Journal:
     """A journal that begins anew. newest: the last record that the database has. synced: records are to reach the disk.
+    most: bytes of records.
 
     file: its ``newest`` is the number of the last record, new as soon as the record is there, whatever interrupts the
     caller. Raises StoreError.
     """
 
-    def __init__(self, path: Path, newest: int, *, synced: bool) -> None:
+    def __init__(self, path: Path, newest: int, *, synced: bool, most: int = MOST) -> None:
+        self._most = most
         self._synced = newest if synced else None  # the last record on the disk; None: nobody waits for that
         try:
             self._handle = path.open("ab", buffering=0)  # a file, which is closed by itself wherever Ctrl-C comes
@@ -78,7 +80,7 @@ class Journal:
 
     def has_room(self, text: bytes) -> bool:
         """Whether one more record leaves it small enough."""
-        return self.file.size + _RECORD.size + len(text) <= MOST
+        return self.file.size + _RECORD.size + len(text) <= self._most
 
     def append(self, text: bytes) -> None:
         """Write a record with the next number. Raises OSError."""

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
-from pyengine.activemq.journal import JOURNAL, MARK, Journal, read, records
+from pyengine.activemq.journal import JOURNAL, MARK, MOST, Journal, read, records
+from pyengine.activemq.reserve import keep, release_if_full
 from pyengine.activemq.store_file import (
     FIELDS,
     FILE,
@@ -44,6 +45,7 @@ ALL: Bands = ((0, 9),)
 EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
 LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
 LOOK = 1.0  # seconds after which a write looks again whether the files are still there
+FEW = 1 << 12  # bytes of the journal where room is short: SQLite keeps the old pages of what it takes over
 _APART = 256  # units of the journal that are kept one by one; many would keep the garbage collector busy
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
@@ -97,6 +99,9 @@ class SqliteStore:
             problem = error.strerror if isinstance(error, OSError) else error
             raise StoreError(str(folder), f"cannot be opened: {problem}; name a folder to write to") from error
         try:
+            new = not self.path.exists()
+            # Where room is short nothing is written twice: SQLite's WAL would be, and grow with what is taken away.
+            self._short = not new and release_if_full(folder)
             with reading(self.path):
                 self._db = sqlite3.connect(
                     self.path, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -106,8 +111,11 @@ class SqliteStore:
                     self._recover(folder / JOURNAL)
                     self._db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[journal_disk_sync_strategy]}")
                     self._count()
+                    most = FEW if self._short else MOST
                     synced = journal_disk_sync_strategy == "always"
-                    self._journal = Journal(folder / JOURNAL, self.mark(MARK, 0), synced=synced)
+                    self._journal = Journal(folder / JOURNAL, self.mark(MARK, 0), synced=synced, most=most)
+                    if not self._short:
+                        keep(folder, new=new)
                     self._files = [(path, os.stat(path)) for path in (self.path, folder / JOURNAL)]
                 except BaseException:
                     self._db.close()
@@ -131,7 +139,7 @@ class SqliteStore:
         self._written = 0
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute(f"PRAGMA journal_mode = {'DELETE' if self._short else 'WAL'}")
         self._db.execute("PRAGMA fullfsync = ON")  # for macOS, see disk_sync; nothing elsewhere
         check_format(self._db, self.path, 0)  # a file that is new
         self._db.executescript(SCHEMA)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 from threading import Thread
@@ -15,11 +17,12 @@ import numpy as np
 import pytest
 
 import pyengine
-from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
+from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory, MessageConsumer, Session
 from pyengine.activemq.commands import ConnectionInfo, ConnectionSink
 from pyengine.activemq.journal import MOST
 from pyengine.activemq.record import decode_message, encode_message
-from pyengine.activemq.store import SqliteStore
+from pyengine.activemq.reserve import RESERVE, SIZE
+from pyengine.activemq.store import SqliteStore, SyncStrategy
 from pyengine.activemq.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import IllegalStateError, StoreError
@@ -536,3 +539,76 @@ def test_a_forked_copy_of_a_broker_stores_nothing_and_leaves_the_store_to_its_pr
     with Broker(tmp_path) as broker, ConnectionFactory(broker=broker).create_connection() as connection:
         consumer = connection.create_session().create_consumer("orders")
         assert [str(message.body) for message in consumer.receive_batch(3, timeout=5)] == ["before", "after"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount, unmount = shutil.which("mount"), shutil.which("umount")
+    options = ("-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder))
+    if (
+        mount is None
+        or unmount is None
+        or subprocess.run((mount, *options), capture_output=True, check=False).returncode
+    ):
+        pytest.skip("only root may mount a small file system")
+    yield folder
+    subprocess.run((unmount, str(folder)), check=True)
+
+
+def fill(folder: Path) -> None:
+    with (folder / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    assert shutil.disk_usage(folder).free == 0
+
+
+@pytest.mark.parametrize("strategy", ["periodic", "always"])
+@pytest.mark.parametrize("topic", [False, True])
+def test_the_store_of_a_full_disk_is_opened_and_drained(small_disk: Path, strategy: SyncStrategy, topic: bool) -> None:
+    folder = small_disk / "store"
+
+    def subscribe(session: Session) -> MessageConsumer:
+        return session.create_durable_subscriber("t", "s") if topic else session.create_consumer("q")
+
+    with Broker(folder, journal_disk_sync_strategy=strategy) as broker:
+        connection = ConnectionFactory(broker=broker).create_connection("c")
+        session = connection.create_session()
+        subscribe(session).close()
+        producer = session.create_producer(session.create_topic("t") if topic else "q")
+        sent = 0
+        with suppress(StoreError):
+            while sent < 100_000:
+                producer.send(f"{sent} {'x' * 2000}")
+                sent += 1
+        assert 100 < sent < 100_000
+        with suppress(StoreError):
+            connection.close()
+        with pytest.raises(StoreError):
+            broker.close()
+    fill(small_disk)
+    got = 0
+    for most in (sent // 2, sent):  # in two goes
+        with (
+            Broker(folder, journal_disk_sync_strategy=strategy) as broker,
+            ConnectionFactory(broker=broker).create_connection("c") as connection,
+        ):
+            consumer = subscribe(connection.create_session())
+            while got < most and (message := consumer.receive(5)) is not None:
+                assert str(message.body).split()[0] == str(got)
+                got += 1
+    assert got == sent
+    with Broker(folder) as broker, ConnectionFactory(broker=broker).create_connection("c") as connection:
+        refused = subscribe(connection.create_session()).receive(0.1)  # it may be there or not
+        assert refused is None or str(refused.body).split()[0] == str(sent)
+
+
+def test_a_store_keeps_room_for_the_day_on_which_the_disk_is_full(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Broker(tmp_path):
+            assert (tmp_path / RESERVE).stat().st_size == SIZE
+    (tmp_path / RESERVE).unlink()
+    Broker(tmp_path).close()
+    assert (tmp_path / RESERVE).exists()
