@@ -793,3 +793,27 @@ def test_threads_match_while_others_change() -> None:
     assert not failed, failed[0]
     subscriptions._check()  # type: ignore[attr-defined]
     assert len(subscriptions) == 600
+
+
+@pytest.mark.parametrize("how", ["made", "update", "add", "replace"])
+def test_an_invalid_rule_is_named_by_its_key(how: str) -> None:
+    rules: dict[Any, Any] = {number: f"a = {number}" for number in range(3000)}
+    bad = {("eu", 7): "price > > 3"}
+    subscriptions: Subscriptions[Any] = Subscriptions(rules | {("eu", 7): "TRUE"} if how == "replace" else rules)
+    calls = {
+        "made": lambda: Subscriptions(rules | bad),
+        "update": lambda: subscriptions.update(bad),
+        "add": lambda: subscriptions.add(*next(iter(bad.items()))),
+        "replace": lambda: subscriptions.replace(*next(iter(bad.items()))),
+    }
+    with pytest.raises(
+        pyengine.InvalidSelectorError, match=r"^invalid selector of \('eu', 7\) at position 8"
+    ) as raised:
+        calls[how]()
+    assert raised.value.key == ("eu", 7)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.key, str(again)) == (raised.value.key, str(raised.value))
+    with pytest.raises(TypeError, match=r"^the selector of 'b': .*not int"):
+        Subscriptions({"b": 5})
+    with pytest.raises(pyengine.InvalidSelectorError, match=r"^invalid selector at position"):
+        Selector("price > > 3")

@@ -23,10 +23,10 @@ cdef int64_t long_of(double delay) noexcept:
 cdef class RedeliveryPolicy:
     """When a message is delivered again, and when it is given up.
 
-    Delays are ms, or a timedelta. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without cap,
-    and caps the back-off product only. The back-off starts from the delay before: it applies when that is above 0 and
-    the multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was redelivered too often
-    before it came.
+    Delays are ms, or a timedelta. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without
+    cap, and caps the back-off product only. The back-off starts from the delay before: it applies when that is
+    above 0 and the multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was
+    redelivered too often before it came.
     """
 
     def __cinit__(self, *, object maximum_redeliveries=6, object initial_redelivery_delay=1000,
