@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 else:
 
     class Milliseconds(int):
-        """A whole number of ms; the annotation of a field that takes a timedelta too."""
+        """The annotation of a field that takes ms or a timedelta; a call makes a plain number, the field's default."""
+
+        def __new__(cls, default: int) -> int:
+            return int(default)
 
 
 def whole_milliseconds(span: timedelta) -> int:

@@ -258,3 +258,22 @@ def test_a_forked_process_finds_no_clock_locked() -> None:
         going = False
         thread.join()
         clock.close()
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="forking is not safe there")
+def test_the_system_clock_goes_on_in_a_forked_process_without_the_timers_of_its_parent() -> None:
+    clock = SystemClock()
+    reading, writing = os.pipe()
+    clock.call_at(clock.now() + 30, lambda: os.write(writing, b"parent's "))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends the process
+        came = threading.Event()
+        clock.call_at(clock.now() + 60, lambda: (os.write(writing, b"own "), came.set()))
+        came.wait()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    clock.close()
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert sorted(pipe.read().split()) == ["own", "parent's"]
