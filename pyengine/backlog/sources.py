@@ -253,7 +253,7 @@ def read_piece(piece: Piece, source: Source) -> Rows:
         columns = None if wanted is None else list(wanted)
         table = file.read_row_groups(list(piece.row_groups), columns=columns, use_threads=False)
     numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
-    return _apply_types(piece.path, table, numbers, [], dict(source.types), piece.file_first)
+    return _apply_types(piece.path, table, numbers, [], dict(source.types), piece.file_first, texts_may_break=True)
 
 
 def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
@@ -400,7 +400,8 @@ def _read(
         elif kind == "csv":
             table, numbers, odd = settled_texts(table, numbers, types, wanted)
         rejects = [*rejects, *odd]
-    return replace(_apply_types(name, table, numbers, rejects, types), lines=tuple(lines))
+    rows = _apply_types(name, table, numbers, rejects, types, texts_may_break=kind == "parquet")
+    return replace(rows, lines=tuple(lines))
 
 
 def _is_empty(file: Any) -> bool:
@@ -523,7 +524,14 @@ def _unheld(value: Any, as_double: bool) -> str:
 
 
 def _apply_types(
-    name: str, table: Any, numbers: Any, rejects: list[Reject], types: dict[str, Any], file_first: int = 0
+    name: str,
+    table: Any,
+    numbers: Any,
+    rejects: list[Reject],
+    types: dict[str, Any],
+    file_first: int = 0,
+    *,
+    texts_may_break: bool = False,
 ) -> Rows:
     arrow = required_pyarrow()
     bad: dict[int, Reject] = {}
@@ -532,6 +540,13 @@ def _apply_types(
     for place, given in enumerate(table.schema):
         if given.type in plain:
             table = table.set_column(place, given.name, table.column(place).cast(plain[given.type]))
+    if texts_may_break:
+        for place, given in enumerate(table.schema):
+            try:
+                table.column(place).validate(full=True)
+            except arrow.ArrowInvalid:
+                texts = _without_broken(table.column(place), given, numbers, bad)
+                table = table.set_column(place, given.name, texts)
     for column, java in types.items():
         one_column(column, table.column_names, name)
         values = table.column(column)
@@ -547,6 +562,25 @@ def _apply_types(
         table, numbers = table.filter(keep), numbers.filter(keep)
     every = tuple(sorted([*rejects, *bad.values()], key=lambda each: each.row))
     return Rows(table, numbers, every, ((file_first, name),))
+
+
+def _without_broken(texts: Any, field: Any, numbers: Any, bad: dict[int, Reject]) -> Any:
+    """A column of texts; rows with one that is not UTF-8 go to ``bad`` and are null. What is no text stays."""
+    arrow = required_pyarrow()
+    kind = field.type.value_type if arrow.types.is_dictionary(field.type) else field.type
+    if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):
+        return texts
+    plain = texts.combine_chunks()
+    plain = plain.dictionary_decode() if arrow.types.is_dictionary(plain.type) else plain
+    whole: list[str | None] = []
+    for index, value in enumerate(plain.cast(arrow.large_binary()).to_pylist()):
+        try:
+            whole.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            whole.append(None)
+            text = value[:200].decode("utf-8", "replace")
+            bad.setdefault(index, Reject(numbers[index].as_py(), field.name, text, "is not UTF-8"))
+    return arrow.array(whole, kind)
 
 
 def _convert_singly(values: Any, wanted: Any, java: str, column: str, numbers: Any, bad: dict[int, Reject]) -> Any:

@@ -143,11 +143,13 @@ def repeated_problems(columns: Sequence[Any], names: Sequence[str]) -> list[str]
 class Renumbered:
     """One whole number a row in the place of several, for as long as a queue is open, and the several in the answers.
 
-    Rows come sorted by queue. Kept are the numbers of the rows of the queues that are open and of one batch more.
+    Rows come sorted by queue. Kept are the numbers of the rows of the queues that are open and of one batch more; where
+    there are topics (``every``), whose lines may come after other queues' rows, all.
     """
 
-    def __init__(self, names: Sequence[str], queue: str, row: str) -> None:
+    def __init__(self, names: Sequence[str], queue: str, row: str, *, every: bool) -> None:
         self.names = names
+        self.every = every
         self.parts = [f"{PART}{place}" for place in range(len(names))]
         self.queue = queue
         self.row = row
@@ -166,7 +168,7 @@ class Renumbered:
         self.kept = part if self.kept is None else pa.concat_tables([self.kept, part])
         keys = batch.column(self.queue).to_numpy()
         begins = int(np.flatnonzero(keys == keys[-1])[0])
-        if begins:
+        if begins and not self.every:
             self.open = self.end + begins
         numbers = pa.array(np.arange(self.end, self.end + batch.num_rows))
         self.end += batch.num_rows

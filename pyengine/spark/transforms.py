@@ -375,8 +375,11 @@ class Assignment:
         from pyengine.activemq.dispatch import QUEUE, ROW, Dispatcher
 
         with sent_to_driver():
-            dispatcher = Dispatcher(Topology.from_text(self.text))
-            several = Renumbered(self.numbers, QUEUE, ROW) if len(self.numbers) > 1 else None
+            topology = Topology.from_text(self.text)
+            dispatcher = Dispatcher(topology)
+            several = None
+            if len(self.numbers) > 1:
+                several = Renumbered(self.numbers, QUEUE, ROW, every=topology.has_topics)
             lost: list[Any] = []
             messages = (
                 self._once(self._messages(batches, lost), lost) if self.numbers else self._messages(batches, lost)

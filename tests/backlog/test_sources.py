@@ -572,3 +572,17 @@ def test_a_reject_has_the_line_of_its_file(tmp_path: Path, name: str, text: str,
     table = rejects_table(rows.rejects, rows.files, rows.lines)
     assert table.column("file_row").to_pylist() == lines * 2
     assert [Path(file).parent.name for file in table.column("file").to_pylist()] == ["1", "1", "2", "2"]
+
+
+def test_a_text_in_parquet_that_is_not_utf8_is_a_reject(tmp_path: Path) -> None:
+    buffers = pa.array([b"ok", b"\xff\xfe", None, b"\xc3\xa9"], pa.binary()).buffers()
+    texts = pa.Array.from_buffers(pa.string(), 4, buffers)
+    file = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(pa.table({"n": [1, 2, 3, 4], "s": texts, "l": [[1]] * 4}), file)
+    source = Source(path=str(file), destination="q", properties=("n", "s"))
+    pieces = parquet_pieces(source)
+    assert pieces
+    for rows in (read_source(source), read_piece(pieces[0], source)):
+        assert rows.table.column("s").to_pylist() == ["ok", None, "\xe9"]
+        assert rows.numbers.to_pylist() == [0, 2, 3]
+        assert rejected(rows) == [(1, "s", "\ufffd\ufffd", "is not UTF-8")]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas import functions
 
 from pyengine.activemq.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
@@ -16,6 +17,8 @@ from pyengine.spark.session import start_session
 from pyengine.topology import Topology
 
 ROOT = Path(__file__).parents[2]
+# What carries rows to a Python worker; pyspark 4.0 has no Arrow functions.
+WORKERS: list[Any] = ["arrow", "pandas"] if hasattr(functions, "arrow_udf") else ["pandas"]
 
 
 @pytest.fixture(scope="session")

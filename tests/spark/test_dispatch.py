@@ -20,6 +20,7 @@ from pyengine.activemq.dispatch import (
     ASSIGNMENT_SCHEMA,
     DESTINATION,
     QUEUE,
+    ROW,
     columns_read,
     dispatch_batches,
     dispatch_table,
@@ -30,7 +31,7 @@ from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.rocketmq import sql
 from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.spark.row_numbers import parted
-from pyengine.spark.transforms import assign, dispatch
+from pyengine.spark.transforms import Assignment, assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
 
@@ -546,6 +547,41 @@ def test_several_columns_may_number_the_rows(spark: Any, partitions: int) -> Non
     for wrong in ([], ["offset", "offset"], ["offset", "no"], ["offset", 5]):
         with pytest.raises(PyengineError):
             dispatch(frame, topology, row=wrong)
+
+
+@pytest.mark.parametrize("rows_a_call", [1, 7, 1000])
+def test_several_numbers_stay_with_their_rows_however_late_the_line_comes(
+    monkeypatch: pytest.MonkeyPatch, rows_a_call: int
+) -> None:
+    """Queues that hold messages to their end beside topics whose subscriptions have a window over several."""
+    consumers = (
+        Consumer("one", "q.>", prefetch=1, acknowledges=False),
+        Consumer("all", "topic://t.>", prefetch=2, acknowledges=False),
+    )
+    names = ["q.a", "topic://t.b", "q.c", "topic://t.d", "q.e"]
+    rows = pa.table({"queue": [name for name in names for _ in range(6)], "n": pa.array(range(30))})
+    for every in (consumers, consumers[:1]):
+        topology = Topology(source=Source(destination="{queue}", path="x"), consumers=every)
+        table = rows if len(every) == 2 else rows.filter(pc.starts_with(rows.column("queue"), "q."))
+        made, _ = to_messages(table, table.column("n").to_numpy(), topology.source)
+        made = made.select(columns_read(topology, made.column_names))
+        keys = pa.array([names.index(name) for name in made.column(DESTINATION).to_pylist()], pa.int64())
+        numbers = made.column(ROW)
+        parts = {
+            "__row:0": pc.divide(numbers, 4),
+            "__row:1": pc.subtract(numbers, pc.multiply(pc.divide(numbers, 4), 4)),
+        }
+        batch = made.append_column(QUEUE, keys).drop_columns([ROW])
+        for name, part in parts.items():
+            batch = batch.append_column(name, part)
+        monkeypatch.setattr(Assignment, "most_rows", rows_a_call)
+        work = Assignment(topology.to_text(), ("x", "y"), (QUEUE, "__row:0", "__row:1"))
+        found = pa.Table.from_batches(work(batch.combine_chunks().to_batches(max_chunksize=rows_a_call))).to_pylist()
+        plain = pa.Table.from_batches(
+            dispatch_batches(topology, made.append_column(QUEUE, keys).to_batches())
+        ).to_pylist()
+        found = [line | {"row": line["row"]["x"] * 4 + line["row"]["y"]} for line in found]
+        assert sorted(found, key=str) == sorted(plain, key=str)
 
 
 def test_a_moment_is_milliseconds_in_every_call(spark: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pyengine import InvalidSelectorError, MissingColumnError, Selector, Subscriptions, UnsupportedColumnError
 from pyengine import spark as ps
 from pyengine.errors import ConfigurationError
+from tests.spark.conftest import WORKERS
 
 ROWS = [
     (1, "EU", 250.0, 7),
@@ -28,13 +29,13 @@ def ids(frame: Any) -> list[int]:
     return sorted(row.id for row in frame.select("id").collect())
 
 
-@pytest.mark.parametrize("using", ["arrow", "pandas"])
+@pytest.mark.parametrize("using", WORKERS)
 def test_matches_filters(orders: Any, using: Any) -> None:
     assert ids(orders.where(ps.matches("region = 'EU' AND price > 100", using=using))) == [1]
     assert ids(orders.where(ps.matches("region = '\U0001f600' OR price IS NULL", using=using))) == [4, 5]
 
 
-@pytest.mark.parametrize("using", ["arrow", "native"])
+@pytest.mark.parametrize("using", [WORKERS[0], "native"])
 def test_matches_is_never_null(orders: Any, using: Any) -> None:
     found = orders.select("id", ps.matches("region = 'EU'", using=using, schema=orders).alias("wanted")).collect()
     assert {row.id: row.wanted for row in found} == {1: True, 2: True, 3: False, 4: False, 5: False}
@@ -76,7 +77,7 @@ ASKED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("using", ["arrow", "pandas"])
+@pytest.mark.parametrize("using", WORKERS)
 def test_arrow_and_pandas_see_the_same_values(spark: Any, using: Any) -> None:
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "America/New_York")  # whose clocks show the hour of `at` twice
@@ -104,7 +105,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize("using", ["arrow", "pandas"])
+@pytest.mark.parametrize("using", WORKERS)
 def test_moments_of_all_years_and_intervals_are_longs(spark: Any, using: Any) -> None:
     columns = {f"m{place}": text for place, text in enumerate(MOMENTS)}
     frame = spark.sql(
@@ -223,7 +224,7 @@ def test_match_of_many_subscriptions_is_the_loop(orders: Any) -> None:
 def test_where_pyspark_has_no_arrow_udf_pandas_evaluates(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql.pandas import functions
 
-    monkeypatch.delattr(functions, "arrow_udf")
+    monkeypatch.delattr(functions, "arrow_udf", raising=False)
     frame = spark.sql(
         "SELECT id, timestamp'1970-01-01 00:00:00.0015Z' AS at, CAST(id AS decimal(9, 2)) AS d FROM range(3)"
     )

@@ -18,6 +18,7 @@ from pyengine._engine.message.header import fresh_headers
 from pyengine.errors import PyengineError
 from pyengine.spark.functions import native_truth
 from pyengine.spark.native import NotNativeError
+from tests.spark.conftest import WORKERS
 
 SELECTORS = int(os.environ.get("PYENGINE_NATIVE_SELECTORS", "30"))
 SEED = int(os.environ.get("PYENGINE_NATIVE_SEED", "20261121"))
@@ -160,7 +161,7 @@ def test_native_and_worker_give_the_same_rows(spark: Any) -> None:
     frame = spark.createDataFrame(rows(random.Random(1), 50))
     text = "d > 0.0 OR s LIKE 'a%' AND NOT (bo = TRUE)"
     native = frame.transform(ps.where, text, using="native").select("row").toArrow()
-    assert native == frame.where(ps.matches(text, using="arrow")).select("row").toArrow()
+    assert native == frame.where(ps.matches(text, using=WORKERS[0])).select("row").toArrow()
     plan = frame.where(ps.matches(text, schema=frame.schema))._jdf.queryExecution().toString()
     assert "ArrowEvalPython" not in plan
     assert "ArrowEvalPython" in frame.transform(ps.where, "s + 'x' = 'ax'")._jdf.queryExecution().toString()

@@ -24,7 +24,13 @@ from pyengine.activemq.dispatch import columns_read, dispatch_table
 from pyengine.backlog import output
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
-from pyengine.errors import InvalidTopologyError, OutputError, SnapshotError, UnsupportedColumnError
+from pyengine.errors import (
+    ConfigurationError,
+    InvalidTopologyError,
+    OutputError,
+    SnapshotError,
+    UnsupportedColumnError,
+)
 from pyengine.spark import dispatch_stream, held, state_files, streaming
 from pyengine.spark.state_files import MAGIC, VERSION, Progress, StateFolder, seal, unseal
 from pyengine.spark.transforms import UNNUMBERED
@@ -105,17 +111,20 @@ def numbered(queues: list[str], events: dict[int, str] | None = None) -> pa.Tabl
 def test_rows_of_one_number_keep_their_queues(spark: Any, tmp_path: Path) -> None:
     """Offsets of several partitions, one of them a row that is no message, and a row without a number."""
     topology = Topology(Source("q.{queue}", path="unused", priority="n"), (Consumer("c", "q.>"),), ())
-    rows = numbered(list("abcdef")).drop_columns(["number"])
-    rows = rows.set_column(rows.column_names.index("n"), "n", pa.array([4, 12, 4, 4, 4, 4], pa.int32()))
-    write_files(rows.append_column("number", pa.array([1, 1, 1, 0, None, 1], pa.int64())), tmp_path / "in", 1)
+    rows = numbered(list("abcdefgghg")).drop_columns(["number"])
+    rows = rows.set_column(rows.column_names.index("n"), "n", pa.array([4, 12, 4, 4, 4, 4, 4, 4, 4, 4], pa.int32()))
+    numbers = pa.array([1, 1, 1, 0, None, 1, 7, 7, 7, 8], pa.int64())
+    write_files(rows.append_column("number", numbers), tmp_path / "in", 1)
     run(spark, tmp_path / "in", 1, topology, tmp_path)
     lines = told(spark, tmp_path).to_pylist()
     assert sorted((str(line["row"]), line["destination"], line["reason"]) for line in lines if line["destination"]) == [
-        ("0", "q.d", None), ("1", "q.a", None), ("1", "q.c", None), ("1", "q.f", None)
+        ("0", "q.d", None), ("1", "q.a", None), ("1", "q.c", None), ("1", "q.f", None),
+        ("7", "q.h", None), ("8", "q.g", None),
     ]  # fmt: skip
     rejected = sorted((str(line["row"]), line["blocked_by"]) for line in lines if not line["destination"])
     assert rejected == [
         ("1", "n = '12': a priority is 0 to 9"),
+        *[("7", "row = '7': the number comes more than once among the rows of its queue")] * 2,
         ("None", "the number of the row is missing or beyond long"),
     ]
 
@@ -287,6 +296,8 @@ def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> 
         dispatch_stream(frame, small_topology(Consumer("a", "topic://t")), **where)
     with pytest.raises(InvalidTopologyError, match="late"):
         dispatch_stream(frame, small_topology(Consumer("a", "q.>")), late=["b"], **where)
+    with pytest.raises(ConfigurationError, match=r"row=number, n: is more than the one column .*withColumn"):
+        dispatch_stream(frame, small_topology(Consumer("a", "q.>")), **where | {"row": ("number", "n")})
     by_double = Topology(Source("q.{when}", path="unused"), (Consumer("a", "q.>"),))
     with pytest.raises(UnsupportedColumnError, match="when"):
         dispatch_stream(frame, by_double, **where)
