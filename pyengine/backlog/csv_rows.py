@@ -89,24 +89,24 @@ def _row_lines(file: Any, quoted: bool) -> list[tuple[int, int]]:
     """Lines of rows, as in Rows: a header, empty lines, and line ends in quotes are lines and no rows."""
     with _opened(file) as opened:
         if not quoted and not _has_empty_lines(opened):
-            return [(0, 2)]
+            return [(0, 1)]
     lines: list[tuple[int, int]] = []
     with _opened(file) as opened:
         text = io.TextIOWrapper(opened, "utf-8", "surrogateescape", newline="")
         try:
             reader = csv.reader(text)
-            row, begins = -2, 1
+            row, begins = -2, 0
             for record in reader:
                 if record:
                     row += 1
                     if row >= 0 and (not lines or begins - row != lines[-1][1] - lines[-1][0]):
                         lines.append((row, begins))
-                begins = reader.line_num + 1
+                begins = reader.line_num
         except csv.Error:
             pass  # a field beyond its limit: rows behind it have the lines that they would have without it
         finally:
             text.detach()
-    return lines or [(0, 2)]
+    return lines or [(0, 1)]
 
 
 def _has_empty_lines(file: BinaryIO) -> bool:

@@ -22,7 +22,7 @@ class Reject:
 class Rows:
     """What was read. table: an Arrow table. numbers: int64 array, each row's number, rejected rows counted. files: the
     number of each file's first row, and its name, in the order in which they were read. lines: of files of lines, from
-    which row on which line (from 1) of its file a row begins at, each further row a line further.
+    which row on which line (from 0) of its file a row begins at, each further row a line further.
     """
 
     table: Any

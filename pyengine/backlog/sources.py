@@ -433,7 +433,7 @@ def _read_jsonl(
     names: dict[str, None] = {}
     lines: list[tuple[int, int]] = []
     row = -1
-    for place, line in enumerate(raw.splitlines(), 1):
+    for place, line in enumerate(raw.splitlines()):
         if not line.strip():
             continue
         row += 1

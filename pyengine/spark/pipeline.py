@@ -72,9 +72,9 @@ def run(
 
     out gets messages/ (Parquet: properties with their types, headers, ``__row``), deliveries/ and held/ (Parquet,
     columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason, file and file_row of rows that are no
-    message; both numbers from 0, in the source and in the file) and summary.json. It appears when the run is complete;
-    until then an earlier result stays, and a run that was interrupted goes on where it was when it is started again
-    with the same topology over the same Parquet files.
+    message; row counts in the source, file_row is the line of the file, in Parquet the row, all from 0) and
+    summary.json. It appears when the run is complete; until then an earlier result stays, and a run that was
+    interrupted goes on where it was when it is started again with the same topology over the same Parquet files.
     Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
     with the messages of one. The file system must be one that every worker sees. spark: a session to use as it is;
     None: the one that runs in this process, and where none does, one is started with ``master`` and stopped afterwards.

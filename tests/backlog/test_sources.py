@@ -556,11 +556,11 @@ def test_members_and_padding_of_a_gz(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "lines"),
     [
-        ("a.jsonl", '\n{"n": 1}\nbad\n\n\nworse\n{"n": 2}', [3, 6]),
-        ("a.csv", "n,m\n1,2\n1,2,3\n5\n", [3, 4]),
-        ("a.csv", 'n,m\n\n"x\ny",2\n1,2,3\n\r\n"a\n\nb",3\n5\n', [5, 10]),
-        ("a.csv", "n,m\r\n1,2\r\n\r\n1,2,3\r\n5\r\n", [4, 5]),
-        ("a.csv.gz", "n,m\n1,2\n1,2,3\n5\n", [3, 4]),
+        ("a.jsonl", '\n{"n": 1}\nbad\n\n\nworse\n{"n": 2}', [2, 5]),
+        ("a.csv", "n,m\n1,2\n1,2,3\n5\n", [2, 3]),
+        ("a.csv", 'n,m\n\n"x\ny",2\n1,2,3\n\r\n"a\n\nb",3\n5\n', [4, 9]),
+        ("a.csv", "n,m\r\n1,2\r\n\r\n1,2,3\r\n5\r\n", [3, 4]),
+        ("a.csv.gz", "n,m\n1,2\n1,2,3\n5\n", [2, 3]),
     ],
 )
 def test_a_reject_has_the_line_of_its_file(tmp_path: Path, name: str, text: str, lines: list[int]) -> None:
