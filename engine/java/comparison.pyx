@@ -13,7 +13,8 @@ from pyengine._engine.java.strings cimport is_true_text, order_text, parse_numbe
 from pyengine._engine.java.value cimport (
     BIG_DECIMAL, BOOLEAN, BOOLEAN_AGAINST_TEXT, BYTE, CHAR, CONVERT_OR_RAISE, DECIMAL, DOUBLE, DOUBLE_AGAINST_FLOAT,
     EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER, IS_LESS, IS_LESS_OR_EQUAL, LONG, NOT_A_NUMBER_TEXT,
-    NULL_VALUE, OBJECT, ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, order_key, read_value, )
+    NULL_VALUE, OBJECT, ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, order_key, read_value,
+)
 
 from pyengine.errors import InvalidMessageError
 

@@ -406,10 +406,10 @@ cdef int whole_digits(const uint8_t* bytes, int width, char* digits, bint* negat
             limbs[i] = <uint32_t> (carry // 1000000000)
             carry = carry % 1000000000
         part = <uint32_t> carry
-        for i in range(9):
-            backwards[length] = <char> (48 + part % 10)
+        for i in range(length, length + 9):
+            backwards[i] = <char> (48 + part % 10)
             part = part // 10
-            length += 1
+        length += 9
     while length and backwards[length - 1] == 48:
         length -= 1
     for i in range(length):

@@ -1,8 +1,8 @@
 """value: one property value with its Java type, read from Python and told as text; memory of an evaluation.
 
 Invariants: ``type`` says which payload member is valid; STRING, CHAR, BIG_DECIMAL and DECIMAL borrow what they are
-made of (the owner outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened double
-of a 32-bit float.
+made of (the owner outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened
+double of a 32-bit float.
 
 Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in a UCS2 text is its code point, and a
 CPython string may be passed as it is. UTF8 may hold lone surrogates as three bytes, never a pair.
