@@ -74,11 +74,16 @@ def incidents(found: Iterable[Finding], evidence: Evidence) -> list[Finding]:
     findings = list(found)
     places = {number: place_of(each, evidence) for number, each in enumerate(findings)}
     causes: dict[int, int] = {}
+    by_code: dict[str, list[int]] = {}
+    for number, each in enumerate(findings):
+        by_code.setdefault(each.code, []).append(number)
     for number, each in enumerate(findings):
         causing = [
             other
-            for other, cause in enumerate(findings)
-            if each.code in COMES_OF.get(cause.code, ()) and places[other].meets(places[number])
+            for code, others in by_code.items()
+            if each.code in COMES_OF.get(code, ())
+            for other in others
+            if places[other].meets(places[number])
         ]
         if causing:  # the one that itself comes of the fewest
             causes[number] = min(causing, key=lambda other: (_depth(findings[other].code), other))

@@ -54,6 +54,8 @@ def as_dict(
         "findings": [finding.as_dict() for finding in found],
         "seen_too_seldom": [str(said) for said in seen_too_seldom(evidence)],
         "to_bring": [str(said) for said in to_bring(evidence)],
+        "names_cut": [str(said) for said in names_cut(evidence)],
+        "judged_healthy": judged_healthy(evidence) and not any(finding.severity for finding in found),
         "read": [
             {"file": each.file, "what": str(each.what), "times": [clock(time) for time in each.times]}
             | ({"product": each.product} if each.product else {})

@@ -22,6 +22,7 @@ from tests.backlog.kafka_groups import (
     _read,
     look,
     looks,
+    moved,
     rows,
 )
 
@@ -220,3 +221,41 @@ def test_a_real_share_group_of_4_1_has_no_lag() -> None:
     }
     assert {each.kind for each in evidence.consumer_groups if each.state} == {"share"}
     assert not judged_healthy(evidence)
+
+
+def test_members_that_share_all_topics_evenly_are_no_uneven_allocation() -> None:
+    """The sticky assignors spread a group's partitions, whosever topic they are of."""
+
+    def at(seconds: int, *members: int) -> str:
+        owned = [("orders", number, member) for number, member in enumerate((1, 1, 1, 2))]
+        owned += [("refunds", number, member) for number, member in enumerate(members)]
+        lines = [
+            look("2.8", [Row(number, 900 + 40 * seconds, 5 * seconds, member)])
+            .splitlines()[-1]
+            .replace("orders", topic)
+            for topic, number, member in owned
+        ]
+        return "\n".join((*look("2.8", []).splitlines(), *lines)) + "\n"
+
+    assert "uneven_allocation" not in codes(_read((at(0, 2, 2), at(60, 2, 2))))
+    assert "uneven_allocation" in codes(_read((at(0, 1, 2), at(60, 1, 2))))
+
+
+def test_consumers_that_use_assign_are_no_members() -> None:
+    note = "Consumer group 'billing' has no active members."
+    alone = [Row(each.partition, each.end, each.reached, None) for each in rows()]
+    later = [Row(each.partition, each.end, each.reached, None) for each in moved(rows())]
+    evidence = _read((look("2.8", alone, note), look("2.8", later, note)))
+    assert not codes(evidence)
+    assert judged_healthy(evidence)
+
+
+def test_what_watch_prints_has_the_group_and_the_moment() -> None:
+    head = "Every 60.0s: kafka-consumer-groups --bootstrap-server kb1:9092 --describe --group billing    kb1: {}\n"
+    text = "".join(
+        head.format(f"Tue Jun 30 10:0{minute}:01 2020") + RELEASES["0.10.2"](states)
+        for minute, states in ((0, CASES["one partition"].first), (1, CASES["one partition"].last))
+    )
+    evidence = read_text(text, "f.txt", 5)
+    assert {each.group for each in evidence.offsets} == {GROUP}
+    assert codes(evidence) == {"one_queue_stuck"}

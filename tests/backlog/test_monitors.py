@@ -72,6 +72,8 @@ def test_the_other_answers_of_the_dashboard() -> None:
     evidence = read_text(json.dumps(stats), "f.json")
     assert [(each.topic, each.min_offset, each.max_offset) for each in evidence.ranges] == [("orders", 5, 9)]
     assert "consumerProgress" in to_bring(evidence)[0]
+    topics = json.dumps(json.loads(dashboard(41000, None))["data"])  # copied out of the answer
+    assert {each.group for each in read_text(topics, "f.json").offsets} == {"billing"}
     refused = read_text('{"status":-1,"data":null,"errMsg":"CODE: 17 DESC: topic not exist"}', "f.json")
     assert "CODE: 17" in refused.remarks[0].why
     with pytest.raises(InvalidSourceError, match="brokerName"):

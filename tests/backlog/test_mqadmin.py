@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import textwrap
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -166,6 +167,15 @@ def test_a_column_of_clients_without_the_command_says_nothing_where_the_release_
     assert codes(waits) == {"stopped"}
 
 
+def test_the_list_of_clients_tells_how_many_there_are_where_the_table_does_not() -> None:
+    first = queues(lag=9000)
+    for count, want in ((2, "too_few_consumers"), (8, "slow")):
+        found = two(*(progress("4.8.0", each, asked=False) for each in (first, on(first, 900, 600))))
+        clients = [(f"10.0.0.{n}@1", f"10.0.0.{n}:5") for n in range(count)]
+        found.add(read_text(consumer_connection("4.8.0", clients), "c.txt", NOW))
+        assert codes(found) == {want}
+
+
 def test_one_client_that_stands_still_is_named() -> None:
     first = queues(lag=5000)
     last = [each if each.client == TWO[0] else each._replace(consumer_offset=each.consumer_offset + 5600)
@@ -313,6 +323,19 @@ def test_groups_are_told_apart_by_the_command_in_front_of_each_table() -> None:
         assert (diagnose(found), found.remarks) == ([], [])
 
 
+@pytest.mark.parametrize("release", ["4.2.0", "5.3.3"])
+def test_tables_that_a_terminal_or_a_mail_has_wrapped(release: str) -> None:
+    first, last, _ = stuck()
+    texts = [progress(release, first), later(progress(release, last))]
+    for wide in (80, 100, 120):
+        broken = ["\n".join(line[at : at + wide] for line in text.splitlines() for at in range(0, len(line) or 1, wide))
+                  for text in texts]  # fmt: skip
+        assert codes(two(*broken)) == {"one_queue_stuck"}, wide
+        mailed = ["\n".join(piece for line in text.splitlines() for piece in textwrap.wrap(line, wide) or [""])
+                  for text in texts]  # fmt: skip
+        assert codes(two(*mailed)) == {"one_queue_stuck"}, wide
+
+
 def test_a_date_counts_before_the_time_of_the_file() -> None:
     first, last, _ = stuck()
     for date in ("Tue Jun 30 {} CST 2020", "2020-06-30 {}", "[2020-06-30T{}+08:00]", "2020年 06月 30日 星期二 {} CST",
@@ -417,6 +440,28 @@ LOGS: dict[str, tuple[str, set[str]]] = {
     "a topic with fewer queues than members": (
         log(DEALT.format("orders", "a@1", 8, 3, 3), DEALT.format("bills", "a@1", 2, 3, 1),
             DEALT.format("orders", "b@1", 8, 3, 3)), {"idle_clients"}),
+    "no pull for two minutes": (
+        log("ERROR RocketmqClient - [BUG]doRebalance, billing, remove unnecessary mq, MessageQueue [topic=orders, "
+            "brokerName=broker-a, queueId=2], because pull is pause, so try to fixed it"), {"pull_stopped"}),
+    "a lock that is not held for long": (
+        log(*[f"INFO RocketmqClient - pull message later because not locked in broker, {PULL.format(7)}"] * 3),
+        {"lock_not_held"}),
+    "a lock that is held again": (
+        log(*[f"INFO RocketmqClient - pull message later because not locked in broker, {PULL.format(7)}"] * 3,
+            "INFO RocketmqClient - the message queue locked OK, Group: billing MessageQueue [topic=orders, "
+            "brokerName=broker-a, queueId=2]"), set()),
+    "a queue that cannot be unlocked": (
+        log("WARN RocketmqClient - [WRONG]mq is consuming, so can not unlock it, MessageQueue [topic=orders, "
+            "brokerName=broker-a, queueId=2]. maybe hanged for a while, 3", PAUSED,
+            "INFO RocketmqClient - resume this consumer, billing"), {"unlock_failed"}),
+    "a listener that throws": (
+        log("WARN RocketmqClient - consumeMessage exception: java.lang.NullPointerException Group: billing Msgs: [] "
+            "MQ: MessageQueue [topic=orders, brokerName=broker-a, queueId=2]",
+            "WARN RocketmqClient - consumeMessage return null, Group: billing Msgs: [] MQ: MessageQueue [topic=orders, "
+            "brokerName=broker-a, queueId=3]"), {"failing_listener"}),
+    "a message that took too long": (
+        log("INFO RocketmqClient - send expire msg back. topic=orders, msgId=0A, storeHost=/10.1.1.5:10911, queueId=2, "
+            "queueOffset=41000", PAUSED, "INFO RocketmqClient - resume this consumer, billing"), {"timeout_cleaning"}),
     "nothing that tells": (
         log("INFO RocketmqClient - send heart beat to broker[broker-a 0 10.1.1.5:10911] success"), set()),
 }  # fmt: skip

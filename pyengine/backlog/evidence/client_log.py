@@ -8,12 +8,14 @@ refused; what it commits (once a minute), and who is in the group when queues ar
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
 from pyengine.backlog.evidence.model import (
     ClientEvent,
+    EventKind,
     Evidence,
     FlowControlState,
     OffsetMove,
@@ -78,9 +80,28 @@ _REBALANCED = re.compile(
     r"topic=(?P<topic>[^,]+), clientId=(?P<client>[^,]+), mqAllSize=(?P<queues>\d+), cidAllSize=(?P<members>\d+), "
     r"rebalanceResultSize=(?P<owned>\d+)"
 )
+_GROUP_WORD = re.compile(r"\bGroup: (?P<group>[^\s,]+)")
+_DO_REBALANCE = re.compile(r"doRebalance, (?P<group>[^,]+), ")
+_OWN_WORDS: tuple[tuple[re.Pattern[str], EventKind], ...] = (
+    (re.compile(r"because (?:pull|pop) is pause, so try to fixed it"), "pull_expired"),
+    (re.compile(r"pull message later because not locked in broker|message queue locked Failed"), "not_locked"),
+    (re.compile(r"the message queue (?:not locked|lock expired), so consume later|because lock failed"), "not_locked"),
+    (re.compile(r"message queue locked OK|message queue lock OK"), "locked"),
+    (re.compile(r"mq is consuming, so can not unlock it"), "not_unlocked"),
+    (re.compile(r"send expire msg back\. topic=(?P<topic>[^,]+)"), "expired"),
+    (re.compile(r"consumeMessage (?:exception: |return null|Orderly return not OK)"), "failed"),
+)
 # What the broker answers pulls with when it has another subscription: SUBSCRIPTION_NOT_EXIST, SUBSCRIPTION_NOT_LATEST.
 SUBSCRIPTION_CODES = ("24", "25")
 NO_PERMISSION = "16"
+
+# A word of each line that is looked at: logs have millions of others.
+_TELLING = (
+    MARK, "ffset illegal", "PULL_OFFSET_MOVED", "he request offset", "updateConsumeOffsetToBroker", "rebalanced result",
+    "consumer was paused", "resume this consumer", "CODE: ", "not latest", "subscription not exist",
+    "execute the pull request", "is pause, so", "not locked", "lock expired", " locked ", "lock OK", "lock failed",
+    "can not unlock", "expire msg back", "consumeMessage ",
+)  # fmt: skip
 
 # A line of the client or the broker, by the loggers of its releases.
 _CLIENT = re.compile(
@@ -117,14 +138,16 @@ class _Log:
     modified: int | None
     found: Evidence = field(default_factory=Evidence)
     commits: list[OffsetState] = field(default_factory=list)
-    times: list[int] = field(default_factory=list)
-    time: int | None = None  # of the last line that has one: an exception has none of its own
+    first: str = ""  # the date of the first line that has one
+    last: str = ""  # and of the last one so far: an exception has none of its own
     failed: str = ""  # the group of the pull whose exception follows
 
     def line(self, number: int, line: str) -> None:
         if stamp := _STAMP.match(line):
-            self.time = int(datetime.fromisoformat(stamp[1]).replace(tzinfo=ZONE).timestamp()) * 1000
-            self.times.append(self.time)
+            self.last = stamp[1]
+            self.first = self.first or stamp[1]
+        if not any(word in line for word in _TELLING):
+            return
         if MARK in line:
             self.flow_control(number, line)
         elif _ILLEGAL in line.lower():
@@ -143,7 +166,7 @@ class _Log:
 
     @property
     def moment(self) -> int | None:
-        return self.modified if self.time is None else self.time
+        return _time(self.last) if self.last else self.modified
 
     def flow_control(self, number: int, line: str) -> None:
         cause = next((name for text, name in _CAUSES if text in line), None)
@@ -230,7 +253,7 @@ class _Log:
                 None,
                 int(match["offset"]),
                 client=match["client"],
-                dated=self.time is not None,
+                dated=bool(self.last),
             )
         )
 
@@ -242,6 +265,8 @@ class _Log:
             self.add(number, "paused", match["group"], line)
         elif match := _RESUMED.search(line):
             self.add(number, "resumed", match["group"], line)
+        elif kind := next((kind for words, kind in _OWN_WORDS if words.search(line)), None):
+            self.own_words(number, kind, line)
         elif match := _first(_NOT_LATEST, line):
             self.add(number, "subscription", match["group"], line, topic=match.groupdict().get("topic") or "")
         elif match := _CODE.search(line):
@@ -253,10 +278,17 @@ class _Log:
         elif match := _PULL_FAILED.search(line):
             self.failed = match["group"] or ""
 
+    def own_words(self, number: int, kind: EventKind, line: str) -> None:
+        """A line whose group and queue stand where its words put them."""
+        group, place = _first((_GROUP, _GROUP_WORD, _DO_REBALANCE), line), _QUEUE.search(line)
+        expired = re.search(r"topic=([^,\]]+)", line)
+        topic = place["topic"] if place else expired[1] if expired else ""
+        label = f"{topic}/{place['broker']}/{place['queue']}" if place else ""
+        self.add(number, kind, group["group"] if group else "", line, topic=topic, label=label)
+
     def add(
-        self, number: int, kind: Literal["subscription", "paused", "resumed", "forbidden", "rebalanced"], group: str,
-        line: str, topic: str = "", client_id: str = "", members: int | None = None, queues: int | None = None,
-        owned: int | None = None,
+        self, number: int, kind: EventKind, group: str, line: str, topic: str = "", client_id: str = "",
+        members: int | None = None, queues: int | None = None, owned: int | None = None, label: str = "",
     ) -> None:  # fmt: skip
         self.found.events.append(
             ClientEvent(
@@ -266,6 +298,7 @@ class _Log:
                 kind,
                 group,
                 topic,
+                label,
                 client_id,
                 line.strip()[:200],
                 members,
@@ -286,7 +319,14 @@ class _Log:
             found.offset_moves = [replace(each, group=each.group or group) for each in found.offset_moves]
             found.flow_controls = [replace(each, group=each.group or group) for each in found.flow_controls]
         found.offsets.extend(self.commits)
-        times = tuple(dict.fromkeys((self.times[0], self.times[-1]))) if self.times else ()
+        times = []
+        for text in dict.fromkeys((self.first, self.last)):
+            with suppress(ValueError):  # a date that cannot be
+                times.append(_time(text))
         needs = "" if found.flow_controls or found.offset_moves else PROGRESS_TOO
-        found.sources.append(Source(self.file, "RocketMQ log", times, needs=needs))
+        found.sources.append(Source(self.file, "RocketMQ log", tuple(times), needs=needs))
         return found
+
+
+def _time(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=ZONE).timestamp()) * 1000

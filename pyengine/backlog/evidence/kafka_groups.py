@@ -35,7 +35,7 @@ OLD = {"Group": "GROUP", "Topic": "TOPIC", "Pid": "PARTITION", "Offset": "CURREN
 _TWO_WORDS = (("CURRENT OFFSET", "CURRENT-OFFSET"), ("LOG END OFFSET", "LOG-END-OFFSET"))
 _QUOTED = re.compile(r"^(?:>\s?)+|^```.*$")
 _NOTE = re.compile(
-    r"(?:The )?(?P<kind>[Cc]onsumer|[Ss]hare|[Ss]treams) group ['`](?P<group>.+?)['`] "
+    r"(?:The )?(?P<kind>[Cc]onsumer|[Ss]hare|[Ss]treams) group ['`](?P<group>.{1,255}?)['`] "
     r"(?P<says>has no active members|is rebalancing|does not exist or is rebalancing|does not exist|"
     r"has no offset information)"
 )
@@ -195,7 +195,11 @@ def _header(lines: Sequence[str], place: int) -> _Table | None:
     words = line.split()
     if len(words) < 2 or not ({"GROUP", "GROUP,", "TOPIC", "Group", "COORDINATOR", "CONSUMER-ID"} & set(words[:1])):
         return None
-    parts = [line, *itertools.takewhile(str.strip, lines[place + 1 : place + 5])]
+    parts = [line]
+    for following in lines[place + 1 : place + 5]:
+        if not following.strip() or following.split()[0] in words:  # a title stands in a header once
+            break
+        parts.append(following)
     titles, used = next(
         (
             (titles, count)
@@ -428,9 +432,9 @@ class _Reading:
             return "share"
         if table.kind != "offsets" and self.tool in ("share", "streams"):
             return self.tool  # type: ignore[return-value]
-        known = next((each for each in reversed(self.found.consumer_groups) if each.kind != "consumer"), None)
         if "COORDINATOR-(ID)" in titles and "GROUP" in titles and "ASSIGNMENT-STRATEGY" not in titles:
-            return "share" if known is None else known.kind
+            others = (each.kind for each in reversed(self.found.consumer_groups) if each.kind != "consumer")
+            return next(others, "share")
         return "consumer"
 
     def close(self, members: dict[tuple[Kind, str], _Members], time: int | None) -> None:

@@ -344,21 +344,31 @@ class OffsetMove:
         return place or "?"
 
 
+EventKind = Literal[
+    "subscription", "paused", "resumed", "forbidden", "pull_expired", "not_locked", "locked", "not_unlocked", "expired",
+    "failed", "rebalanced",
+]  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ClientEvent:
     """Another line of a client's or a broker's log that tells why a group waits.
 
     kind: "subscription" (the broker has another subscription than the one asked for: codes 24 and 25), "paused" and
-    "resumed" (the program suspended the consumer), "forbidden" (the broker refuses the group: code 16),
-    "rebalanced" (client, members and queues of one topic). words: the log's own.
+    "resumed" (the program suspended the consumer), "forbidden" (the broker refuses the group: code 16), "pull_expired"
+    (no pull for two minutes), "not_locked" and "locked" (a queue consumed in order), "not_unlocked" (a queue given up
+    whose listener still runs), "expired" (a message sent back after consumeTimeout), "failed" (the listener threw, or
+    answered null or not OK), "rebalanced" (client, members and queues of one topic). label: topic/broker/queue.
+    words: the log's own.
     """
 
     file: str
     time: int | None
     line: int
-    kind: Literal["subscription", "paused", "resumed", "forbidden", "rebalanced"]
+    kind: EventKind
     group: str
     topic: str = ""
+    label: str = ""
     client_id: str = ""
     words: str = ""
     members: int | None = None

@@ -23,7 +23,7 @@ BURROW = "Burrow's JSON"
 LAG_TOO = say("give Burrow's answer to /v3/kafka/CLUSTER/consumer/GROUP/lag too")
 _OF_DASHBOARD = re.compile(r'"(?:queueStatInfoList|diffTotal|errMsg)"\s*:')
 _OF_BURROW = re.compile(r'"(?:current_lag|current-lag|partition_count|totallag)"\s*:|"url"\s*:\s*"/v[23]/kafka')
-_OLD_BURROW = re.compile(r'"status"\s*:\s*\{(?=.*?"cluster"\s*:)(?=.*?"partitions"\s*:)', re.DOTALL)
+_OLD_BURROW = re.compile(r'"status"\s*:\s*\{\s*"cluster"\s*:')
 _QUEUE = re.compile(r"MessageQueue \[topic=(?P<topic>.*), brokerName=(?P<broker>.*), queueId=(?P<queue>\d+)\]")
 _ASKED = re.compile(r"[?&]consumerGroup=([^&\s'\"]+)")
 _URL = re.compile(r"/kafka/[^/]+/(?:consumer|group)/([^/]+)")
@@ -40,10 +40,14 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
     answers = list(_documents(text, modified))
     if not answers:
         raise ValueError("not a JSON document")
+    retries = set(re.findall(rf'"topic"\s*:\s*"{RETRY}([^"]+)"', text))
     for sight, (document, time, dated, before) in enumerate(answers):
         moment = () if time is None else (time,)
+        if "queueStatInfoList" in document or ("group" in document and "diffTotal" in document):
+            document = {"data": [document]}  # copied out of an answer
         if "errMsg" in document or "data" in document:
-            answer = _Dashboard(document, file, time, found, sight, dated)
+            only = next(iter(retries)) if len(retries) == 1 else ""
+            answer = _Dashboard(document, file, time, found, sight, dated, only)
             needs = "" if answer.take(before) else PROGRESS_TOO
             found.sources.append(Source(file, DASHBOARD, moment, needs=needs))
         else:
@@ -76,6 +80,7 @@ class _Dashboard:
     found: Evidence
     sight: int
     dated: bool
+    only: str  # the group, if the text names but one retry topic
 
     def take(self, before: str) -> bool:
         """Take over what an answer says of backlogs; False if it says nothing of them."""
@@ -97,7 +102,7 @@ class _Dashboard:
         known = False
         for group, row in told:
             if "queueStatInfoList" in row:
-                self.queues(row, group or retry or (asked[1] if asked else ""))
+                self.queues(row, group or retry or (asked[1] if asked else self.only))
             elif "diffTotal" in row and "group" in row:
                 self.group(row)
             else:

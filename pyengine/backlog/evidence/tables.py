@@ -15,7 +15,7 @@ from pyengine.backlog.evidence import mqadmin
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark, Source
 from pyengine.backlog.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import whole
-from pyengine.backlog.evidence.transcript import Block, blocks, commands_in, groups_named
+from pyengine.backlog.evidence.transcript import Block, blocks, commands_in, groups_named, unwrapped
 from pyengine.backlog.findings import say
 from pyengine.destinations import ADVISORY
 
@@ -49,11 +49,13 @@ class Row:
 
 def recognises(text: str) -> bool:
     """True if any line is one of the headers, or one of mqadmin's commands."""
+    text = unwrapped(text, _begins)
     return any(_header(line) for line in text.splitlines()) or mqadmin.recognises(text)
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
     """All tables of a file, whatever stands between them."""
+    text = unwrapped(text, _begins)
     found = Evidence()
     named = groups_named(text) or {block.group for block in blocks(text, _begins) if block.group}
     for block in blocks(text, _begins):
@@ -198,7 +200,9 @@ class _Table:
 
     def clients_count(self) -> bool:
         """False if the column of clients is there and says nothing: 4.3 to 4.8 print N/A in it without -s true."""
-        if "#Client IP" not in self.header or not self.narrow or any(each.client for each in self.offsets):
+        if "#Client IP" not in self.header or not self.narrow or "#Inflight" in self.header:
+            return True
+        if any(each.client for each in self.offsets):
             return True
         if re.search(r"\sNA\s", self.block.text):
             return True

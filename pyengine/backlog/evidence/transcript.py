@@ -22,6 +22,12 @@ _TOPIC = re.compile(r"""(?:^|\s)(?:-t|--topic(?:Name)?)(?:\s+|=)["']?(?P<name>[^
 _SHOWN = re.compile(r"(?:^|\s)(?:-s|--showClientIP)(?:\s+|=)[\"']?true\b", re.IGNORECASE)
 _NAMED = re.compile(r"Consumer group ['\"`](?P<name>[^'\"`]+)['\"`]")
 
+MOST_PIECES = 6  # lines that a header was broken into
+LAST_COLUMNS = (
+    "#LastTime", "#Diff", "#Diff Total", "#Last Updated", "#OutMsg24Hour", "#SPACE", "#ACTIVATED", "#Version",
+    "#ConsumerRunningInfoFile", "#OutTotalToday",
+)  # fmt: skip
+LONGEST = 80  # characters of a line that is a date: rows of tables are longer
 _MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
 _CLOCK = r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,]\d+)?(?:\s*(?P<half>[AP]M))?"
 _ZONE = r"(?:\s*(?P<zone>Z|UTC|GMT|[A-Z]{3,5}|[+-]\d\d:?\d\d))?"
@@ -92,6 +98,66 @@ def blocks(text: str, begins: Callable[[str], bool]) -> Iterator[Block]:
         yield replace(block, lines=tuple(lines))
 
 
+def unwrapped(text: str, begins: Callable[[str], bool]) -> str:
+    """The text with mqadmin's tables as they were before a terminal or a mail broke their lines.
+
+    A header that is one only together with the next lines tells that they are broken; so are the rows below it then, up
+    to an empty line: each ends where it has as many cells as the header, but for the date, which has two.
+    """
+    lines = text.splitlines()
+    found: list[str] = []
+    at = 0
+    while at < len(lines):
+        count = _broken_header(lines[at : at + MOST_PIECES], begins)
+        if not count:
+            found.append(lines[at])
+            at += 1
+            continue
+        wide = _width(lines, at, count)
+        header = _together(lines[at : at + count], wide)
+        found.append(header)
+        at += count
+        cells = len(re.findall(r"#\w+(?: \w+)*", header))
+        row: list[str] = []
+        while at < len(lines) and lines[at].strip():
+            row.append(lines[at])
+            at += 1
+            whole = _together(row, wide)
+            dated = re.search(r"\d{4}-\d\d-\d\d( |$)", whole)
+            if len(whole.split()) == cells + (dated is not None):
+                found.append(whole)
+                row = []
+        found.extend(row)
+    return "\n".join(found)
+
+
+def _broken_header(lines: list[str], begins: Callable[[str], bool]) -> int:
+    """Of how many lines a header is, 0 if the first line is one by itself or begins none."""
+    if not lines[0].lstrip().startswith("#"):
+        return 0
+    known = 0
+    for count in range(1, len(lines) + 1):
+        header = _together(lines[:count], len(lines[0]))
+        if begins(header):
+            known = known or count
+            if header.endswith(LAST_COLUMNS) and not (count < len(lines) and lines[count].lstrip().startswith("#")):
+                return count if count > 1 else 0
+    return known if known > 1 else 0
+
+
+def _width(lines: list[str], at: int, count: int) -> int:
+    """The column at which a terminal broke the lines, within words; 0 for a mail, which breaks at blanks."""
+    wide = len(lines[at])
+    lengths = [len(line) for line in lines]
+    within = any(not line.lstrip().startswith("#") for line in lines[at + 1 : at + count])
+    return wide if within or (max(lengths) == wide and lengths.count(wide) > 1) else 0
+
+
+def _together(lines: list[str], wide: int) -> str:
+    pieces = [line if len(line) == wide else f"{line} " for line in lines]
+    return "".join(f" {piece}" if piece.startswith("#") else piece for piece in pieces).strip()
+
+
 def groups_named(text: str) -> set[str]:
     """Every group that a command line or a sentence of the tools names."""
     found = {each["name"] for each in _NAMED.finditer(text)}
@@ -119,6 +185,8 @@ def moment_of(line: str) -> int | None:
     A zone that is not UTC and no number counts as this machine's: CST is China's and Chicago's.
     """
     text = line.strip()
+    if len(text) > LONGEST and not text.startswith("Every "):
+        return None
     if watched := _WATCH.match(text):
         text = watched["date"]
     text = re.sub(r"^(?:[$>]\s*|date\s*[:=]\s*)", "", text.strip("#=*-[]() \t"), flags=re.IGNORECASE).strip()
@@ -151,7 +219,8 @@ def _moment(parts: dict[str, str | None]) -> int:
 
 
 def _command(line: str) -> re.Match[str] | None:
-    return _COMMAND.search(line)
+    known = "mqadmin" in line or "kafka-" in line or "activemq" in line
+    return _COMMAND.search(line) if known else None
 
 
 def _of_command(block: Block, command: re.Match[str]) -> Block:

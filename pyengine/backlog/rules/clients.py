@@ -16,6 +16,7 @@ from pyengine.backlog.evidence import (
     OffsetMove,
     ProcessQueueState,
 )
+from pyengine.backlog.evidence.model import EventKind
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.rules.series import by_time, clock, seconds, span
 
@@ -43,6 +44,17 @@ WHAT_TO_DO = {
     "lock_not_held": say(
         "Another client holds the lock (a listener that does not return keeps it), or the broker "
         "cannot be reached. Nothing is consumed from this queue until the lock is granted."
+    ),
+    "pull_stopped": say(
+        "The pull thread has lost this queue. The next rebalance repairs it; if not, restart the client."
+    ),
+    "failing_listener": say(
+        "Each failure comes back after 10 s, 30 s, 1 min ... up to 16 times, then it goes to "
+        "%DLQ%: read the listener's log."
+    ),
+    "timeout_cleaning": say(
+        "A message was at work for longer than consumeTimeout (15 min unless it is set), and the client gave it back: "
+        "it comes again while the first call may still run. Give calls inside the listener a timeout of their own."
     ),
     "unlock_failed": say("The new owner waits for it. Find the listener that does not return."),
     "different_subscriptions": say(
@@ -151,7 +163,7 @@ def pull_stopped(client: ClientState) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("client {client_id}, queue {label}", client_id=client.client_id, label=queue.label),
                 (say("last pull {span} ago", span=span(quiet)),),
-                say("The pull thread has lost this queue. The next rebalance repairs it; if not, restart the client."),
+                WHAT_TO_DO["pull_stopped"],
             )
 
 
@@ -251,10 +263,7 @@ def failing(client: ClientState) -> Iterator[Finding]:
                         failed_tps=rate.failed_tps,
                     ),
                 ),
-                say(
-                    "Each failure comes back after 10 s, 30 s, 1 min ... up to 16 times, then it goes to "
-                    "%DLQ%: read the listener's log."
-                ),
+                WHAT_TO_DO["failing_listener"],
             )
 
 
@@ -521,6 +530,34 @@ def refused_pulls(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+def of_log(evidence: Evidence) -> Iterator[Finding]:
+    """pull_stopped, lock_not_held, unlock_failed, timeout_cleaning and failing_listener, as the client logs them.
+
+    A lock that is not held yet is no finding while queues change hands: it is one that lasts.
+    """
+    for kind, code in LOGGED.items():
+        series = by_time([each for each in evidence.events if each.kind == kind], lambda each: (each.group, each.label))
+        for events in series.values():
+            first, last = events[0], events[-1]
+            if kind == "not_locked":
+                held = [each for each in evidence.events if each.kind == "locked" and each.label == last.label]
+                if seconds(first, last) < RESENT or any((each.time or 0) >= (last.time or 0) for each in held):
+                    continue
+            group = last.group or say("(not named)")
+            yield Finding(
+                code,
+                Severity.WARNING if code in ("timeout_cleaning", "failing_listener") else Severity.ERROR,
+                say("group {group}, queue {label}", group=group, label=last.label)
+                if last.label
+                else say("group {group}", group=group),
+                (
+                    say("{words} ({file}:{line})", words=last.words, file=last.file, line=last.line),
+                    say("{count:line says|lines say} so", count=len(events)),
+                ),
+                WHAT_TO_DO[code],
+            )
+
+
 def dealt_out(evidence: Evidence) -> Iterator[Finding]:
     """different_subscriptions / idle_clients, by what clients log when queues are dealt out anew."""
     for group, events in _by_group(evidence, "rebalanced").items():
@@ -618,7 +655,14 @@ def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
 CLIENT_RULES = (lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing)
 HEAD_RULES = (blocked, timeout_cleaning)
 GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
-LOG_RULES = (from_log, offset_illegal, pull_paused, refused_pulls, dealt_out)
+LOG_RULES = (from_log, offset_illegal, pull_paused, refused_pulls, of_log, dealt_out)
+LOGGED: dict[EventKind, str] = {
+    "pull_expired": "pull_stopped",
+    "not_locked": "lock_not_held",
+    "not_unlocked": "unlock_failed",
+    "expired": "timeout_cleaning",
+    "failed": "failing_listener",
+}
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ Lags that an exporter tells without offsets are judged here too, whosever they a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -346,6 +347,20 @@ def _of_kafka(group: Group, told: Told) -> Group:
     return replace(group, queues=queues, connected=0 if empty else told.members)
 
 
+def _totals(found: Sequence[Group]) -> dict[str, Counter[str]]:
+    """How many partitions each member of a group has, of all topics together."""
+    totals: dict[str, Counter[str]] = {}
+    for group in found:
+        totals.setdefault(group.name, Counter()).update(group.clients or ())
+    return totals
+
+
+def _even(group: Group, partitions: Counter[str]) -> bool:
+    """Members have equally many partitions of all topics together (the sticky assignors), or keep up as it is."""
+    even = not partitions or max(partitions.values()) - min(partitions.values()) < 2
+    return even or (group.period >= QUIET and not any(each.severity for each in offsets.trend(group)))
+
+
 def findings(evidence: Evidence) -> Iterator[Finding]:
     """What is told of groups as a whole; then the common rules on every group and topic of Kafka."""
     states = by_time(evidence.consumer_groups, lambda each: each.group)
@@ -358,9 +373,12 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     found = [_of_kafka(group, told.get(group.name, Told())) for group in every if group.system == "kafka"]
     for finding in offsets.broker_lost_messages(found):
         yield in_words(finding)
+    totals = _totals(found)
     for group in found:
         of_all = told.get(group.name, Told())
         for rule in offsets.RULES:
+            if rule is offsets.uneven_allocation and _even(group, totals[group.name]):
+                continue
             if of_all.state not in REBALANCING or rule in ALWAYS:
                 for finding in rule(group):
                     yield in_words(finding, group, of_all)

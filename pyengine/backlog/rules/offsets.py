@@ -8,7 +8,7 @@ nobody has or whose broker lost messages have findings of their own and count in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyengine.backlog.evidence import Evidence, GroupState, OffsetState
@@ -200,10 +200,11 @@ class Group:
         """Queues that stand still though somebody has them."""
         if self.nobody or self.unsubscribed:
             return []
+        owned = bool(self.clients)
         return [
             each
             for each in self.queues
-            if each.stands_still and not each.went_back and not (self.clients and each.last.client == "")
+            if each.stands_still and not each.went_back and not (owned and each.last.client == "")
         ]
 
     @property
@@ -253,22 +254,29 @@ def groups(evidence: Evidence) -> Iterator[Group]:
         last = states[-1]
         if not last.topic.startswith(DEAD) and last.group not in apart:
             found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
-    owned = {(each.system, each.group, each.topic) for each in evidence.offsets if each.client}
+    owned: dict[tuple[str, str], set[str]] = {}
+    for each in evidence.offsets:
+        if each.client:
+            owned.setdefault((each.system, each.group), set()).add(each.topic)
+    connected = _connected(evidence)
     for (system, name, topic), queues in found.items():
-        elsewhere = any((its, whose) == (system, name) and other != topic for its, whose, other in owned)
-        yield Group(system, name, topic, tuple(queues), _connected(evidence, name), elsewhere)
+        elsewhere = bool(owned.get((system, name), set()) - {topic})
+        yield Group(system, name, topic, tuple(queues), connected.get(name), elsewhere)
 
 
-def _connected(evidence: Evidence, group: str) -> int | None:
+def _connected(evidence: Evidence) -> dict[Hashable, int | None]:
     """How many clients a group has: by consumerProgress of all groups, else by the lists of its clients, else by their
     running infos."""
-    listed = [each for each in evidence.groups if each.group == group and each.clients is not None]
-    if listed:
-        return by_time(listed, lambda each: each.group)[group][-1].clients
-    checks = [each for each in evidence.checks if each.group == group]
-    if checks:
-        return len(by_time(checks, lambda each: each.group)[group][-1].clients)
-    return len({each.client_id for each in evidence.clients if each.group == group}) or None
+    infos: dict[Hashable, set[str]] = {}
+    for each in evidence.clients:
+        infos.setdefault(each.group, set()).add(each.client_id)
+    checks = by_time(evidence.checks, lambda check: check.group)
+    lines = by_time([each for each in evidence.groups if each.clients is not None], lambda line: line.group)
+    return (
+        {group: len(ids) for group, ids in infos.items()}
+        | {group: len(states[-1].clients) for group, states in checks.items()}
+        | {group: states[-1].clients for group, states in lines.items()}
+    )
 
 
 def stopped(group: Group) -> Iterator[Finding]:
@@ -408,20 +416,21 @@ def _room(group: Group) -> tuple[bool, Said]:
             "listener faster, add threads, or add queues.",
             queues=queues,
         )
-    if clients is None or not 0 < len(clients) < queues > (group.connected or 0):
+    count = (group.connected or 0) if clients is None else len(clients)
+    if not 0 < count < queues > (group.connected or 0):
         return False, say(
             "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
         )
-    if group.told_apart:
+    if clients is None or group.told_apart:
         return True, say(
             "{clients:client|clients} for {queues:queue|queues}: more clients help, up to {queues}.",
-            clients=len(clients),
+            clients=count,
             queues=queues,
         )
     return True, say(
         "{clients:address|addresses} for {queues:queue|queues}: more clients help, up to {queues} "
         "(a host may run several).",
-        clients=len(clients),
+        clients=count,
         queues=queues,
     )
 
@@ -659,17 +668,17 @@ def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
 
     Group -> finding. What waits in the retry topic comes of it: to consume it faster would only fail faster.
     """
-    dead = by_time(
-        [each for each in evidence.offsets if each.topic.startswith(DEAD)],
-        lambda o: (o.group, o.topic, o.broker, o.queue),
-    )
+    dead: dict[str, list[Progress]] = {}
+    letters = [each for each in evidence.offsets if each.topic.startswith(DEAD)]
+    for states in by_time(letters, lambda o: (o.group, o.topic, o.broker, o.queue)).values():
+        dead.setdefault(states[0].group, []).append(Progress(states[0], states[-1]))
     findings: dict[str, Finding] = {}
     by_name: dict[str, list[Group]] = {}
     for group in found:
         by_name.setdefault(group.name, []).append(group)
     for name, its in by_name.items():
         retried = _arrived(each for group in its if group.topic.startswith(RETRY) for each in group.queues)
-        died = _arrived(Progress(states[0], states[-1]) for states in dead.values() if states[0].group == name)
+        died = _arrived(dead.get(name, ()))
         first = [each for group in its if not group.topic.startswith(RETRY) for each in group.queues]
         consumed = sum(max(each.moved or 0, 0) for each in first)
         # What falls due in the retry topic of a group that is away says nothing of its listener.
