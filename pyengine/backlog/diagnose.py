@@ -9,7 +9,7 @@ from pyengine.backlog.evidence.tables import CUT
 from pyengine.backlog.findings import Finding, Said, say
 from pyengine.backlog.incidents import incidents
 from pyengine.backlog.rules import clients, destinations, kafka, offsets, streams, threads
-from pyengine.backlog.rules.series import BREATH, by_time
+from pyengine.backlog.rules.series import BREATH, by_time, clock
 from pyengine.backlog.rules.sights import in_order
 from pyengine.topology.checked import check
 
@@ -78,6 +78,9 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
             )
         else:
             again = say("seen once: a second snapshot a minute later shows whether it moves")
+        stored = min((each.last.last_time for each in behind if each.last.last_time), default=None)
+        if stored is not None:
+            again = say("consumed up to what was stored at {clock}, {again}", clock=clock(stored), again=again)
         yield say(
             "group {name}, topic {topic}: lag {lag} in {queues:queue|queues}, {again}",
             name=group.name or say("(not named)"),

@@ -139,16 +139,16 @@ class _Table:
         if not self.header[0].startswith("#"):
             return ""
         if "#Diff Total" in self.header or "#Group" in self.header:
-            return "RocketMQ 3.2 to 4.9.2" if self.narrow else "RocketMQ 4.9.3 or newer"
+            return "RocketMQ 3.2 - 4.9.2" if self.narrow else "RocketMQ 4.9.3 - 5.3"
         if "#Inflight" in self.header:
-            return "RocketMQ 5.1 or newer"
+            return "RocketMQ 5.1 - 5.3"
         if "#LastTime" not in self.header:
             return "RocketMQ 3"
         if not self.narrow:
-            return "RocketMQ 4.9.3 to 5.0"
+            return "RocketMQ 4.9.3 - 5.0"
         if "#Client IP" not in self.header:
-            return "RocketMQ 3.5 to 4.0, or 4.9.0 to 4.9.2"
-        return "RocketMQ 4.1 or 4.2" if re.search(r"\sNA\s", self.block.text) else "RocketMQ 4.1 to 4.9.2"
+            return "RocketMQ 3.5 - 4.0, 4.9.0 - 4.9.2"
+        return "RocketMQ 4.1, 4.2" if re.search(r"\sNA\s", self.block.text) else "RocketMQ 4.1 - 4.9.2"
 
     @property
     def narrow(self) -> bool:
