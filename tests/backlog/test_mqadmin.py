@@ -105,6 +105,8 @@ CASES: dict[str, tuple[Case, set[str], set[str]]] = {  # two sights, the causes 
         lambda: (queues(lag=90_000, at=200_000), on(queues(lag=90_000, at=200_000), 60, 900), 120.0),
         {"draining"}, {"draining"}),
     "reset": (lambda: (queues(lag=0), on(queues(lag=0), 600, -10_000), 80.0), {"rewound"}, {"rewound"}),
+    "one queue reset": (
+        lambda: (queues(), on(queues(), 600, 600, q5=-3000), 80.0), {"rewound"}, {"rewound"}),
     "the broker lost messages": (
         lambda: (queues(lag=0), queues(lag=0, at=600), 80.0), {"broker_lost_messages"}, {"broker_lost_messages"}),
     "the topic was recreated": (

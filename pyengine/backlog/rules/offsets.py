@@ -2,7 +2,7 @@
 
 One queue (partition) is told apart as: up to date (no lag, whatever happens), draining, slow, stalled (lag, a client,
 no commit moves), stopped (lag and no client), rewound (the committed offset went back). Queues that stand still, that
-nobody has or whose broker lost messages have findings of their own and count in no trend.
+nobody has, that were rewound or whose broker lost messages have findings of their own and count in no trend.
 """
 
 from __future__ import annotations
