@@ -78,16 +78,20 @@ def rocketmq_class_path() -> str:
 
 
 @_alone()
-def harness(sources: Path, jars: Path, classes: Path, jar: str) -> str:
-    """The class path of a folder of Java sources and its compiled classes; the jars of its pom.xml are fetched once."""
+def harness(sources: Path, jars: Path, classes: Path, jar: str, properties: Sequence[str] = ()) -> str:
+    """The class path of a folder of Java sources and its compiled classes; the jars of its pom.xml are fetched once.
+
+    properties: of the pom.xml, as ``-Dname=value``.
+    """
     for tool in ("java", "javac", "mvn"):
         if shutil.which(tool) is None:
             raise RivalMissingError(f"no {tool} on PATH (Debian: apt-get install default-jdk-headless maven)")
     if not list(jars.glob(f"{jar}-*.jar")):
         _run(
-            ["mvn", "-q", "-B", "-f", sources / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"],
+            ["mvn", "-q", "-B", "-f", sources / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={jars}",
+             *properties],
             f"fetching {jar} from Maven Central",
-        )
+        )  # fmt: skip
     files = sorted(sources.glob("*.java"))
     newest = max(file.stat().st_mtime for file in files)
     if min((built.stat().st_mtime for built in classes.glob("*.class")), default=0.0) < newest:
