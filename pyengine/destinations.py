@@ -155,7 +155,9 @@ class DestinationMap(Generic[V]):
                 following: list[_Branch] = []
                 for branch in level:
                     places.update(branch.rests)
-                    if element == ANY_ELEMENT:  # of a pattern that is looked up: it meets every element
+                    if element == ANY_REST:  # of a pattern that is looked up, as the next: it meets all that follows
+                        places.update(*(below.every() for below in branch.below.values()))
+                    elif element == ANY_ELEMENT:  # it meets every element
                         following += branch.below.values()
                     else:
                         following += filter(None, (branch.below.get(element), branch.below.get(ANY_ELEMENT)))
@@ -175,6 +177,10 @@ class _Branch:
         self.below: dict[str, _Branch] = {}
         self.names: list[int] = []  # places of the patterns that end here,
         self.rests: list[int] = []  # and of those that go on with ``>``
+
+    def every(self) -> set[int]:
+        """The places of the patterns that end here or below."""
+        return {*self.names, *self.rests}.union(*(branch.every() for branch in self.below.values()))
 
 
 def overlap(one: str, other: str) -> bool:
@@ -234,11 +240,18 @@ def _parts(destination: Destination) -> tuple[Destination, ...]:
 
 
 def _covers(pattern: Destination, destination: Destination) -> bool:
-    # Of a composite a part must be covered, and its text as if it were a name.
+    # Of a composite a part must be met, and its text covered as if it were a name.
     parts, whole = _parts(pattern), _parts(destination)
-    if whole != (destination,) and not any(one.matches(part) for one in parts for part in whole):
+    if whole != (destination,) and not any(_meets(one, part) for one in parts for part in whole):
         return False
     return pattern == destination or any(one.matches(destination) for one in parts)
+
+
+def _meets(pattern: Destination, sought: Destination) -> bool:
+    # DestinationMap looks up what stands before a ``>``, and then takes everything below.
+    wanted, given = pattern.elements, sought.elements
+    above = ANY_REST in given and ANY_REST not in wanted and len(wanted) <= given.index(ANY_REST)
+    return not above and pattern.kind == sought.kind and overlap(pattern.name, sought.name)
 
 
 def _compare_patterns(a: Destination, b: Destination) -> int:

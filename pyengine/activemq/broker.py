@@ -424,7 +424,7 @@ class Broker(Declared, RegionBroker, Administration):
             # A region has destinations of its own kind only (RegionBroker.addConsumer).
             kind = info.destination.kind
             patterns = tuple(part for part in composite_parts(info.destination) if part.kind == kind)
-            policy = next(filter(None, map(self.policies.policy_of, patterns)), None)
+            policy = self.policies.policy_of(info.destination)  # of a composite the entry that covers its whole text
             subscription = Subscription(
                 info=info,
                 connection=connection,

@@ -239,8 +239,7 @@ class Carry:
         for number, queue in queues:
             low, high = np.searchsorted(chosen, [number << _SEQUENCE_BITS, (number + 1) << _SEQUENCE_BITS])
             sequences = (chosen[low:high] & ((1 << _SEQUENCE_BITS) - 1)).tolist()
-            policy = self.topology.policy_of(self._names[number])
-            member = member_of(self.topology, policy, place, 1 + max(queue.members, default=-1))
+            member = member_of(self.topology, place, 1 + max(queue.members, default=-1))
             id = queue.core.add_consumer(**member, matching=sequences)
             queue.members[id] = place
             queue.shape = self._membership(queue.core, queue.members)

@@ -182,7 +182,7 @@ class DurableSubscriptions:
             if not pattern.is_pattern:
                 self._broker.router.find(pattern)
         nobody = Connection("", kept.client_id, self._nobody, self._no_task)
-        policy = next(filter(None, map(self._broker.policies.policy_of, patterns)), None)
+        policy = self._broker.policies.policy_of(destination)
         selector = None if kept.selector is None else Selector(kept.selector)
         return Subscription(info, nobody, patterns, selector, policy, info.prefetch_size)
 

@@ -13,17 +13,19 @@ from pyengine._engine.activemq.queue.queue import Queue
 from pyengine.activemq.assignments import compiled
 from pyengine.activemq.core_settings import queue_settings
 from pyengine.topology import Policy, Topology
-from pyengine.topology.model import TOPIC, prefetch_under
+from pyengine.topology.model import TOPIC
 
 
-def member_of(topology: Topology, policy: Policy, place: int, number: int) -> dict[str, Any]:
+def member_of(topology: Topology, place: int, number: int) -> dict[str, Any]:
     """How the consumer at a place of the topology joins a queue of the core, as its number-th."""
     consumer = topology.consumers[place]
+    policy = topology.consumer_policy(consumer) or topology.default_policy
     return {
         "selector": compiled(consumer.selector) if consumer.selector else None,
         "exclusive": consumer.exclusive,
         "priority": consumer.priority,
-        "prefetch": prefetch_under(policy, consumer),
+        "prefetch": topology.prefetch_of(consumer),
+        "use_prefetch_extension": policy.use_prefetch_extension,
         "no_local": consumer.no_local,
         "connection": consumer.connection or ("consumer", number),
     }
@@ -63,7 +65,7 @@ class Shape(Membership):
         self.consumers = consumers
         self.by_name = policy.message_group_map_factory_type.startswith("bucket")
         self._policy = policy
-        self._members = [member_of(topology, policy, place, number) for number, place in enumerate(consumers)]
+        self._members = [member_of(topology, place, number) for number, place in enumerate(consumers)]
         self._idle: list[Queue] = []
         self.core = self.queue()
         super().__init__(topology, self.core, dict(enumerate(consumers)))

@@ -259,7 +259,7 @@ class _OpenRegion:
 
     def _subscribe(self, place: int) -> None:
         consumer = self.topology.consumers[place]
-        policy = self.topology.topic_policy(consumer)
+        policy = self.topology.consumer_policy(consumer)
         audit = None
         if policy is not None and policy.enable_audit:
             audit = Audit(policy.max_audit_depth, policy.max_producers_to_audit)

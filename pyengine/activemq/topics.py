@@ -237,11 +237,11 @@ class Topics:
         if delivery.message is None:
             subscription.dispatch(self.broker.outbox, None, None, 0)
             return
+        delivery.body.broker_out_time = now  # for selectors of consumers to come
         message: Message = delivery.body.copy()
         # A durable subscription's own count, else the message's, of one that was sent again; others are told none.
         if delivery.redeliveries or delivery.consumer not in self.durables.by_number:
             message.redelivery_counter = delivery.redeliveries
-        message.broker_out_time = now
         subscription.hold(message.message_id or "", self, delivery.message)
         topic = self.destinations[delivery.topic]
         subscription.dispatch(self.broker.outbox, topic.destination, message, message.redelivery_counter)

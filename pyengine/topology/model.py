@@ -274,16 +274,19 @@ class Topology(Checked):
         found = {place for pattern, places in by_pattern.items() if pattern.matches(queue) for place in places}
         return tuple(sorted(found.union(by_name.get(queue, ()))))
 
-    def prefetch_of(self, consumer: Consumer, destination: str) -> int:
-        """The prefetch that counts: queue_prefetch replaces the client's default of 1000 (spec activemq 2.4)."""
-        return prefetch_under(self.policy_of(destination), consumer)
+    def prefetch_of(self, consumer: Consumer) -> int:
+        """The prefetch that counts for a consumer of queues: ``queue_prefetch`` of its policy replaces the client's
+        default of 1000 (spec activemq 2.4)."""
+        asked = CLIENT_QUEUE_PREFETCH if consumer.prefetch is None else consumer.prefetch
+        return (self.consumer_policy(consumer) or self.default_policy).prefetch_of(asked)
 
-    def topic_policy(self, consumer: Consumer) -> Policy | None:
-        """The policy of a topic subscription: that of the first part of its destination that has one, else none."""
-        for pattern in parse_destination(consumer.destination):
-            found = self._policies.get(pattern)
-            if found is not None:
-                return found
+    def consumer_policy(self, consumer: Consumer) -> Policy | None:
+        """The policy of a subscription: the entry that covers the whole text of its destination, also of a wildcard or
+        a composite, else the default; None for one that says nothing. The entries of single queues do not count for it.
+        """
+        found = self._policies.get(entry_pattern(consumer.destination))
+        if found is not None:
+            return found
         return None if self.default_policy == Policy("") else self.default_policy
 
     @staticmethod
@@ -295,7 +298,7 @@ class Topology(Checked):
     def may_fill(self, consumer: Consumer) -> bool:
         """Whether messages may have to wait for a topic subscription because its window is full: it acknowledges
         nothing, or pulls (a prefetch of 0), or gets nothing (below 0)."""
-        return not consumer.acknowledges or self.topic_prefetch_under(self.topic_policy(consumer), consumer) <= 0
+        return not consumer.acknowledges or self.topic_prefetch_under(self.consumer_policy(consumer), consumer) <= 0
 
     @property
     def has_topics(self) -> bool:
@@ -392,8 +395,3 @@ def _named(destination: str) -> Destination:
     if destination.startswith(TOPIC):
         return Destination(destination[len(TOPIC) :], "topic")
     return Destination(destination)
-
-
-def prefetch_under(policy: Policy, consumer: Consumer) -> int:
-    """The prefetch that counts for a consumer of a queue with this policy."""
-    return policy.prefetch_of(CLIENT_QUEUE_PREFETCH if consumer.prefetch is None else consumer.prefetch)

@@ -111,7 +111,7 @@ def one_by_one(
     def join(name: str, place: int) -> None:
         core, members, _ = queues[name]
         number = 1 + max(members, default=-1)
-        settings = member_of(topology, topology.policy_of(name), place, number)
+        settings = member_of(topology, place, number)
         members[core.add_consumer(**settings)] = place
 
     plain = messages.to_pylist()

@@ -95,7 +95,7 @@ def from_the_broker(topology: Topology, rows: list[dict[str, Any]]) -> tuple[lis
         consumer = session.create_consumer(
             session.create_topic(each.destination.removeprefix("topic://") + options), each.selector or None
         )
-        pulls = topology.topic_prefetch_under(topology.topic_policy(each), each) == 0  # and nobody asks
+        pulls = topology.topic_prefetch_under(topology.consumer_policy(each), each) == 0  # and nobody asks
         if each.acknowledges and not pulls:
             consumer.message_listener = lambda message, name=each.name: given.append(
                 (name, message.properties()["row"])
@@ -234,7 +234,7 @@ def test_a_topology_with_topics_is_read_from_toml() -> None:
     )
     assert topology.consumers_of("topic://p.eu") == topology.consumers
     assert topology.consumers_of("p.eu") == ()
-    assert topology.topic_prefetch_under(topology.topic_policy(topology.consumers[0]), topology.consumers[0]) == 7
+    assert topology.topic_prefetch_under(topology.consumer_policy(topology.consumers[0]), topology.consumers[0]) == 7
 
 
 def test_consumer_groups_of_rocketmq_on_spark(spark: Any) -> None:

@@ -87,7 +87,7 @@ def test_prefetch_follows_the_policy_only_at_the_clients_default() -> None:
         for name, line in (("silent", ""), ("default", "prefetch = 1000"), ("own", "prefetch = 20"))
     )
     topology = Topology.from_text(text)
-    assert [topology.prefetch_of(each, "orders.eu") for each in topology.consumers] == [7, 7, 20]
+    assert [topology.prefetch_of(each) for each in topology.consumers] == [7, 7, 20]
 
 
 def test_steps_read_a_priority_off_a_number() -> None:

@@ -4,7 +4,8 @@ matches.
 A consumer lives in a *slot*; its public id is never used again. A *predicate* is what a subscription asks of a message
 (selector text and noLocal connection); consumers that ask the same share one, and a message is asked once for each. A
 *match class* is the set of predicates a message satisfies, with its target consumer: messages of one class can be
-taken by the same consumers. Predicate 0 asks nothing.
+taken by the same consumers. Predicate 0 asks nothing. A *volatile* predicate reads headers that change while a message
+waits: it is asked again when they do.
 
 Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
 handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
@@ -32,6 +33,7 @@ cdef struct Consumer:
     int32_t predicate
     int32_t connection           # -1 none
     int32_t target               # number of its name, for messages that name a target; -1 none
+    int32_t browse_limit         # browser: messages it may be handed; 0 no limit
     int16_t priority
     int64_t opened               # open: the first round that finds it so
     Moment* walks                # how far rounds came while it was open before: later rounds, smaller positions
@@ -40,6 +42,7 @@ cdef struct Consumer:
     uint8_t live
     uint8_t browser
     uint8_t exclusive            # asked for it
+    uint8_t extends              # has a prefetch extension
     uint8_t open
     uint8_t filled               # has no credit; a browser never
     uint8_t slow                 # was found so in a round, and is since
@@ -50,6 +53,7 @@ cdef struct Predicate:
     int32_t users
     int32_t open
     int32_t connection           # noLocal: messages of this connection are refused; -1 none
+    int32_t changing             # volatile headers that it reads (consumer_filter.pxd)
 
 
 cdef struct MatchClass:
@@ -79,6 +83,7 @@ cdef class ConsumerList:
     cdef bint counts_matter      # a group had an owner: assigned groups are part of the order
     cdef Predicate* predicates
     cdef int32_t predicate_count
+    cdef int changing            # volatile headers that any of them reads
     cdef list questions          # predicate -> (selector, connection) or None when free
     cdef int32_t word_count
     cdef uint64_t* open_words
@@ -97,6 +102,7 @@ cdef class ConsumerList:
     cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
     cdef int32_t append_predicate(self) except -1
+    cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1
     cdef int free_predicate(self, int32_t predicate) except -1
     cdef int32_t class_for(self, object bits, int32_t target) except -1
     cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1

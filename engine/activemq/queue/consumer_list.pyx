@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.queue.group_map cimport GroupMap, Moment
+from pyengine._engine.matching.consumer_filter cimport volatile_headers
 
 
 cdef void* larger(void* items, int64_t old, int64_t new) except NULL:
@@ -61,9 +62,15 @@ cdef class ConsumerList:
         index = vacancy if vacancy >= 0 else self.append_predicate()
         self.predicates[index].users = 0
         self.predicates[index].open = 0
-        self.predicates[index].connection = connection
-        self.questions[index] = (selector, connection)
+        self.set_question(index, selector, connection)
         return index
+
+    cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1:
+        self.predicates[predicate].changing = volatile_headers(selector)
+        self.predicates[predicate].connection = connection
+        self.questions[predicate] = (selector, connection)
+        self.changing |= self.predicates[predicate].changing
+        return 0
 
     cdef int32_t append_predicate(self) except -1:
         cdef int32_t index = self.predicate_count
@@ -89,6 +96,9 @@ cdef class ConsumerList:
         # Classes lose the bit in place; two of them may now ask for the same, which costs a lane and changes no answer.
         cdef int32_t index
         self.questions[predicate] = None
+        self.predicates[predicate].changing = self.changing = 0
+        for index in range(self.predicate_count):
+            self.changing |= self.predicates[index].changing
         for index in range(self.class_count):
             self.classes[index].words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
         self.class_of = {}
@@ -170,6 +180,7 @@ cdef class ConsumerList:
         self.at[slot].predicate = predicate
         self.at[slot].connection = connection
         self.at[slot].target = -1
+        self.at[slot].extends = self.use_prefetch_extension
         self.at[slot].live = 1
         self.predicates[predicate].users += 1
         self.slot_of[self.next_id] = slot
@@ -395,11 +406,11 @@ cdef class ConsumerList:
         self.append(slot)
 
     cdef void expand(self, int32_t slot, int64_t amount) noexcept nogil:
-        if self.use_prefetch_extension and self.at[slot].prefetch != 0 and amount > 0:
+        if self.at[slot].extends and self.at[slot].prefetch != 0 and amount > 0:
             self.at[slot].extension += amount
 
     cdef void contract(self, int32_t slot, int64_t amount) noexcept nogil:
-        if self.use_prefetch_extension and self.at[slot].prefetch != 0:
+        if self.at[slot].extends and self.at[slot].prefetch != 0:
             self.at[slot].extension = max(0, self.at[slot].extension - amount)
 
     cdef int elect_on_join(self, int32_t slot) noexcept nogil:

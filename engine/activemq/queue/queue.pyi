@@ -46,6 +46,8 @@ class Queue(Inspection):
         name: Hashable | None = None,
         browser: bool = False,
         matching: Iterable[int] | None = None,
+        use_prefetch_extension: bool | None = None,
+        max_browse_page_size: int | None = ...,
     ) -> int: ...
     def close(
         self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
@@ -62,7 +64,7 @@ class Queue(Inspection):
         persistent: bool = ...,
         connection: Hashable | None = None,
         target: Hashable | None = None,
-        redeliveries: int = 0,
+        redeliveries: int = ...,
         wake: bool = True,
     ) -> int: ...
     def run(self, now: int = 0, limit: int = -1) -> list[Delivery]: ...

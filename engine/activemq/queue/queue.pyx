@@ -17,6 +17,7 @@ from pyengine._engine.activemq.queue.message_slots cimport (
     IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message,
 )
 from pyengine._engine.activemq.queue.rounds cimport Handout
+from pyengine._engine.matching.consumer_filter cimport BY_REDELIVERY
 from pyengine._engine.activemq.queue.snapshot cimport read_queue, write_queue
 from pyengine._engine.serialization.codec cimport SharedValues
 
@@ -62,18 +63,25 @@ cdef class Queue(Inspection):
 
     def add_consumer(self, *, object selector=None, bint exclusive=False, object priority=0, object prefetch=1000,
                      bint no_local=False, object connection=None, object name=None, bint browser=False,
-                     object matching=None):
+                     object matching=None, object use_prefetch_extension=None, object max_browse_page_size=ABSENT):
         """Add a consumer and ask for a wakeup; return its id (0, 1, ... in order of arrival, never used again).
 
         selector: None, a Selector, or any callable from the sent object to bool; equal selectors are asked once per
-        message. priority: -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages
+        message. A Selector that reads a header that changes while a message waits (JMSRedelivered, JMSXDeliveryCount,
+        JMSXGroupFirstForConsumer) is asked again when it does, of a copy that has the queue's values. priority: -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages
         sent on the same ``connection`` (any hashable). name: what messages sent with ``target`` mean. matching: arrival
         numbers of the messages here that selector and no_local let pass, for messages that are here without their
-        objects (``offer_batch``); the selector is not asked then.
+        objects (``offer_batch``); the selector is not asked then. use_prefetch_extension, max_browse_page_size: as the
+        queue's settings of the name, which they are if not given: a consumer of several queues has a policy of its own.
         """
         cdef int32_t slot, number = -1, target = -1
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
+        limit = self.max_browse_page_size
+        if max_browse_page_size is not ABSENT and max_browse_page_size is not None:
+            limit = whole_number("maxBrowsePageSize", max_browse_page_size, 0, 2**31 - 1)
+        elif max_browse_page_size is None:
+            limit = None
         if connection is not None:
             number = self.connection_number(connection)
         elif no_local:
@@ -85,6 +93,9 @@ cdef class Queue(Inspection):
         self.consumers.at[slot].prefetch = prefetch
         self.consumers.at[slot].exclusive = exclusive
         self.consumers.at[slot].browser = browser
+        self.consumers.at[slot].browse_limit = 0 if limit is None else limit
+        if use_prefetch_extension is not None:
+            self.consumers.at[slot].extends = <bint> use_prefetch_extension
         if name is not None:
             self.name_consumer(slot, target)
         if self.consumers.size == 0:
@@ -113,7 +124,7 @@ cdef class Queue(Inspection):
         cdef int64_t reported = -1 if last_delivered is None else last_delivered
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
-        cdef list unacknowledged = [], kept = []
+        cdef list unacknowledged = [], kept = [], recounted = []
         self.refuse_while_asked()
         if last_delivered is not None:
             # A message that is acknowledged by now counts for nothing, and its handle may be stale.
@@ -141,7 +152,8 @@ cdef class Queue(Inspection):
                 continue
             self.in_flight -= 1
             if lost or counting:
-                self.pending.at[message].redeliveries += 1
+                self.count_redelivery(message)
+                recounted.append(message)
             if message == mark:
                 counting = False
             kept.append(message)
@@ -158,6 +170,8 @@ cdef class Queue(Inspection):
                 self.browsers.remove(slot)
         self.consumers.leave(slot)
         self.rounds_due += 1
+        for number in recounted:
+            self.rematch(number, BY_REDELIVERY)
         self.begin_handing_out()
         if self.pending.redelivered:
             self.dispatch(now, 0)
@@ -172,14 +186,14 @@ cdef class Queue(Inspection):
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
              object expiration=ABSENT, object persistent=ABSENT, object connection=None, object target=None,
-             int redeliveries=0, bint wake=True):
+             object redeliveries=ABSENT, bint wake=True):
         """Put a message on the queue and ask for a wakeup; return its handle.
 
         message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
         is read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
         (ms, 0: never), JMSDeliveryMode (PERSISTENT). connection: the producer's, for noLocal. target: name of the only
-        consumer that may have it. redeliveries: the counter it starts with. wake False: ask for no wakeup, as for one
-        that was there before.
+        consumer that may have it. redeliveries: the counter it starts with, of a Message its own. wake False: ask for
+        no wakeup, as for one that was there before.
         """
         cdef int32_t number
         cdef Envelope envelope
@@ -192,6 +206,7 @@ cdef class Queue(Inspection):
             persistent = envelope._persistent if persistent is ABSENT else persistent
             connection = envelope._connection_id if connection is None else connection
             target = envelope._target_consumer_id if target is None else target
+            redeliveries = envelope._redelivery_counter if redeliveries is ABSENT else redeliveries
         elif isinstance(message, dict) or isinstance(message, Mapping):
             group = header_in(message, "JMSXGroupID") if group is ABSENT else group
             group_sequence = header_in(message, "JMSXGroupSeq") if group_sequence is ABSENT else group_sequence
@@ -210,7 +225,8 @@ cdef class Queue(Inspection):
             message, group, header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
             header_number("JMSPriority", priority, 4, 0, 9),
             header_number("JMSExpiration", expiration, 0, 0, INT64_MAX),
-            persistent is ABSENT or <bint> persistent, connection, target, redeliveries)
+            persistent is ABSENT or <bint> persistent, connection, target,
+            0 if redeliveries is ABSENT else redeliveries)
         if not wake:
             self.rounds_due -= 1
         return self.handle_of(number)

@@ -60,6 +60,7 @@ cdef class QueueState:
     cdef int reopen(self) except -1                              # credit, election or pause changed for all
     cdef int refresh(self, int32_t slot) except -1               # credit changed for one
     cdef int reclass(self, int32_t message, int32_t match) except -1
+    cdef int rematch(self, int32_t message, int changed) except -1    # these volatile headers have changed
     # Selectors
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
     cdef int put_question(self, object selector, object body) except -1
@@ -77,6 +78,8 @@ cdef class QueueState:
     cdef int32_t message_of(self, int64_t handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
+    cdef object seen_as(self, int32_t message)                   # what selectors are asked about: the message as it is now
+    cdef int count_redelivery(self, int32_t message) except -1
     cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup
         self.pending.at[message].sequence = self.next_sequence
         self.next_sequence += 1

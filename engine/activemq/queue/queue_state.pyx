@@ -1,5 +1,7 @@
 """What a queue has: its settings, its consumers, its messages; see queue_state.pxd."""
 
+from collections.abc import Mapping
+
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
@@ -11,6 +13,7 @@ from pyengine._engine.activemq.queue.message_slots cimport (
 from pyengine._engine.activemq.queue.pending_messages cimport Pending
 from pyengine._engine.matching.consumer_filter cimport answer, check_question
 from pyengine._engine.java.value cimport RAISED, TRUE
+from pyengine._engine.message.message cimport Message as JmsMessage
 
 from pyengine.errors import IllegalStateError, InvalidTopologyError
 
@@ -112,6 +115,24 @@ cdef class QueueState:
             at[message].match = match
         return 0
 
+    cdef int rematch(self, int32_t message, int changed) except -1:
+        # Only the selectors that read such a header are asked again; a message without its object cannot be.
+        cdef int32_t predicate, match = self.pending.at[message].match
+        cdef object bits, found
+        if not self.consumers.changing & changed or self.pending.at[message].body == NULL:
+            return 0
+        bits = found = self.consumers.bits_of(match)
+        for predicate in range(1, self.consumers.predicate_count):
+            if self.consumers.predicates[predicate].changing & changed:
+                selector, connection = self.consumers.questions[predicate]
+                if self.ask(message, selector, connection):
+                    found |= 1 << <object> predicate
+                else:
+                    found &= ~(1 << <object> predicate)
+        if found != bits:
+            self.reclass(message, self.consumers.class_for(found, self.consumers.classes[match].target))
+        return 0
+
     cdef int32_t free_name(self, object name) except -1:
         cdef int32_t number = self.consumers.target_number(name), slot
         for slot in range(self.consumers.slots):
@@ -155,7 +176,7 @@ cdef class QueueState:
             return False
         if selector is None:
             return True
-        outcome = self.put_question(selector, <object> it.body if it.body != NULL else None)
+        outcome = self.put_question(selector, self.seen_as(message))
         if outcome == RAISED:
             self.note_failure(message, selector)
         return outcome == TRUE
@@ -200,7 +221,7 @@ cdef class QueueState:
             if selector is None or (connection >= 0 and connection == it.connection):
                 continue
             self.rounds_due += 1          # should it be interrupted, the round is still to be made
-            outcome = self.put_question(selector, <object> it.body)
+            outcome = self.put_question(selector, self.seen_as(message))
             self.rounds_due -= 1
             if outcome == RAISED:
                 return True
@@ -239,6 +260,31 @@ cdef class QueueState:
 
     cdef object object_of(self, int32_t message):
         return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
+
+    cdef object seen_as(self, int32_t message):
+        # The object itself as long as it says the same; the object sent is the caller's and is never changed here.
+        cdef Message* it = &self.pending.at[message]
+        cdef object body = <object> it.body if it.body != NULL else None
+        cdef JmsMessage copy
+        if not it.redeliveries and not it.group_first:
+            return body
+        if isinstance(body, JmsMessage):
+            copy = body
+            if copy._redelivery_counter == it.redeliveries and copy._group_first_for_consumer >= it.group_first:
+                return body
+            copy = body.copy()
+            copy._redelivery_counter = it.redeliveries
+            copy._group_first_for_consumer |= it.group_first
+            return copy
+        if isinstance(body, dict) or isinstance(body, Mapping):
+            body = {**body, "JMSRedelivered": it.redeliveries > 0, "JMSXDeliveryCount": it.redeliveries + 1}
+            if it.group_first:
+                body["JMSXGroupFirstForConsumer"] = True
+        return body
+
+    cdef int count_redelivery(self, int32_t message) except -1:
+        self.pending.at[message].redeliveries += 1
+        return 0
 
     cdef int accept(self, int32_t message) except -1:
         self.arrive(message)

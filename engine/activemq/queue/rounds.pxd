@@ -82,6 +82,7 @@ cdef class Rounds(QueueState):
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1
     cdef void take_turns(self, int32_t slot, bint grouped) noexcept
     cdef int emit(self, int32_t slot, int32_t message) except -1
-    cdef int browse_round(self) except -1
+    cdef int dispatched(self, int32_t message, int64_t now) except -1    # to a consumer or a browser
+    cdef int browse_round(self, int64_t now) except -1
     cdef bint browsed_enough(self, int32_t slot) except -1
     cdef int end_pull(self, int32_t slot) except -1

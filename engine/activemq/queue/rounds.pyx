@@ -9,6 +9,7 @@ from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport CACHED
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT, STRANDED, WAITING, Message
 from pyengine._engine.activemq.queue.queue_state cimport QueueState
+from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH
 
 from pyengine.errors import IllegalStateError
 
@@ -154,7 +155,7 @@ cdef class Rounds(QueueState):
             wanted = 0
         self.stirred |= self.serve(wanted, now) > 0
         if active:
-            self.browse_round()
+            self.browse_round(now)
         return 1
 
     cdef int64_t serve(self, int64_t wanted, int64_t now) except -1:
@@ -468,9 +469,9 @@ cdef class Rounds(QueueState):
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
         # The subscription takes it (an expired one it drops), then the consumer goes to the end of the list.
         cdef Message* it = &self.pending.at[message]
-        cdef bint grouped = it.group >= 0
+        cdef bint grouped = it.group >= 0, expired = 0 < it.expiration < now
         self.stirred = True
-        if 0 < it.expiration < now:
+        if expired:
             self.consumers.at[slot].enqueued += 1
             self.expire_message(message)
         else:
@@ -486,7 +487,10 @@ cdef class Rounds(QueueState):
                 self.consumers.reserve_walks(slot)
             self.refresh(slot)
         self.take_turns(slot, grouped)
-        return 0
+        return 0 if expired else self.dispatched(message, now)
+
+    cdef int dispatched(self, int32_t message, int64_t now) except -1:
+        return self.rematch(message, BY_DISPATCH) if self.consumers.changing & BY_DISPATCH else 0
 
     cdef void take_turns(self, int32_t slot, bint grouped) noexcept:
         if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
@@ -506,7 +510,7 @@ cdef class Rounds(QueueState):
         found.sort()
         return found
 
-    cdef int browse_round(self) except -1:
+    cdef int browse_round(self, int64_t now) except -1:
         cdef int32_t slot, message
         cdef bint added
         cdef list seen = self.paged_in()
@@ -527,6 +531,7 @@ cdef class Rounds(QueueState):
                     self.totals.dispatched += 1
                     self.emit(slot, message)
                     added = True
+                    self.dispatched(message, now)
             if not added or self.browsed_enough(slot):
                 self.browsers.remove(slot)
                 self.emit(slot, -1)
@@ -535,8 +540,7 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef bint browsed_enough(self, int32_t slot) except -1:
-        limit = self.max_browse_page_size
-        return limit is not None and limit > 0 and self.consumers.at[slot].enqueued >= limit
+        return 0 < self.consumers.at[slot].browse_limit <= self.consumers.at[slot].enqueued
 
     cdef int end_pull(self, int32_t slot) except -1:
         self.consumers.at[slot].extension = 0

@@ -49,7 +49,7 @@ cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
                 names.see(pending.at[message].group)
     put_settings(writer, queue)
     put_rounds(writer, queue)
-    put_consumers(writer, queue.consumers, queue.groups, slots)
+    put_consumers(writer, queue, slots)
     put_groups(writer, queue.groups, names, slots)
     put_classes(writer, queue.consumers, classes)
     put_browsers(writer, queue, slots)
@@ -159,8 +159,11 @@ cdef int get_rounds(Reader reader, Rounds queue) except -1:
 
 # Consumers
 
-cdef int put_consumers(Writer writer, ConsumerList consumers, GroupMap groups, Numbering slots) except -1:
+cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
+    cdef ConsumerList consumers = queue.consumers
+    cdef GroupMap groups = queue.groups
     cdef int32_t index, slot
+    cdef bint limited
     cdef Consumer* it
     cdef int64_t before = 0
     writer.value(tuple(consumers.targets))
@@ -188,7 +191,11 @@ cdef int put_consumers(Writer writer, ConsumerList consumers, GroupMap groups, N
         writer.count(it.dequeued)
         writer.count(it.pull_mark)
         writer.number(groups.counts[slot])
-        writer.count(it.exclusive | it.browser << 1 | it.slow << 2)
+        limited = it.browse_limit != (queue.max_browse_page_size or 0)
+        writer.count(it.exclusive | it.browser << 1 | it.slow << 2
+                     | (it.extends != consumers.use_prefetch_extension) << 3 | limited << 4)
+        if limited:
+            writer.count(it.browse_limit)
     writer.count(consumers.next_id)
     for index in range(consumers.size):
         writer.count(slots.see(consumers.order[index]))
@@ -217,8 +224,7 @@ cdef int get_consumers(Reader reader, Rounds queue) except -1:
             connection = question[1]
             if type(connection) is not int or not -1 <= connection < connections:
                 raise reader.refuse("a question names a connection that is not there")
-            consumers.questions[predicate] = question
-            consumers.predicates[predicate].connection = connection
+            consumers.set_question(predicate, question[0], connection)
     size = reader.count(MOST)
     for _ in range(size):
         id += reader.number()
@@ -240,10 +246,12 @@ cdef int get_consumers(Reader reader, Rounds queue) except -1:
         it.dequeued = reader.count(INT64_MAX)
         it.pull_mark = reader.count(INT64_MAX)
         queue.groups.counts[slot] = reader.number()
-        flags = reader.count(7)
+        flags = reader.count(31)
         it.exclusive = flags & 1
         it.browser = flags >> 1 & 1
-        it.slow = flags >> 2         # a wish until the messages are in: see get_messages
+        it.extends ^= flags >> 3 & 1
+        it.browse_limit = <int32_t> (reader.count(INT32_MAX) if flags & 16 else queue.max_browse_page_size or 0)
+        it.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
     consumers.next_id = reader.count(INT64_MAX)
     seen = set()
     for place in range(size):

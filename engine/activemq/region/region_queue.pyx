@@ -11,6 +11,7 @@ from pyengine._engine.activemq.region.prefetch_subscription cimport Held, Prefet
 from pyengine._engine.activemq.queue.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
 from pyengine._engine.activemq.queue.rounds cimport Handout
+from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH, BY_REDELIVERY
 
 from pyengine.errors import IllegalStateError, JMSError
 
@@ -25,7 +26,8 @@ cdef class RegionQueue(Queue):
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
     the subscription and what it is to be given, with a copy of the message that has the counter,
-    JMSXGroupFirstForConsumer and JMSActiveMQBrokerOutTime of this delivery.
+    JMSXGroupFirstForConsumer and JMSActiveMQBrokerOutTime of this delivery. The message itself belongs to the queue and
+    has them as they are now, for selectors and for whoever looks at it.
     """
 
     def __cinit__(self, **settings):
@@ -130,9 +132,10 @@ cdef class RegionQueue(Queue):
             self.rounds_due -= 1
 
     cdef int take_in(self, Message message) except -1:
-        self.enter(message, message._group_id, message._group_sequence, message._priority, message.expires(),
-                   message._persistent, message._connection_id, message._target_consumer_id,
-                   message._redelivery_counter)
+        cdef int32_t number = self.enter(
+            message, message._group_id, message._group_sequence, message._priority, message.expires(),
+            message._persistent, message._connection_id, message._target_consumer_id, message._redelivery_counter)
+        self.pending.at[number].group_first = message._group_first_for_consumer
         self.bytes += message.size_in_bytes(self.minimum_message_size)
         return 0
 
@@ -161,6 +164,23 @@ cdef class RegionQueue(Queue):
             self.run_wakeups(now, -1)
         return self.take_out(now)
 
+    cdef int dispatched(self, int32_t message, int64_t now) except -1:
+        cdef Message sent = <Message> self.object_of(message)
+        sent._broker_out_time = now
+        sent._group_first_for_consumer = self.pending.at[message].group_first
+        if self.noting and not self.pending.at[message].redeliveries:
+            self.noted.append(sent)
+            self.count_redelivery(message)
+            self.rematch(message, BY_REDELIVERY | BY_DISPATCH)
+        elif self.consumers.changing & BY_DISPATCH:
+            self.rematch(message, BY_DISPATCH)
+        return 0
+
+    cdef int count_redelivery(self, int32_t message) except -1:
+        self.pending.at[message].redeliveries += 1
+        (<Message> self.object_of(message))._redelivery_counter = self.pending.at[message].redeliveries
+        return 0
+
     cdef list take_out(self, int64_t now):
         cdef int64_t index
         cdef list posted = []
@@ -175,9 +195,6 @@ cdef class RegionQueue(Queue):
                 subscription.give(posted, None, None, 0)
                 continue
             sent = <Message> self.object_of(it.message)
-            if self.noting and not it.redeliveries:
-                self.noted.append(sent)
-                self.pending.at[it.message].redeliveries = 1
             if not subscription.browser:
                 subscription.keep(sent._message_id or "", self.owner, it.handle)
                 subscription.slow = False

@@ -197,7 +197,7 @@ def local_only(queue: Linted) -> Iterator[Finding]:
 
 def default_prefetch(queue: Linted) -> Iterator[Finding]:
     """default_prefetch: several consumers share a queue with the default prefetch of 1000, or a larger one."""
-    taken = [queue.topology.prefetch_of(each, queue.name) for each in queue.consumers]
+    taken = [queue.topology.prefetch_of(each) for each in queue.consumers]
     wide = [prefetch for prefetch in taken if prefetch >= 1000]
     if len(wide) > 1 and not any(each.exclusive for each in queue.consumers):
         yield Finding(
