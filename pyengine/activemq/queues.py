@@ -120,7 +120,7 @@ class QueueDestination:
             no_local=info.no_local,
             connection=info.connection_id,
             use_prefetch_extension=(subscription.policy or NO_POLICY).use_prefetch_extension,
-            max_browse_page_size=None if subscription.policy is None else subscription.policy.max_browse_page_size,
+            max_browse_page_size=subscription.browse_limit,
         )
         self.subscriptions[number] = subscription
         subscription.begin(self, number)
@@ -244,10 +244,7 @@ class QueueDestination:
                     continue
                 self.core.behind -= 1
                 self._sequences[id(message)] = stored.sequence
-                # As it was sent, whenever it was written: a dispatch marks the broker's own message.
                 message.redelivery_counter = stored.redeliveries
-                message.group_first_for_consumer = False
-                message.broker_out_time = 0
                 self.core.put(message, False)
                 if message.expiration:
                     self._plan_look()

@@ -117,6 +117,12 @@ class Subscription(PrefetchSubscription):
             self.share(queue)
 
     @property
+    def browse_limit(self) -> int | None:
+        """How many messages a browser may still be given by one more queue; 0 or None: any number, -1: none."""
+        limit = None if self.policy is None else self.policy.max_browse_page_size
+        return limit if not limit else limit - self.handed_out or -1
+
+    @property
     def handed_out(self) -> int:
         """How many messages its queues gave it."""
         return sum(queue.core.counters_of(number)["dispatched"] for queue, number in self.queues.items())

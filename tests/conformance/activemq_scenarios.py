@@ -44,6 +44,7 @@ from pyengine.topology.policy import (
     OldestMessageEvictionStrategy,
     OldestMessageWithLowestPriorityEvictionStrategy,
     Policy,
+    PolicyMap,
     PrefetchRatePendingMessageLimitStrategy,
     SharedDeadLetterStrategy,
     TimedSubscriptionRecoveryPolicy,
@@ -85,6 +86,7 @@ CONNECTION_OPTIONS = (
 # The recording waited after every step until nothing happened any more; redelivery delays are 20 ms.
 QUIET, TICK = 50, 10
 RECEIVE_TIMEOUT = 2000
+ANSWERS = ("dispatched", "received", "browsed", "matched", "error", "other")
 
 
 def snake_case(name: str) -> str:
@@ -126,7 +128,8 @@ def policy_of(given: dict[str, Any], topic: bool) -> Policy:
         made["slow_consumer_strategy"] = AbortSlowConsumerStrategy(**named(given.pop("slowAbort")))
     if "slowAck" in given:
         made["slow_consumer_strategy"] = AbortSlowAckConsumerStrategy(**named(given.pop("slowAck")))
-    return Policy("topic://>" if topic else ">", **made, **named(given))
+    kind = "topic" if topic else "queue"
+    return Policy(f"{kind}://{given.pop('destination', '>')}", **made, **named(given))
 
 
 def virtual_of(given: dict[str, Any]) -> VirtualDestination:
@@ -194,6 +197,10 @@ class Replay:
             "clock": self.clock,
             "release": case.get("release", "5.17"),
         }
+        if "entries" in case:
+            default = replace(self.settings["policies"][0], destination="")
+            entries = tuple(policy_of(each, self.topic) for each in case["entries"])
+            self.settings["policies"] = PolicyMap(entries, default)
         if "virtual" in case:
             self.settings["virtual_destinations"] = [virtual_of(each) for each in case["virtual"]]
         self.connections: dict[str, activemq.Connection] = {}
@@ -458,6 +465,20 @@ class Replay:
     def step_remove_group(self, step: Step) -> None:
         self.administer(lambda queue: self.broker.remove_message_group(queue, step["group"]))
 
+    def matched(self, change: Callable[[str], int]) -> int | None:
+        found: list[int] = []
+        self.administer(lambda queue: found.append(change(queue)))
+        return found[0] if found else None
+
+    def step_remove(self, step: Step) -> int | None:
+        return self.matched(lambda queue: self.broker.remove_messages(queue, step["selector"]))
+
+    def step_copy(self, step: Step) -> int | None:
+        return self.matched(lambda queue: self.broker.copy_messages(queue, step["to"], step["selector"]))
+
+    def step_move(self, step: Step) -> int | None:
+        return self.matched(lambda queue: self.broker.move_messages(queue, step["to"], step["selector"]))
+
     def step_restart(self, step: Step) -> None:
         self.broker.close()
         self.connections.clear()
@@ -498,6 +519,8 @@ class Replay:
             shown["received"] = answer
         if step["op"] == "browse" and answer is not None:
             shown["browsed"] = answer
+        if step["op"] in ("remove", "copy", "move") and answer is not None:
+            shown["matched"] = answer
         if self.dispatched:
             shown["dispatched"] = list(self.dispatched)
         if self.other:
@@ -579,7 +602,7 @@ def replay(case: dict[str, Any]) -> Verdict:
         got: list[Any] = []
         expected: list[Any] = []
         for number, (step, seen) in enumerate(zip(recorded["steps"], shown, strict=True)):
-            keys = ("error",) if case.get("loose") else ("dispatched", "received", "browsed", "error", "other")
+            keys = ("error",) if case.get("loose") else ANSWERS
             wanted = {key: step[key] for key in keys if key in step}
             seen = {key: seen[key] for key in keys if key in seen}
             if wanted != seen:

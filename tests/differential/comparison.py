@@ -30,7 +30,7 @@ class Difference:
 def questions(case: Script) -> Script:
     """A case without its answers."""
     steps = [{key: value for key, value in step.items() if key not in (*ANSWERS, ORDER)} for step in case["steps"]]
-    return {key: case[key] for key in ("dest", "destName", "quiet", "policy", "store", "virtual") if key in case} | {
+    return {key: case[key] for key in ("dest", "destName", "quiet", "policy", "entries", "store", "virtual") if key in case} | {
         "steps": steps
     }
 

@@ -10,7 +10,7 @@ from bench.jvm import Jvm, harness
 
 SOURCES = Path(__file__).parent / "java"
 BUILD = SOURCES.parents[2] / "build" / "differential"
-ANSWERS = ("dispatched", "received", "browsed", "error", "other")
+ANSWERS = ("dispatched", "received", "browsed", "matched", "error", "other")
 # Of a connection that goes: the consumers as they were removed, by the hash codes of their sessions. Not compared: ours
 # goes the same way.
 ORDER = "order"

@@ -14,6 +14,13 @@ NAMES = "ABCDEFGH"
 MODES = ("individual", "auto", "client", "transacted", "dups")
 QUEUE_SELECTORS = (None, None, None, None, "k = 1", "k <> 1", "k > 0 AND JMSPriority < 7", "k IS NULL")
 TOPIC_SELECTORS = (None, None, None, "k = 1", "k <> 1")
+# On what changes while a message waits. Times are those of two clocks, but for whether there is one.
+CHANGING_SELECTORS = (
+    "JMSRedelivered = FALSE", "JMSRedelivered = TRUE", "JMSXDeliveryCount > 1", "JMSXDeliveryCount < 3",
+    "JMSRedelivered OR k = 1", "NOT JMSRedelivered AND JMSXDeliveryCount = 1 AND k <> 1",
+    "JMSXGroupFirstForConsumer", "JMSXGroupFirstForConsumer = FALSE OR JMSRedelivered", "JMSActiveMQBrokerOutTime = 0",
+    "JMSActiveMQBrokerOutTime > 0 OR k > 0", "JMSActiveMQBrokerInTime > 0 AND JMSXDeliveryCount = 2",
+)  # fmt: skip
 GROUPS = (None, None, "a", "b", "c", "a")
 SEQUENCES = (None, None, None, None, 1, 2, -1)
 PRIORITIES = (0, 0, 0, 0, 1, 5, 127)
@@ -23,7 +30,9 @@ LATER = {"initialRedeliveryDelay": 160, "redeliveryDelay": 160}
 TIME_TO_LIVE, PAUSES = 700, (200, 800)
 # Sessions that only send, in transactions; others send in the session of a consumer.
 SENDERS = ({"sender": "s0"}, {"sender": "s1"})
-KINDS = ("queue", "topic", "durable", "several", "listeners", "stored", "sessions", "virtual", "stopped")
+KINDS = (
+    "queue", "topic", "durable", "several", "listeners", "stored", "sessions", "virtual", "stopped", "entries", "topics",
+)  # fmt: skip
 # What the consumers of one session, and of its connection, have in common.
 SHARED = ("conn", "ack", "redelivery", "messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")
 # Where a script of the kind "several" sends and listens, composites among them; a virtual topic feeds two queues.
@@ -55,6 +64,11 @@ VIRTUAL: tuple[tuple[Step, ...], ...] = (
         {"type": "compositeTopic", "name": "T.1", "forwardTo": ["topic://VirtualTopic.T", "R.2"]},
     ),
 )
+# Of the kinds "entries" and "topics": queues, or topics, that messages are sent to, what is consumed, and policy entries
+# that name parts of it, whole texts and wildcards. Each entry has what _policy gives; one sets nothing but defaults.
+NAMED = ("A.1", "A.2", "B", "A.1,B", "A.1")
+CONSUMED = ("A.1,A.2", "A.1,B", "B,A.1", "A.*", "A.1", "A.2,B", "A.>,B", "A.2", "B", "A.1,A.2,B")
+ENTRIES = ("A.1", "A.2", "B", "A.1,A.2", "A.1,B", "A.>", "A.*", "B,A.1", "A.2,B", "*.1,B", "A.1,A.2,B", ">")
 FED = ("Q.1", "Q.1", "Q.2", "Q.3", "topic://T.1", "topic://VirtualTopic.T", "topic://VirtualTopic.T")
 TAKEN = ("Q.1", "Q.2", "Q.3", "R.1", "R.2", "R.3", "topic://T.1", "topic://VirtualTopic.T")
 TAKEN += ("Consumer.A.VirtualTopic.T", "Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
@@ -79,7 +93,7 @@ class Living:
 
     @property
     def topic(self) -> bool:
-        return self.kind in ("topic", "durable")
+        return self.kind in ("topic", "durable", "topics")
 
     def add(self, numbers: Numbers) -> None:
         """Read four numbers as a step and append it, if there is somebody it can be about."""
@@ -115,6 +129,8 @@ def _send(living: Living, numbers: Numbers) -> Step:
         step["to"] = TARGETS[third % len(TARGETS)]
     if living.kind == "virtual":
         step["to"] = FED[third % len(FED)]
+    if living.kind in ("entries", "topics"):
+        step["to"] = NAMED[third % len(NAMED)]
     if second % 7 == 6 or (living.prioritized and second % 3):
         step["priority"] = second % 10
     sessions = [{"name": name} for name, each in living.consumers.items() if each["ack"] == "transacted"]
@@ -149,12 +165,16 @@ def _consumer(living: Living, numbers: Numbers) -> Step | None:
         step["dest"] = SOURCES[second % len(SOURCES)]
     if living.kind == "virtual":
         step["dest"] = TAKEN[third // 7 % len(TAKEN)]
+    if living.kind in ("entries", "topics"):
+        step["dest"] = CONSUMED[third // 7 % len(CONSUMED)]
     step["ack"] = MODES[second % len(MODES)]
     if first % 7:
         step["prefetch"] = (1, 2, 3, 5, 0, -1)[first % 7 - 1]
     selectors = TOPIC_SELECTORS if living.topic else QUEUE_SELECTORS
     if selectors[third % len(selectors)] is not None:
         step["selector"] = selectors[third % len(selectors)]
+    if second // 5 % 4 == 3:
+        step["selector"] = CHANGING_SELECTORS[third % len(CHANGING_SELECTORS)]
     if shared and second % 3 == 2:
         step["noLocal"] = True
     if PRIORITIES[third % len(PRIORITIES)]:
@@ -277,13 +297,16 @@ def _stop(living: Living, numbers: Numbers) -> Step | None:
 
 
 def _browse(living: Living, numbers: Numbers) -> Step:
-    return {"op": "browse"} if numbers[1] % 2 else {"op": "browse", "selector": "k = 1"}
+    _, first, second, _ = numbers
+    if first % 3 == 0:
+        return {"op": "browse", "selector": CHANGING_SELECTORS[second % len(CHANGING_SELECTORS)]}
+    return {"op": "browse"} if first % 2 else {"op": "browse", "selector": "k = 1"}
 
 
 def _administer(living: Living, numbers: Numbers) -> Step | None:
     """Pause and resume take turns; a broker with a store is started anew."""
     _, first, second, third = numbers
-    if living.kind in ("several", "sessions", "virtual"):
+    if living.kind in ("several", "sessions", "virtual", "entries"):
         return None
     if living.kind == "stored" and first % 3 == 0:
         living.consumers.clear()
@@ -309,7 +332,7 @@ DURABLE_STEPS = (
     _send, _consumer, _receive, _send, _settle, _receive, _send, _leave, _receive, _settle, _consumer, _leave, _pause,
     _unsubscribe, _end,
 )  # fmt: skip
-TABLES = {"topic": TOPIC_STEPS, "durable": DURABLE_STEPS, "stopped": STOPPED_STEPS}
+TABLES = {"topic": TOPIC_STEPS, "topics": TOPIC_STEPS, "durable": DURABLE_STEPS, "stopped": STOPPED_STEPS}
 LETTERS: tuple[dict[str, Any], ...] = (
     {"dlq": {"individual": True}},
     {"dlq": {"processNonPersistent": True}},
@@ -335,6 +358,7 @@ def _policy(topic: bool, numbers: list[int]) -> dict[str, Any]:
         {"lazyDispatch": True},
         {"queuePrefetch": 2},
         {"maxBrowsePageSize": 2},
+        {"persistJMSRedelivered": True},
         *LETTERS,
     )
     topic_keys: tuple[dict[str, Any], ...] = (
@@ -396,12 +420,13 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
     kind: "queue" or "topic": one of them; "durable": a topic with durable subscribers too; "several": two queues, and
     the queues of a virtual topic; "listeners": a queue with listeners too; "stored": a queue of brokers with a
     store, which half of the durable ones have too; "sessions": two queues, sessions with several consumers; "virtual":
-    what virtual topics and composites feed; "stopped": a queue whose consumers' connections stop and start.
+    what virtual topics and composites feed; "stopped": a queue whose consumers' connections stop and start; "entries"
+    and "topics": queues, or topics, and consumers of several of them beside policy entries.
     Every eighth script of "durable", "several", "listeners" and "stored" takes time: messages expire, redelivery has
     delays.
     quiet: how long our clock waits after a step for what the real one does at once.
     """
-    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "sessions", "virtual")
+    timed = draw(st.integers(0, 7)) == 7 and kind not in ("queue", "topic", "sessions", "virtual", "entries", "topics")
     timed |= kind == "stopped" and draw(st.booleans())
     living = Living(kind, draw(st.sampled_from((False, True, None))), timed)
     policy = _policy(living.topic, draw(st.lists(_NUMBER, max_size=3)))
@@ -414,7 +439,11 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
         policy.pop("alwaysRetroactive", None)
     for numbers in draw(st.lists(_STEP, min_size=15, max_size=45)):
         living.add(numbers)
-    if str(policy.get("eviction")).startswith("unique"):
+    entries: list[dict[str, Any]] = []
+    if kind in ("entries", "topics"):
+        for name in draw(st.lists(st.sampled_from(ENTRIES), min_size=1, max_size=4, unique=True)):
+            entries.append({"destination": name} | _policy(living.topic, draw(st.lists(_NUMBER, max_size=3))))
+    if any(str(each.get("eviction")).startswith("unique") for each in (policy, *entries)):
         if timed:
             del policy["eviction"]
         else:
@@ -428,4 +457,6 @@ def scripts(draw: st.DrawFn, *, kind: str) -> dict[str, Any]:
         script["virtual"] = draw(_declared())
     if kind in ("several", "sessions", "virtual"):
         script["destName"] = "Q.1"
+    if kind in ("entries", "topics"):
+        script |= {"destName": "A.1", "entries": entries}
     return script

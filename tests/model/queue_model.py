@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(eq=False)
 class ModelMessage:
-    """One message: ``bits`` names the consumers' selectors that match it."""
+    """One message: ``bits`` names the consumers' first selectors that match it; the others read what changes here."""
 
     n: int
     bits: int
@@ -25,6 +25,18 @@ class ModelMessage:
     group_first: bool = False
     acknowledged: bool = False
     removed: bool = False
+
+    def passes(self, bit: int) -> bool:
+        """Whether selector number ``bit`` matches the message as it is now."""
+        match bit:
+            case 3:  # JMSRedelivered
+                return self.redeliveries > 0
+            case 4:  # JMSXDeliveryCount < 3 AND (b0 OR JMSXDeliveryCount = 1)
+                return self.redeliveries < 2 and (bool(self.bits & 1) or self.redeliveries == 0)
+            case 5:  # JMSXGroupFirstForConsumer = FALSE
+                return not self.group_first
+            case _:
+                return bool(self.bits >> bit & 1)
 
 
 @dataclass(eq=False)
@@ -60,7 +72,7 @@ class ModelConsumer:
             return False
         if self.no_local and message.connection == self.connection:
             return False
-        return self.bit is None or bool(message.bits >> self.bit & 1)
+        return self.bit is None or message.passes(self.bit)
 
 
 class ModelGroups:

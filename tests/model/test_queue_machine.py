@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from pyengine import Message, Selector
 from pyengine._engine.activemq.queue.group_map import GroupMap
 from pyengine._engine.activemq.queue.hold_reasons import Verdict
 from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
 from tests.model.queue_model import ModelConsumer, ModelGroups, ModelMessage, ModelQueue
 
 
-def selector(bit: int) -> Callable[[ModelMessage], bool]:
+def read(body: Mapping[str, Any] | Message, name: str) -> int:
+    """A property of what was sent."""
+    return int(body.get_int_property(name) if isinstance(body, Message) else body[name])
+
+
+def selector(bit: int) -> Callable[[Mapping[str, Any] | Message], bool]:
     """A selector that matches messages with a bit set."""
-    return lambda message: bool(message.bits >> bit & 1)
+    return lambda message: bool(read(message, "bits") >> bit & 1)
 
 
-SELECTORS = [selector(bit) for bit in range(3)]
+# Those of ModelMessage.passes.
+CHANGING = (
+    "JMSRedelivered",
+    "JMSXDeliveryCount < 3 AND (b0 OR JMSXDeliveryCount = 1)",
+    "JMSXGroupFirstForConsumer = FALSE",
+)
+SELECTORS: list[Callable[[Mapping[str, Any] | Message], bool] | Selector] = [
+    *(selector(bit) for bit in range(3)),
+    *(Selector(text) for text in CHANGING),
+]
+
 GROUP_MAPS = [
     "cached?cacheSize=2",
     "cached?cacheSize=3",
@@ -89,7 +105,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def same(self, deliveries: list[Delivery]) -> None:
         got = [
-            (each.consumer, None if each.message is None else each.body.n, each.redeliveries, each.group_first)
+            (each.consumer, None if each.message is None else read(each.body, "n"), each.redeliveries, each.group_first)
             for each in deliveries
         ]
         expected, self.model.out = self.model.out, []
@@ -99,7 +115,7 @@ class QueueMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.model.consumers))
 
     @rule(
-        bit=st.sampled_from([None, None, 0, 1, 2]),
+        bit=st.sampled_from([None, None, 0, 1, 2, 3, 4, 5]),
         exclusive=st.sampled_from([False, False, False, True]),
         priority=st.sampled_from([0, 0, 0, 1, 127]),
         prefetch=st.sampled_from([0, 1, 2, 3, 100]),
@@ -147,6 +163,7 @@ class QueueMachine(RuleBasedStateMachine):
         targeted=st.sampled_from([False, False, False, False, True]),
         run=st.booleans(),
         times=st.sampled_from([1, 1, 2, 4]),
+        plain=st.booleans(),
     )
     def send(
         self,
@@ -160,6 +177,7 @@ class QueueMachine(RuleBasedStateMachine):
         targeted: bool,
         run: bool,
         times: int,
+        plain: bool,
     ) -> None:
         for _ in range(times):
             target = "named" if targeted else None
@@ -176,8 +194,9 @@ class QueueMachine(RuleBasedStateMachine):
             )
             self.count += 1
             self.model.send(message)
+            sent = {"n": message.n, "bits": bits, "b0": bool(bits & 1)}
             self.handles[message.n] = self.queue.send(
-                message,
+                Message(sent) if plain else sent,
                 group=group,
                 group_sequence=sequence,
                 priority=priority,

@@ -33,7 +33,7 @@ cdef struct Consumer:
     int32_t predicate
     int32_t connection           # -1 none
     int32_t target               # number of its name, for messages that name a target; -1 none
-    int32_t browse_limit         # browser: messages it may be handed; 0 no limit
+    int32_t browse_limit         # browser: messages it may be handed; 0 no limit, -1 none
     int16_t priority
     int64_t opened               # open: the first round that finds it so
     Moment* walks                # how far rounds came while it was open before: later rounds, smaller positions

@@ -73,13 +73,14 @@ cdef class Queue(Inspection):
         numbers of the messages here that selector and no_local let pass, for messages that are here without their
         objects (``offer_batch``); the selector is not asked then. use_prefetch_extension, max_browse_page_size: as the
         queue's settings of the name, which they are if not given: a consumer of several queues has a policy of its own.
+        Of max_browse_page_size -1 a browser gets nothing: it had as many elsewhere.
         """
         cdef int32_t slot, number = -1, target = -1
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
         limit = self.max_browse_page_size
         if max_browse_page_size is not ABSENT and max_browse_page_size is not None:
-            limit = whole_number("maxBrowsePageSize", max_browse_page_size, 0, 2**31 - 1)
+            limit = whole_number("maxBrowsePageSize", max_browse_page_size, -1, 2**31 - 1)
         elif max_browse_page_size is None:
             limit = None
         if connection is not None:

@@ -540,7 +540,8 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef bint browsed_enough(self, int32_t slot) except -1:
-        return 0 < self.consumers.at[slot].browse_limit <= self.consumers.at[slot].enqueued
+        return self.consumers.at[slot].browse_limit and (
+            self.consumers.at[slot].enqueued >= self.consumers.at[slot].browse_limit)
 
     cdef int end_pull(self, int32_t slot) except -1:
         self.consumers.at[slot].extension = 0

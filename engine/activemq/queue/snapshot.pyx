@@ -195,7 +195,7 @@ cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
         writer.count(it.exclusive | it.browser << 1 | it.slow << 2
                      | (it.extends != consumers.use_prefetch_extension) << 3 | limited << 4)
         if limited:
-            writer.count(it.browse_limit)
+            writer.number(it.browse_limit)
     writer.count(consumers.next_id)
     for index in range(consumers.size):
         writer.count(slots.see(consumers.order[index]))
@@ -250,7 +250,7 @@ cdef int get_consumers(Reader reader, Rounds queue) except -1:
         it.exclusive = flags & 1
         it.browser = flags >> 1 & 1
         it.extends ^= flags >> 3 & 1
-        it.browse_limit = <int32_t> (reader.count(INT32_MAX) if flags & 16 else queue.max_browse_page_size or 0)
+        it.browse_limit = <int32_t> (within(reader, -1, INT32_MAX) if flags & 16 else queue.max_browse_page_size or 0)
         it.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
     consumers.next_id = reader.count(INT64_MAX)
     seen = set()

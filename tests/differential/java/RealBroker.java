@@ -61,6 +61,7 @@ import org.apache.activemq.command.ConsumerInfo;
 import org.apache.activemq.command.FlushCommand;
 import org.apache.activemq.command.MessageDispatch;
 import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
+import org.apache.activemq.util.BrokerSupport;
 import org.apache.activemq.util.IOHelper;
 import org.apache.activemq.util.IntrospectionSupport;
 
@@ -240,6 +241,13 @@ public final class RealBroker {
         service.getSystemUsage().getMemoryUsage().setLimit(64L << 20);
         PolicyMap policies = new PolicyMap();
         policies.setDefaultEntry(policy(script.path("policy")));
+        List<PolicyEntry> entries = new ArrayList<>();
+        for (JsonNode given : script.path("entries")) {
+            PolicyEntry entry = policy(given);
+            entry.setDestination(destination(given, "destination"));
+            entries.add(entry);
+        }
+        policies.setPolicyEntries(entries);
         service.setDestinationPolicy(policies);
         service.setPlugins(new BrokerPlugin[] {Recorder::new});
         if (script.has("virtual")) {
@@ -296,6 +304,7 @@ public final class RealBroker {
         given.fields().forEachRemaining(field -> {
             JsonNode value = field.getValue();
             switch (field.getKey()) {
+                case "destination" -> { }
                 case "constantLimit" -> {
                     ConstantPendingMessageLimitStrategy limit = new ConstantPendingMessageLimitStrategy();
                     limit.setLimit(value.asInt());
@@ -637,7 +646,8 @@ public final class RealBroker {
                 settle();
                 idle = false;
             }
-            case "pause", "resume", "purge", "expire", "removeGroup" -> administer(operation, step);
+            case "pause", "resume", "purge", "expire", "removeGroup", "remove", "copy", "move" ->
+                administer(operation, step, shown);
             case "restart" -> {
                 stopping = true;
                 service.stop();
@@ -897,13 +907,20 @@ public final class RealBroker {
     }
 
     /** What QueueView does. */
-    private void administer(String operation, JsonNode step) throws Exception {
+    private void administer(String operation, JsonNode step, ObjectNode shown) throws Exception {
         Destination found = service.getBroker().getDestinationMap().get(destination(script, "destName"));
         if (found == null) {
             return;
         }
         Queue queue = asQueue(found);
+        ConnectionContext context = BrokerSupport.getConnectionContext(service.getBroker());
+        String selector = step.path("selector").asText();
         switch (operation) {
+            case "remove" -> shown.put("matched", queue.removeMatchingMessages(selector));
+            case "copy" -> shown.put("matched",
+                    queue.copyMatchingMessagesTo(context, selector, destination(step, "to"), -1));
+            case "move" -> shown.put("matched",
+                    queue.moveMatchingMessagesTo(context, selector, destination(step, "to")));
             case "pause" -> queue.pauseDispatch();
             case "resume" -> queue.resumeDispatch();
             case "purge" -> queue.purge();
