@@ -50,6 +50,25 @@ def test_a_topic_view_and_its_subscriptions(make):
     assert not subscription.slow_consumer
 
 
+def test_messages_are_shown_and_chosen_as_they_are_now(broker):
+    """Real ActiveMQ 6.3.1: see tests/differential/found/changing.jsonl."""
+    wire = Wire(broker)
+    wire.send("q", "given back", group_id="g")
+    wire.consume("a", "q", prefetch=1)
+    broker.remove_consumer("a", lost=True)
+    wire.send("q", "new", group_id="g")
+    shown = [(m.body, m.redelivered, m.delivery_count, m.group_first_for_consumer) for m in broker.browse("q")]
+    assert shown == [("given back", True, 2, True), ("new", False, 1, False)]
+    for selector in ("JMSRedelivered", "JMSXDeliveryCount > 1", "JMSXGroupFirstForConsumer"):
+        assert [message.body for message in broker.browse("q", selector)] == ["given back"]
+        assert [message.body for message in broker.browse("q", f"NOT ({selector})")] == ["new"]
+        assert broker.copy_messages("q", "copies", selector) == 1
+    assert [message.redelivered for message in broker.browse("copies")] == [False] * 3
+    assert broker.move_messages("q", "moved", "JMSXDeliveryCount = 2 AND JMSActiveMQBrokerOutTime > 0") == 1
+    assert broker.remove_messages("q", "JMSRedelivered") == 0
+    assert broker.remove_messages("q", "JMSRedelivered = FALSE") == 1
+
+
 def test_why_messages_wait(broker):
     wire = Wire(broker)
     wire.send("q", "x")

@@ -30,9 +30,9 @@ class Difference:
 def questions(case: Script) -> Script:
     """A case without its answers."""
     steps = [{key: value for key, value in step.items() if key not in (*ANSWERS, ORDER)} for step in case["steps"]]
-    return {key: case[key] for key in ("dest", "destName", "quiet", "policy", "entries", "store", "virtual") if key in case} | {
-        "steps": steps
-    }
+    return {
+        key: case[key] for key in ("dest", "destName", "quiet", "policy", "entries", "store", "virtual") if key in case
+    } | {"steps": steps}
 
 
 def differences(case: Script) -> list[Any]:

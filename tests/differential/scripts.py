@@ -33,7 +33,8 @@ TIME_TO_LIVE, PAUSES = 700, (200, 800)
 # Sessions that only send, in transactions; others send in the session of a consumer.
 SENDERS = ({"sender": "s0"}, {"sender": "s1"})
 KINDS = (
-    "queue", "topic", "durable", "several", "listeners", "stored", "sessions", "virtual", "stopped", "entries", "topics",
+    "queue", "topic", "durable", "several", "listeners", "stored", "sessions", "virtual", "stopped", "entries",
+    "topics",
 )  # fmt: skip
 # What the consumers of one session, and of its connection, have in common.
 SHARED = ("conn", "ack", "redelivery", "messagePrioritySupported", "transactedIndividualAck", "optimizeAcknowledge")
@@ -66,8 +67,8 @@ VIRTUAL: tuple[tuple[Step, ...], ...] = (
         {"type": "compositeTopic", "name": "T.1", "forwardTo": ["topic://VirtualTopic.T", "R.2"]},
     ),
 )
-# Of the kinds "entries" and "topics": queues, or topics, that messages are sent to, what is consumed, and policy entries
-# that name parts of it, whole texts and wildcards. Each entry has what _policy gives; one sets nothing but defaults.
+# Of the kinds "entries" and "topics": queues, or topics, that messages are sent to, what is consumed, and policy
+# entries that name parts of it, whole texts and wildcards.
 NAMED = ("A.1", "A.2", "B", "A.1,B", "A.1")
 CONSUMED = ("A.1,A.2", "A.1,B", "B,A.1", "A.*", "A.1", "A.2,B", "A.>,B", "A.2", "B", "A.1,A.2,B")
 ENTRIES = ("A.1", "A.2", "B", "A.1,A.2", "A.1,B", "A.>", "A.*", "B,A.1", "A.2,B", "*.1,B", "A.1,A.2,B", ">")

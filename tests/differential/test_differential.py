@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from bench.contest import RivalMissingError
-from pyengine.destinations import parse_destination
+from pyengine.destinations import entry_pattern, parse_destination
 from pyengine.topology import Policy, PolicyMap
 from tests.differential.campaign import run
 from tests.differential.comparison import Difference, differences, listed
@@ -79,12 +79,13 @@ def test_which_policy_entry_wins(real: RealBroker) -> None:
     random = Random(7)
     names = ["A", "A.B", "A.*", "*.B", "A.B.C", "A.*.C", "*.B.*", "A.B.>", "B.>", "C.*.>", "A.B,B.C", "B.*,C", ">"]
     destinations = ["A", "A.B", "A.B.C", "B.C", "C", "C.D", "A.X.C", "B.X", "X.B.Y"]
+    destinations += ["A.B,B.C", "B.C,A.B", "A,C", "A.B.C,A", "B.X,A.B.C", "A.*,B.C", "A.>,B.C", "C.*.B,A.X.C"]
     for _ in range(100):
         chosen = random.sample(names, 4)
         policies = PolicyMap(tuple(Policy(name) for name in chosen))
         parts = [part for name in chosen for part in parse_destination(name)]
         if any(a.matches(b) and b.matches(a) for a in parts for b in parts if a is not b):
             continue
-        won = [policies.policy_of(parse_destination(name)[0]) for name in destinations]
+        won = [policies.policy_of(entry_pattern(name)) for name in destinations]
         ours = [-1 if each is None else chosen.index(each.destination) for each in won]
         assert ours == real.winners(chosen, destinations), chosen

@@ -15,6 +15,7 @@ from pyengine.destinations import (
     Destination,
     DestinationMap,
     composite_parts,
+    entry_pattern,
     most_specific,
     overlap,
     parse_destination,
@@ -80,6 +81,29 @@ def test_the_winner_does_not_depend_on_the_order_of_declaration(patterns: list[s
     else:
         assert winner.matches(queue)
         assert winner.name == name or name not in patterns
+
+
+@pytest.mark.parametrize(
+    ("patterns", "winner"),
+    [
+        (("A", "B"), None),
+        (("A", "A,B", "B,A"), "A,B"),
+        (("A.>", "A"), None),
+        (("*", "A"), "*"),
+        (("*,C", "B"), "*,C"),
+        (("topic://A,B", "A"), None),
+    ],
+)
+def test_a_composite_is_covered_as_a_whole(patterns: tuple[str, ...], winner: str | None) -> None:
+    """As the real PolicyMap answers for a consumer of ``A,B``."""
+    found = most_specific(map(entry_pattern, patterns), Destination("A,B"))
+    assert (None if found is None else found.name) == winner
+
+
+def test_a_rest_in_a_composite_meets_what_is_below() -> None:
+    """The real PolicyMap finds A.*.1 for ``A.>,B.1``: below A, and covering the elements A, ">,B" and 1."""
+    pattern, sought = Destination("A.*.1"), Destination("A.>,B.1")
+    assert most_specific([pattern], sought) == DestinationMap({pattern: pattern}).get(sought) == pattern
 
 
 kinds = st.sampled_from(["queue", "queue", "topic"])

@@ -90,6 +90,18 @@ def test_prefetch_follows_the_policy_only_at_the_clients_default() -> None:
     assert [topology.prefetch_of(each) for each in topology.consumers] == [7, 7, 20]
 
 
+def test_a_consumer_has_the_policy_of_the_whole_text_of_its_destination() -> None:
+    """Real ActiveMQ 6.3.1: PolicyMap.getEntryFor of the consumer's destination, a composite or wildcard undivided."""
+    text = HEAD + "".join(
+        f'[[policy]]\ndestination = "{name}"\nqueue_prefetch = {prefetch}\n'
+        for name, prefetch in (("a", 1), ("b", 2), ("a,b", 3), ("o.eu", 4), ("o.>", 5), ("topic://t", 6))
+    )
+    wanted = {"a": 1, "a,b": 3, "b,a": 1000, "a,c": 1000, "o.eu": 4, "o.*": 5, "o.eu,o.us": 5, "topic://t,u": 1000}
+    text += "".join(f'[[consumer]]\nname = "{name}"\ndestination = "{name}"\n' for name in wanted)
+    topology = Topology.from_text(text)
+    assert {each.name: topology.prefetch_of(each) for each in topology.consumers} == wanted
+
+
 def test_steps_read_a_priority_off_a_number() -> None:
     steps = Steps("delay", ((15, 6), (60, 8)), below=4, missing=0)
     assert [steps.priority(number) for number in (-3, 14.9, 15, 59, 60, 900, None, float("nan"))] == [
