@@ -68,12 +68,13 @@ cdef class Queue(Inspection):
 
         selector: None, a Selector, or any callable from the sent object to bool; equal selectors are asked once per
         message. A Selector that reads a header that changes while a message waits (JMSRedelivered, JMSXDeliveryCount,
-        JMSXGroupFirstForConsumer) is asked again when it does, of a copy that has the queue's values. priority: -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages
-        sent on the same ``connection`` (any hashable). name: what messages sent with ``target`` mean. matching: arrival
-        numbers of the messages here that selector and no_local let pass, for messages that are here without their
-        objects (``offer_batch``); the selector is not asked then. use_prefetch_extension, max_browse_page_size: as the
-        queue's settings of the name, which they are if not given: a consumer of several queues has a policy of its own.
-        Of max_browse_page_size -1 a browser gets nothing: it had as many elsewhere.
+        JMSXGroupFirstForConsumer) is asked again when it does, of a copy that has the queue's values. priority:
+        -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages sent on the same
+        ``connection`` (any hashable). name: what messages sent with ``target`` mean. matching: arrival numbers of the
+        messages here that selector and no_local let pass, for messages that are here without their objects
+        (``offer_batch``); the selector is not asked then. use_prefetch_extension, max_browse_page_size: as the queue's
+        settings of the name, which they are if not given: a consumer of several queues has a policy of its own. Of
+        max_browse_page_size -1 a browser gets nothing: it had as many elsewhere.
         """
         cdef int32_t slot, number = -1, target = -1
         whole_number("consumer.priority", priority, -128, 127)
@@ -154,7 +155,8 @@ cdef class Queue(Inspection):
             self.in_flight -= 1
             if lost or counting:
                 self.count_redelivery(message)
-                recounted.append(message)
+                if self.consumers.changing & BY_REDELIVERY:
+                    recounted.append(message)
             if message == mark:
                 counting = False
             kept.append(message)

@@ -78,7 +78,7 @@ cdef class QueueState:
     cdef int32_t message_of(self, int64_t handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
-    cdef object seen_as(self, int32_t message)                   # what selectors are asked about: the message as it is now
+    cdef object seen_as(self, int32_t message)                   # what selectors are asked about: as it is now
     cdef int count_redelivery(self, int32_t message) except -1
     cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup
         self.pending.at[message].sequence = self.next_sequence
