@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Never, TypeVar
@@ -136,5 +137,16 @@ def frozen(kind: Kind) -> Kind:
         hint = f"make another one: dataclasses.replace(this, {name}={shown(value)})"
         raise UnknownNameError(f"{kind.__name__}.{name}", shown(value), problem, hint)
 
+    def restore(self: object, state: Sequence[object]) -> None:
+        known = fields(kind)
+        for each, value in zip(known, state, strict=False):
+            object.__setattr__(self, each.name, value)
+        for each in known[len(state) :]:
+            value = each.default if each.default_factory is MISSING else each.default_factory()
+            object.__setattr__(self, each.name, value)
+
     kind.__setattr__ = refuse  # type: ignore[method-assign, assignment]
+    if "__slots__" in vars(kind):
+        # A pickle has the values in the order of the fields: a new field comes last, and older pickles lack it.
+        kind.__setstate__ = restore  # type: ignore[attr-defined]
     return kind

@@ -285,6 +285,12 @@ class ManualClock(Clock):
         self._settling = False
         self._waits = 0
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name not in ("_owner", "_owner_ident")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _owner=threading.current_thread(), _owner_ident=threading.get_ident())
+
     def _check_thread(self) -> None:
         if threading.get_ident() != self._owner_ident:
             raise IllegalStateError(

@@ -122,9 +122,9 @@ class ConnectionOptions(_JavaOptions):
     always_sync_send: bool = False
     send_acks_async: bool = True
     nested_map_and_list_enabled: bool = True
-    warn_about_unstarted_connection_timeout: Milliseconds = field(default=Milliseconds(500), metadata={"bits": LONG})
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy, metadata={"nested": True})
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
+    warn_about_unstarted_connection_timeout: Milliseconds = field(default=Milliseconds(500), metadata={"bits": LONG})
 
 
 # Where the values of the real factory's and connection's setters go: letters of a name -> what to do.

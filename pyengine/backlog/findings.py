@@ -10,6 +10,7 @@ from importlib.resources import files
 from string import Formatter
 from typing import Any, Literal, Self
 
+from pyengine.attributes import frozen
 from pyengine.errors import number_form
 
 Language = Literal["en", "zh"]
@@ -102,6 +103,7 @@ def translated(value: object, language: Language) -> object:
     return value
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Finding:
     """code: the rule's name, stable for programs. where: the queue, group, client or thread. evidence: what was seen,

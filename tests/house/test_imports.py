@@ -131,6 +131,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     "backlog": {
         "errors",
         "durations",
+        "attributes",
         "_engine",
         "clock",
         "disk_sync",
