@@ -107,7 +107,7 @@ def _pull(action: rocketmq.PullMessageRequest) -> dict[str, Any]:
         "sysFlag": action.sys_flag,
         "commitOffset": action.commit_offset,
         "brokerSuspendMs": action.suspend_timeout,
-        "timeoutMs": action.timeout,
+        "timeoutMs": action.timeout_millis,
         "mode": "ASYNC",
     }
 
