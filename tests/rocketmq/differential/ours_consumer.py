@@ -170,7 +170,7 @@ class Consumer:
                 request.sys_flag,
                 request.commit_offset,
                 request.suspend_timeout,
-                request.timeout,
+                request.timeout_millis,
                 request.sub_expression,
                 request.expression_type,
             ]
