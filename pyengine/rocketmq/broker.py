@@ -13,6 +13,7 @@ from typing import Literal, Self
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic
+from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import Declared
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
@@ -24,7 +25,6 @@ from pyengine.rocketmq.broker_node import BrokerNode, NodeOptions, Stored, no_to
 from pyengine.rocketmq.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.filter import filter_of
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
-from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.remoting import (
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,

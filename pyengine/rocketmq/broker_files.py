@@ -11,18 +11,17 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyengine._engine.wire import fastjson
+from pyengine._engine.wire.fastjson import INT32, whole_of
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.folder_lock import FolderLock
-from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import (
-    INT32,
     DataVersion,
     consumer_offset_text,
     named_members,
     read_consumer_offsets,
     read_or_backup,
     replace_file,
-    whole_of,
 )
 
 log = logging.getLogger("pyengine.rocketmq.broker")

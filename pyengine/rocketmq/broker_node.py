@@ -19,6 +19,7 @@ from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine._engine.rocketmq.broker.long_polling import PullHold
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.commands.stored_message import message_id
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
     ConfigurationError,
@@ -54,7 +55,7 @@ from pyengine.rocketmq.remoting import (
     PullStatus,
 )
 from pyengine.rocketmq.schedule import ScheduleMessageService
-from pyengine.rocketmq.stored_message import host_bytes, message_of, offset_msg_id
+from pyengine.rocketmq.stored_message import host_bytes, message_of
 
 log = logging.getLogger("pyengine.rocketmq.broker")
 
@@ -317,7 +318,7 @@ class BrokerNode:
 
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
-        return offset_msg_id(self._host, position)
+        return message_id(self._host, position)
 
     def _retry_topic(self, group: str) -> str:
         topic = names.retry_topic(group)

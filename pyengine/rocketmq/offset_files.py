@@ -6,27 +6,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyengine._engine.java.numbers import parsed_long
+from pyengine._engine.wire import fastjson
+from pyengine._engine.wire.fastjson import INT32, INT64, quoted, whole_of
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import InvalidSourceError
-from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
 
-INT32 = 2**31
-INT64 = 2**63
-MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
 
 _T = TypeVar("_T")
 
@@ -48,12 +43,12 @@ def consumer_offset_text(table: Mapping[str, Mapping[int, int]], version: DataVe
         if len(parts) == 2:
             groups.setdefault(parts[1], set()).add(parts[0])
     members = ",".join(
-        f"\n\t\t{_quoted(group)}:[{','.join(map(_quoted, sorted(topics)))}]" for group, topics in sorted(groups.items())
+        f"\n\t\t{quoted(group)}:[{','.join(map(quoted, sorted(topics)))}]" for group, topics in sorted(groups.items())
     )
     offsets = ",".join(
-        f"\n\t\t{_quoted(key)}:{{{','.join(f'{queue}:{offset}' for queue, offset in sorted(queues.items()))}\n\t\t}}"
+        f"\n\t\t{quoted(key)}:{{{','.join(f'{queue}:{offset}' for queue, offset in sorted(queues.items()))}\n\t\t}}"
         if queues
-        else f"\n\t\t{_quoted(key)}:{{}}"
+        else f"\n\t\t{quoted(key)}:{{}}"
         for key, queues in sorted(table.items())
     )
     return (
@@ -90,8 +85,8 @@ def read_consumer_offsets(
 def local_offset_text(table: Mapping[MessageQueue, int]) -> str:
     """The content of a broadcasting client's offsets.json."""
     entries = ",".join(
-        f'{{\n\t\t\t"brokerName":{_quoted(queue.broker_name)},\n\t\t\t"queueId":{queue.queue_id},'
-        f'\n\t\t\t"topic":{_quoted(queue.topic)}\n\t\t}}:{offset}'
+        f'{{\n\t\t\t"brokerName":{quoted(queue.broker_name)},\n\t\t\t"queueId":{queue.queue_id},'
+        f'\n\t\t\t"topic":{quoted(queue.topic)}\n\t\t}}:{offset}'
         for queue, offset in sorted(table.items())
     )
     return f'{{\n\t"offsetTable":{_object(entries)}\n}}'
@@ -112,30 +107,6 @@ def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQ
             raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
         table[queue] = whole_of(offset, INT64, f"offset of {queue}", source)
     return table
-
-
-def whole_of(value: object, limit: int, what: str, source: str, *, absent: int | None = None) -> int:
-    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
-    in it; an int's text may end with ".0".
-
-    absent: what counts where fastjson finds no value; None refuses that. Raises InvalidSourceError for what is no
-    number and for one outside -limit to limit - 1.
-    """
-    if absent is not None and (value is None or value in ("", "null", "NULL")):
-        return absent
-    number: object = value
-    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
-        number = (int(value) + limit) % (2 * limit) - limit
-    elif isinstance(value, str):
-        text = value.replace(",", "")
-        if limit == INT32 and "." in text:
-            text = text.rstrip("0").removesuffix(".")
-        with contextlib.suppress(ValueError):
-            number = parsed_long(what, text)
-    if not isinstance(number, int) or not -limit <= number < limit:
-        shown = str(value) if isinstance(value, Decimal) else repr(value)
-        raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
-    return int(number)
 
 
 def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
@@ -193,10 +164,6 @@ def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _object(entries: str) -> str:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pyengine._engine.rocketmq.client.validators import attached
+from pyengine._engine.wire.fastjson import INT32
 from pyengine.clock import Clock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
@@ -18,7 +19,6 @@ from pyengine.rocketmq.consumer_metrics import consumer_metrics
 from pyengine.rocketmq.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
 from pyengine.rocketmq.member import GroupMember
 from pyengine.rocketmq.message import MessageExt
-from pyengine.rocketmq.offset_files import INT32
 from pyengine.rocketmq.parameters import ConsumerParameters, default_consume_timestamp
 from pyengine.rocketmq.remoting import MQClientAPI, plain_text, whole_number
 from pyengine.rocketmq.running_info import ConsumerRunningInfo, running_info

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
+from pyengine._engine.wire import fastjson
+from pyengine._engine.wire.fastjson import INT32, whole_of
 from pyengine.errors import InvalidSourceError
-from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.broker_files import MOST_QUEUES, READ_WRITE, read_topics
 from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
-from pyengine.rocketmq.offset_files import INT32, whole_of
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
 

@@ -8,6 +8,7 @@ docs/differences.md as table rows ``| KIND | id pattern | reason |`` and are cou
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib
 import json
 import re
@@ -31,11 +32,11 @@ def listed_patterns(kind: str) -> list[str]:
 
 
 def cases(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a file: a JSON object a line, or, in a ``.json`` file, one list of them."""
+    """The cases of a file: a JSON object a line, or, in a ``.json`` file, one list of them. ``.gz``: compressed."""
     if path.suffix == ".json":
         yield from json.loads(path.read_text("utf-8"))
         return
-    with path.open(encoding="utf-8") as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield json.loads(line)

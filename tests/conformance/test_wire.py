@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyengine._engine.rocketmq.commands.bodies import CLASS_NAMES, read_body, write_body
+from pyengine._engine.rocketmq.commands.headers import write_header
+from pyengine._engine.rocketmq.commands.stored_message import (
+    BORN_HOST_V6,
+    STORE_HOST_V6,
+    decode_stored,
+    encode_stored,
+)
+from pyengine._engine.wire.remoting import LANGUAGES, RemotingCommand, RemotingReader, write_command
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.errors import ProtocolError
-from tests.conformance.__main__ import replay_file
+from pyengine.rocketmq.compression import TYPES, compress, decompress
+from tests.conformance.__main__ import cases, replay_file
+from tests.conformance.wire_remoting import check_decoded, wire
 
 DATA = Path(__file__).parent / "data" / "wire"
 NAMES = st.text(st.characters(exclude_characters="\n\r:\\", exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -62,3 +75,130 @@ def test_a_line_that_does_not_end_is_refused_at_its_limit() -> None:
     reader.feed(b"n")
     with pytest.raises(ProtocolError, match="The maximum header length was exceeded"):
         next(reader)
+
+
+def test_recorded_remoting_commands() -> None:
+    counts = replay_file("wire/remoting", DATA / "remoting.jsonl.gz", show=5)
+    assert counts == {"agree": 551, "listed": 63}
+
+
+def test_messages_that_the_older_release_wrote_are_read() -> None:
+    # Of a compressed one its reader left the flag.
+    old = [case for case in cases(DATA / "remoting.jsonl.gz") if re.match(r"message\.(?!zip).*@4\.9\.8", case["id"])]
+    assert len(old) >= 10
+    for case in old:
+        assert check_decoded(case, wire(case)).kind == "agree", case["id"]
+
+
+NUMBERS = st.integers(-(2**31), 2**31 - 1)
+COMMANDS = st.builds(
+    RemotingCommand,
+    st.integers(-(2**15), 2**15 - 1),
+    language=st.sampled_from(LANGUAGES),
+    version=st.integers(0, 2**15 - 1),
+    opaque=NUMBERS,
+    flag=NUMBERS,
+    remark=st.none() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
+    ext_fields=st.none() | st.dictionaries(VALUES.filter(bool), VALUES.filter(bool), min_size=1, max_size=5),
+    body=st.none() | st.binary(min_size=1, max_size=50),
+    serialize_type=st.sampled_from(["JSON", "ROCKETMQ"]),
+)
+
+
+@given(st.lists(COMMANDS, max_size=4), st.integers(1, 80))
+def test_commands_come_back_whatever_the_pieces(sent: list[RemotingCommand], piece: int) -> None:
+    frames = b"".join(map(write_command, sent))
+    reader, got = RemotingReader(), []
+    for at in range(0, len(frames), piece):
+        reader.feed(frames[at : at + piece])
+        got += list(reader)
+    assert got == sent
+    assert reader.waiting == 0
+
+
+@given(st.binary(max_size=60), st.sampled_from([0, 1]), st.integers(0, 70))
+def test_any_bytes_are_commands_or_refused(data: bytes, kind: int, length: int) -> None:
+    reader = RemotingReader()
+    reader.feed((len(data) + 4).to_bytes(4, "big") + bytes([kind]) + length.to_bytes(3, "big") + data)
+    try:
+        assert len(list(reader)) == 1
+    except ProtocolError as refused:
+        with pytest.raises(ProtocolError, match=re.escape(str(refused))):
+            next(reader)
+
+
+def test_a_frame_that_announces_too_much_is_refused_before_it_has_come() -> None:
+    reader = RemotingReader(max_frame_size=1000)
+    reader.feed((996).to_bytes(4, "big"))
+    assert not list(reader)
+    reader = RemotingReader(max_frame_size=1000)
+    reader.feed((997).to_bytes(4, "big"))
+    with pytest.raises(ProtocolError, match="a frame of 1001 bytes is longer than 1000"):
+        next(reader)
+
+
+@given(st.text(max_size=60), st.sampled_from(CLASS_NAMES))
+def test_any_text_is_a_body_or_refused(text: str, name: str) -> None:
+    for document in (text, "{" + text + "}", '{"offsetTable":{' + text + "}}"):
+        with contextlib.suppress(ProtocolError):
+            read_body(name, document.encode("utf-8", "replace"))
+
+
+def test_a_body_that_is_nested_without_end_is_refused() -> None:
+    for document in ("[" * 100_000, '{"brokerDatas":' * 100_000):
+        with pytest.raises(ProtocolError, match="nested deeper than 100"):
+            read_body("TopicRouteData", document.encode())
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+    st.binary(max_size=60),
+    st.dictionaries(NAMES, VALUES.filter(lambda text: text and not set(text) & {"\x01", "\x02"}), max_size=4),
+    st.booleans(),
+    st.integers(0, 200),
+)
+def test_a_stored_message_comes_back_and_a_damaged_one_is_refused_or_another(
+    topic: str, body: bytes, properties: dict[str, str], v6: bool, damage: int
+) -> None:
+    properties = {name: text for name, text in properties.items() if not set(name) & {"\x01", "\x02"}}
+    host = (b"\1" * 16 if v6 else b"\x7f\0\0\1") + (10911).to_bytes(4, "big")
+    flag = BORN_HOST_V6 | STORE_HOST_V6 if v6 else 0
+    version = 2 if len(topic.encode()) > 127 else 1
+    stored = encode_stored(
+        topic, body, properties, born_host=host, store_host=host, sys_flag=flag, position=7, version=version
+    )
+    fields, end = decode_stored(b"x" + stored, 1)
+    assert end == len(stored) + 1
+    assert fields[:4] == (topic, body, properties, 7)
+    assert fields[8:10] == (host, host)
+    with pytest.raises(ProtocolError):
+        decode_stored(stored[: damage % len(stored)])
+    damaged = bytearray(stored)
+    damaged[damage % len(stored)] ^= 0x80
+    with contextlib.suppress(ProtocolError):
+        decode_stored(bytes(damaged))
+
+
+@pytest.mark.parametrize("kind", ["ZLIB", "LZ4", "ZSTD"])
+def test_a_compressed_body_comes_back_and_a_bomb_does_not(kind: str) -> None:
+    body = bytes(100_000)
+    packed = compress(body, kind)
+    assert decompress(packed, TYPES[kind]) == body
+    assert len(packed) < 1000
+    with pytest.raises(ProtocolError, match="more than 50000 bytes"):
+        decompress(packed, TYPES[kind], most=50_000)
+    with pytest.raises(ProtocolError, match=r"ends too early|cannot be decompressed"):
+        decompress(packed[:-9], TYPES[kind])
+    with pytest.raises(ProtocolError, match="cannot be decompressed"):
+        decompress(b"not compressed", TYPES[kind])
+
+
+def test_values_that_a_field_cannot_have_are_named() -> None:
+    with pytest.raises(TypeError, match=r"PullMessageRequestHeader\.queueId cannot be 'one'"):
+        write_header("PullMessageRequestHeader", {"queueId": "one"})
+    with pytest.raises(TypeError, match="PullMessageRequestHeader has no field queue"):
+        write_header("PullMessageRequestHeader", {"queue": 1})
+    with pytest.raises(TypeError, match=r"LockBatchRequestBody\.consumerGroup cannot be '7'"):
+        write_body("LockBatchRequestBody", {"consumerGroup": 7})
+    with pytest.raises(ProtocolError, match=r"TopicRouteData\.queueDatas\.perm = 'x' is no whole number"):
+        read_body("TopicRouteData", b'{"queueDatas":[{"perm":"x"}]}')

@@ -45,7 +45,8 @@ WINGS: dict[str, set[str]] = {
         "activemq.client",
     },
     "rocketmq.client": {"lowlevel", "java"},
-    "rocketmq.broker": {"lowlevel", "java"},
+    "rocketmq.commands": {"lowlevel", "java", "wire"},
+    "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
     "wire": {"java"},
     "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker"},
 }
@@ -74,6 +75,8 @@ CORE_ALSO = {
     "java/character_classes": {"unicodedata", "functools"},
     "java/regex": {"re", "functools", "unicodedata"},
     "java/regex_translation": {"re"},
+    "wire/beans": {"binascii", "decimal", "json", "re"},
+    "wire/fastjson": {"decimal", "functools", "re"},
 }
 
 # The live runtime has locks, reads the clock and calls listeners.

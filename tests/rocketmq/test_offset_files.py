@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyengine._engine.wire import fastjson
 from pyengine.errors import ConfigurationError, InvalidSourceError, MQClientError
-from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, ReadOffsetType, fastjson
+from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, ReadOffsetType
 from pyengine.rocketmq.broker_files import read_topics
 from pyengine.rocketmq.offset_files import (
     DataVersion,
@@ -78,7 +79,7 @@ def test_local_offsets_come_back(table: dict[MessageQueue, int]) -> None:
         ('{"offsetTable":{"T@G":{0:1,:2}}}', "column 28: a value is missing"),
         ('{"offsetTable":{"T@G":{0:1}', "column 28: ',' or '}' is missing"),
         ('{"offsetTable":\n{"T@G":{0 1}}}', "line 2, column 11: ':' is missing"),
-        ('{"a":"x', "Unterminated string"),
+        ('{"a":"x', "column 6: a text does not end"),
         ("{} {}", "text behind the document"),
         ('{"offsetTable":[1]}', "offsetTable is [1], not an object"),
         ('{"offsetTable":{"T@G":{0:"--5"}}}', "offset of T@G 0 = '--5' is no whole number"),

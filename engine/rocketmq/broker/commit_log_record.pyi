@@ -1,7 +1,5 @@
 from enum import IntEnum
 
-from typing_extensions import disjoint_base
-
 HEADER_SIZE: int
 DELIVERS_SIZE: int
 
@@ -9,10 +7,6 @@ class RecordKind(IntEnum):
     MESSAGE = 1
     DELIVERED = 2
     DELETED = 3
-
-@disjoint_base
-class Reader:
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
 
 def encode_message(
     topic: str,
@@ -42,4 +36,4 @@ def scan(
 ) -> tuple[list[tuple[int, int, int, str, int, int, int, int, tuple[int, int] | None]], int]: ...
 def decode_message(
     frame: bytes,
-) -> tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int]: ...
+) -> tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int, int]: ...

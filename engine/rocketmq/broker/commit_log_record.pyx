@@ -1,11 +1,13 @@
 """Frames of a broker's log: encode, decode, and find them again after a crash."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
 from pyengine._engine.java.hashing import tags_code
-
+from pyengine._engine.rocketmq.commands.stored_message cimport (
+    Reader, crc_of, joined_properties, put, put_stored, stored_length, take_stored,
+)
 from pyengine.errors import InvalidMessageError
 
 cdef extern from "lowlevel/crc32.h":
@@ -17,8 +19,6 @@ pyengine_crc32_prepare()
 cdef int64_t HEADER = 9         # size, checksum, kind
 HEADER_SIZE = HEADER
 DELIVERS_SIZE = 12
-cdef int64_t FIXED = 91         # bytes of a stored message without body, topic and properties
-cdef int32_t MAGIC = -626843481
 cdef int64_t MAX_PROPERTIES = 32767
 
 
@@ -28,36 +28,8 @@ cpdef enum RecordKind:
     DELETED = 3
 
 
-cdef class Reader:
-    def __init__(self):
-        raise TypeError("a Reader is made by decode")
-
-    cdef int64_t take(self, int64_t size) except -1:
-        cdef int64_t start = self.at
-        if size < 0 or size > self.end - self.at:
-            raise ValueError("the record ends within a field")
-        self.at += size
-        return start
-
-    cdef int64_t number(self, int size) except? -1:
-        cdef int64_t start = self.take(size)
-        cdef uint64_t value = 0
-        cdef int i
-        for i in range(size):
-            value = value << 8 | self.data[start + i]
-        return <int64_t>(value << (64 - 8 * size)) >> (64 - 8 * size)
-
-
-cdef inline unsigned char* put(unsigned char* out, int64_t value, int size) noexcept:
-    cdef int i
-    for i in range(size):
-        out[i] = <unsigned char>(<uint64_t>value >> (8 * (size - 1 - i)))
-    return out + size
-
-
 cdef bytes properties_text(dict properties):
     """Properties as the real ``messageProperties2String`` joins them."""
-    cdef list parts = []
     for name, value in properties.items():
         if value is None:
             continue
@@ -66,8 +38,7 @@ cdef bytes properties_text(dict properties):
         for text in (name, value):
             if "\x01" in text or "\x02" in text:
                 raise InvalidMessageError(name, value, "a property cannot hold U+0001 or U+0002, its separators")
-        parts.append(f"{name}\x01{value}\x02")
-    cdef bytes joined = "".join(parts).encode("utf-8", "replace")
+    cdef bytes joined = joined_properties(properties)
     if PyBytes_GET_SIZE(joined) > MAX_PROPERTIES:
         raise InvalidMessageError(
             "properties", f"{PyBytes_GET_SIZE(joined)} bytes", f"a message has at most {MAX_PROPERTIES} bytes of them"
@@ -90,37 +61,18 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
         raise InvalidMessageError("topic", topic, "a topic has at most 127 bytes")
     if PyBytes_GET_SIZE(born_host) != 8 or PyBytes_GET_SIZE(store_host) != 8:
         raise ValueError("a host is 8 bytes: address and port")
-    cdef int64_t size = FIXED + PyBytes_GET_SIZE(content) + PyBytes_GET_SIZE(name) + PyBytes_GET_SIZE(joined)
-    cdef uint32_t crc
+    cdef int64_t size = stored_length(content, name, joined, born_host, store_host, 1)
     cdef int64_t extra = 0 if delivers is None else 12
     if size > 0x7FFFFFFF - 64:
         raise InvalidMessageError("body", f"{PyBytes_GET_SIZE(content)} bytes", "a stored message is below 2 GiB")
     cdef bytes frame = PyBytes_FromStringAndSize(NULL, HEADER + extra + size)
-    cdef unsigned char* start = <unsigned char*>PyBytes_AS_STRING(frame)
-    cdef unsigned char* out = start + HEADER
+    cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(frame) + HEADER
     if delivers is not None:
         out = put(put(out, delivers[0], 4), delivers[1], 8)
-    out = put(out, size, 4)
-    out = put(out, MAGIC, 4)
-    crc = pyengine_crc32(<unsigned char*>PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
-    out = put(out, crc & 0x7FFFFFFF, 4)
-    out = put(out, queue_id, 4)
-    out = put(out, flag, 4)
-    out = put(out, queue_offset, 8)
-    out = put(out, position, 8)
-    out = put(out, sys_flag, 4)
-    out = put(out, born_timestamp, 8)
-    memcpy(out, PyBytes_AS_STRING(born_host), 8)
-    out = put(out + 8, store_timestamp, 8)
-    memcpy(out, PyBytes_AS_STRING(store_host), 8)
-    out = put(out + 8, reconsume_times, 4)
-    out = put(out, 0, 8)
-    out = put(out, PyBytes_GET_SIZE(content), 4)
-    memcpy(out, PyBytes_AS_STRING(content), PyBytes_GET_SIZE(content))
-    out = put(out + PyBytes_GET_SIZE(content), PyBytes_GET_SIZE(name), 1)
-    memcpy(out, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name))
-    out = put(out + PyBytes_GET_SIZE(name), PyBytes_GET_SIZE(joined), 2)
-    memcpy(out, PyBytes_AS_STRING(joined), PyBytes_GET_SIZE(joined))
+    put_stored(
+        out, 1, name, content, joined, crc_of(content), position, queue_id, queue_offset, born_timestamp,
+        store_timestamp, born_host, store_host, reconsume_times, flag, sys_flag, 0,
+    )
     seal(frame, RecordKind.MESSAGE if delivers is None else RecordKind.DELIVERED)
     return frame
 
@@ -217,7 +169,7 @@ def scan(const unsigned char[::1] data not None, int64_t start=0):
         if data[at + 8] == RecordKind.DELETED:
             queue_id = reader.number(4)
             queue_offset = reader.number(8)
-            topic = text_of(reader, size - reader.at)
+            topic = reader.text(size - reader.at)
             store_time = code = 0
         else:
             if data[at + 8] == RecordKind.DELIVERED:
@@ -230,19 +182,14 @@ def scan(const unsigned char[::1] data not None, int64_t start=0):
             store_time = reader.number(8)
             reader.take(20)
             reader.take(reader.number(4))
-            topic = text_of(reader, reader.number(1) & 0xFF)
-            code = tags_code(tags_of(text_of(reader, reader.number(2))))
+            topic = reader.text(reader.number(1) & 0xFF)
+            code = tags_code(tags_of(reader.text(reader.number(2))))
         frames.append((
             <int>data[at + 8], start + at, size, topics.setdefault(topic, topic), queue_id, queue_offset, store_time,
             code, delivers,
         ))
         at += size
     return frames, start + at
-
-
-cdef str text_of(Reader reader, int64_t size):
-    cdef int64_t start = reader.take(size)
-    return (<const char*>reader.data)[start:start + size].decode("utf-8")
 
 
 cdef str tags_of(str joined):
@@ -256,7 +203,8 @@ cdef str tags_of(str joined):
 
 def decode_message(bytes frame):
     """The fields of a message's frame: (topic, body, properties, position, queue id, queue offset, born time, store
-    time, born host, store host, reconsume times, flag, system flag, body CRC, stored size).
+    time, born host, store host, reconsume times, flag, system flag, body CRC, stored size, prepared transaction
+    offset).
 
     Raises ValueError for what is no frame of a message.
     """
@@ -267,34 +215,4 @@ def decode_message(bytes frame):
         raise ValueError("these bytes are not the frame of a message")
     if reader.data[8] == RecordKind.DELIVERED:
         reader.take(12)
-    cdef int64_t size = reader.number(4)
-    reader.take(4)
-    crc = reader.number(4)
-    queue_id = reader.number(4)
-    flag = reader.number(4)
-    queue_offset = reader.number(8)
-    position = reader.number(8)
-    sys_flag = reader.number(4)
-    born_time = reader.number(8)
-    cdef int64_t at = reader.take(8)
-    born_host = frame[at:at + 8]
-    store_time = reader.number(8)
-    at = reader.take(8)
-    store_host = frame[at:at + 8]
-    reconsume_times = reader.number(4)
-    reader.take(8)
-    cdef int64_t length = reader.number(4)
-    at = reader.take(length)
-    body = frame[at:at + length]
-    topic = text_of(reader, reader.number(1) & 0xFF)
-    cdef str joined = text_of(reader, reader.number(2))
-    cdef dict properties = {}
-    for part in joined.split("\x02"):
-        name, _, value = (<str>part).partition("\x01")
-        # string2messageProperties leaves out what has no name or no value.
-        if name and value:
-            properties[name] = value
-    return (
-        topic, body, properties, position, queue_id, queue_offset, born_time, store_time, born_host, store_host,
-        reconsume_times, flag, sys_flag, crc, size,
-    )
+    return take_stored(reader)

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pyengine._engine.wire import fastjson
 from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState, Remark, Source, TopicSettings
 from pyengine.backlog.evidence.needs import BROKER_OFFSETS_TOO, PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import object_of, whole
 from pyengine.backlog.findings import say
-from pyengine.rocketmq import fastjson
 from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
 
 TABLES = ("offsetTable", "topicConfigTable", "subscriptionGroupTable")

@@ -1,32 +1,40 @@
-"""Read fastjson's dialect of JSON: keys that are bare numbers or whole objects, as RocketMQ's offset files have them.
+"""fastjson's dialect of JSON, read and written as version 1.2.83 does.
 
-Python's ``json`` and other JSON readers refuse both, and what people leave in such files: comments, commas too many,
-single quotes, a byte order mark. What RocketMQ writes is written by :mod:`.offset_files`.
+Its keys may be bare numbers or whole objects, as in RocketMQ's offset files and in the bodies of its commands. Python's
+``json`` and other JSON readers refuse both, and what people leave in such files: comments, commas too many, single
+quotes, a byte order mark.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from json import JSONDecodeError, JSONDecoder
-from typing import Any
 
+from pyengine._engine.java.numbers import parsed_long
 from pyengine.errors import InvalidSourceError
 
+INT32 = 2**31
+INT64 = 2**63
+MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
 MAX_DEPTH = 100
 
 # Every control character is a blank, as the zeros that a power failure leaves behind a document.
 _BLANKS = re.compile(r"(?:[\x00-\x20\x7f]|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
 _NUMBER = re.compile(r"(-?\d+)(\.\d+)?([eE][+-]?\d+)?[LSBFD]?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
-_SINGLE = re.compile(r"'(?:[^'\\]|\\.)*'", re.DOTALL)
-_STRINGS = JSONDecoder(strict=False)
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPES = {
+    **{str(digit): chr(digit) for digit in range(8)}, **{mark: mark for mark in "\"'\\/"},
+    "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "F": "\f", "r": "\r",
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# What is escaped in a text that is written.
+_SPECIAL = re.compile("[\x00-\x1f\"\\\\\x7f-\x9f\u2028\u2029]")
+_SHORT = {mark: f"\\{name}" for name, mark in _ESCAPES.items() if name in "btnfr\"\\"}
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def loads(text: str, source: str = "fastjson", *, typed: tuple[str, int] = ("", 0)) -> Any:
+def loads(text, source="fastjson", *, typed=("", 0)):
     """The value of a document: dict, list, str, int, Decimal (of a fraction or exponent), bool or None.
 
     A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
@@ -41,7 +49,7 @@ def loads(text: str, source: str = "fastjson", *, typed: tuple[str, int] = ("", 
     return value
 
 
-def member(found: Mapping[Any, Any], name: str) -> Any:
+def member(found, name):
     """A member of an object that Java reads into a class, by its name in any case, with _ and - anywhere; the last of
     several. None without one.
     """
@@ -52,30 +60,66 @@ def member(found: Mapping[Any, Any], name: str) -> Any:
     return value
 
 
-def _is_name(key: object, name: str) -> bool:
+def whole_of(value, limit, what, source, *, absent=None):
+    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
+    in it; an int's text may end with ".0".
+
+    absent: what counts where fastjson finds no value; None refuses that. Raises InvalidSourceError for what is no
+    number and for one outside -limit to limit - 1.
+    """
+    if absent is not None and (value is None or value in ("", "null", "NULL")):
+        return absent
+    number = value
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) <= MOST_SCALE:
+        number = (int(value) + limit) % (2 * limit) - limit
+    elif isinstance(value, str):
+        text = value.replace(",", "")
+        if limit == INT32 and "." in text:
+            text = text.rstrip("0").removesuffix(".")
+        try:
+            number = parsed_long(what, text)
+        except ValueError:
+            number = value
+    if not isinstance(number, int) or not -limit <= number < limit:
+        shown = str(value) if isinstance(value, Decimal) else repr(value)
+        raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
+    return int(number)
+
+
+def quoted(text):
+    """A text as fastjson writes it."""
+    return f'"{_SPECIAL.sub(_escaped, text)}"' if _SPECIAL.search(text) is not None else f'"{text}"'
+
+
+def _escaped(found):
+    mark = found[0]
+    return _SHORT.get(mark) or f"\\u{ord(mark):04X}"
+
+
+def _is_name(key, name):
     return isinstance(key, str) and (key == name or key.replace("_", "").replace("-", "").lower() == name.lower())
 
 
 class _Reader:
-    def __init__(self, text: str, source: str, typed: tuple[str, int]) -> None:
+    def __init__(self, text, source, typed):
         self.text = text
         self.source = source
         self.typed = typed
         self.at = int(text.startswith("\ufeff"))
         self.blanks()
 
-    def error(self, problem: str) -> InvalidSourceError:
+    def error(self, problem):
         """What is wrong at the cursor."""
         line = self.text.count("\n", 0, self.at) + 1
         column = self.at - self.text.rfind("\n", 0, self.at)
         return InvalidSourceError(self.source, f"no fastjson at line {line}, column {column}: {problem}")
 
-    def blanks(self) -> None:
+    def blanks(self):
         found = _BLANKS.match(self.text, self.at)
         assert found is not None
         self.at = found.end()
 
-    def next_is(self, mark: str) -> bool:
+    def next_is(self, mark):
         """Take ``mark`` and the blanks behind it, if it comes next."""
         if not self.text.startswith(mark, self.at):
             return False
@@ -83,7 +127,7 @@ class _Reader:
         self.blanks()
         return True
 
-    def value(self, depth: int, levels: int = 0) -> Any:
+    def value(self, depth, levels=0):
         if depth > MAX_DEPTH:
             raise self.error(f"nested deeper than {MAX_DEPTH}")
         first = self.text[self.at : self.at + 1]
@@ -106,40 +150,43 @@ class _Reader:
             return _WORDS[word[0]]
         raise self.error("a value is missing" if first else "the document ends within a value")
 
-    def number(self, whole: str, fraction: str, exponent: str) -> int | Decimal:
+    def number(self, whole, fraction, exponent):
         try:
             return Decimal(whole + fraction + exponent) if fraction or exponent else int(whole)
         except (InvalidOperation, ValueError) as error:
             raise self.error("a number without bounds") from error
 
-    def string(self) -> str:
-        text, start, shift = self.text, self.at, 0
-        if text[start] == "'":
-            quoted = _SINGLE.match(text, start)
-            if quoted is None:
-                raise self.error("a text does not end")
-            # The same text in double quotes.
-            text = '"' + re.sub(r"\\'|\"", lambda mark: "'" if mark[0] != '"' else '\\"', quoted[0][1:-1]) + '"'
-            start, shift = 0, quoted.end() - len(text)
-        try:
-            found, end = _STRINGS.raw_decode(text, start)
-        except JSONDecodeError as error:
-            self.at = error.pos if text is self.text else self.at
-            raise self.error(error.msg) from error
-        self.at = end + shift
+    def string(self):
+        found = _QUOTED.match(self.text, self.at)
+        if found is None:
+            raise self.error("a text does not end")
+        inner = found[0][1:-1]
+        if "\\" in inner:
+            inner = _ESCAPE.sub(self.unescaped, inner)
+            if _SURROGATE.search(inner) is not None:        # two in a row, escaped each, are one character
+                inner = inner.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        self.at = found.end()
         self.blanks()
-        return str(found)
+        return inner
 
-    def commas(self) -> bool:
+    def unescaped(self, found):
+        meant = found[1]
+        if len(meant) > 1:
+            return chr(int(meant[1:], 16))
+        if meant not in _ESCAPES:
+            raise self.error(f"\\{meant} is not an escape")
+        return _ESCAPES[meant]
+
+    def commas(self):
         """Take commas, of which fastjson allows any number. Returns False if there is none."""
         found = False
         while self.next_is(","):
             found = True
         return found
 
-    def array(self, depth: int) -> list[Any]:
+    def array(self, depth):
         self.next_is("[")
-        found: list[Any] = []
+        found = []
         self.commas()
         while not self.next_is("]"):
             found.append(self.value(depth + 1))
@@ -147,11 +194,11 @@ class _Reader:
                 raise self.error("',' or ']' is missing")
         return found
 
-    def object(self, depth: int, levels: int = 0) -> dict[Any, Any]:
+    def object(self, depth, levels=0):
         # levels: 1 for a map of typed keys, 2 for one of such maps, 0 for others.
         commas = partial(self.next_is, ",") if levels == 1 else self.commas
         self.next_is("{")
-        found: dict[Any, Any] = {}
+        found = {}
         if levels != 1:
             self.commas()
         while not self.next_is("}"):
@@ -164,18 +211,18 @@ class _Reader:
                 raise self.error("',' or '}' is missing")
         return found
 
-    def key(self, depth: int) -> Any:
+    def key(self, depth):
         name = _NAME.match(self.text, self.at)
         if name is not None:
             self.at = name.end()
             self.blanks()
-            return name[0]
+            return name[0] if name[0] != "null" else None
         start = self.at
         key = self.value(depth)
         if isinstance(key, dict):
-            pairs = (pair for pair in key.items() if isinstance(pair[1], str | int | Decimal | None))
+            pairs = [pair for pair in key.items() if not isinstance(pair[1], (dict, list))]
             return tuple(sorted(pairs, key=str))
-        if isinstance(key, str | int):
+        if isinstance(key, (str, int)):
             return key
         self.at = start
         raise self.error("a key is a text, a whole number or an object of texts and numbers")

@@ -1,0 +1,6 @@
+from typing import Any, Final
+
+CLASS_NAMES: Final[tuple[str, ...]]
+
+def write_body(name: str, value: dict[str, Any]) -> bytes: ...
+def read_body(name: str, data: bytes) -> dict[str, Any] | None: ...

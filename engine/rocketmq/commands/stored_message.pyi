@@ -1,0 +1,47 @@
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from typing_extensions import disjoint_base
+
+COMPRESSED: Final[int]
+BORN_HOST_V6: Final[int]
+STORE_HOST_V6: Final[int]
+
+@disjoint_base
+class Reader:
+    def __init__(self, *args: object, **kwargs: object) -> None: ...
+
+def body_crc(body: bytes) -> int: ...
+def properties_text(properties: Mapping[str, str | None] | Iterable[tuple[str, str | None]] | None) -> str: ...
+def parse_properties(text: str | None) -> dict[str, str]: ...
+def decode_stored(
+    data: bytes, start: int = 0
+) -> tuple[
+    tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int, int], int
+]: ...
+def encode_stored(
+    topic: str,
+    body: bytes,
+    properties: Mapping[str, str] | Iterable[tuple[str, str]] | None,
+    *,
+    born_host: bytes,
+    store_host: bytes,
+    position: int = 0,
+    queue_id: int = 0,
+    queue_offset: int = 0,
+    born_timestamp: int = 0,
+    store_timestamp: int = 0,
+    reconsume_times: int = 0,
+    flag: int = 0,
+    sys_flag: int = 0,
+    prepared_transaction_offset: int = 0,
+    version: int = 1,
+    crc: int | None = None,
+) -> bytes: ...
+def encode_client_message(
+    body: bytes, properties: Mapping[str, str] | Iterable[tuple[str, str]] | None, flag: int = 0
+) -> bytes: ...
+def decode_client_messages(data: bytes) -> list[tuple[bytes, dict[str, str], int]]: ...
+def message_id(host: bytes, offset: int) -> str: ...
+def parse_message_id(text: str) -> tuple[bytes, int]: ...
+def parse_unique_id(text: str) -> tuple[bytes, int]: ...

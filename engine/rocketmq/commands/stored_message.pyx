@@ -1,0 +1,264 @@
+"""Stored messages and what producers send; see stored_message.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcpy
+
+from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
+from pyengine.errors import ProtocolError
+
+cdef extern from "lowlevel/crc32.h":
+    void pyengine_crc32_prepare() noexcept nogil
+    uint32_t pyengine_crc32(const unsigned char* data, size_t length) noexcept nogil
+
+pyengine_crc32_prepare()
+
+cdef int64_t MAGIC = -626843481
+cdef int64_t MAGIC_2 = -626843477
+cdef int64_t FIXED = 74                 # bytes of a stored message without hosts, body, topic's size and properties
+
+# Bits of a system flag (MessageSysFlag).
+COMPRESSED = 1
+BORN_HOST_V6 = 16
+STORE_HOST_V6 = 32
+
+
+cdef class Reader:
+    def __init__(self):
+        raise TypeError("a Reader is made by decode")
+
+    cdef int64_t take(self, int64_t size) except -1:
+        cdef int64_t start = self.at
+        if size < 0 or size > self.end - self.at:
+            raise ProtocolError("the record ends within a field")
+        self.at += size
+        return start
+
+    cdef int64_t number(self, int size) except? -1:
+        cdef int64_t start = self.take(size)
+        cdef uint64_t value = 0
+        cdef int i
+        for i in range(size):
+            value = value << 8 | self.data[start + i]
+        return <int64_t>(value << (64 - 8 * size)) >> (64 - 8 * size)
+
+    cdef bytes raw(self, int64_t size):
+        cdef int64_t start = self.take(size)
+        return (<const char*>self.data)[start:start + size]
+
+    cdef str text(self, int64_t size):
+        return decode_utf8(self.raw(size))
+
+
+cdef Reader reader_of(bytes data, int64_t start):
+    cdef Reader reader = Reader.__new__(Reader)
+    reader.data, reader.at, reader.end = <const unsigned char*>PyBytes_AS_STRING(data), start, PyBytes_GET_SIZE(data)
+    if not 0 <= start <= reader.end:
+        raise ValueError(f"start: {start} is not a position within {reader.end} bytes")
+    return reader
+
+
+cdef uint32_t crc_of(bytes body) noexcept:
+    return pyengine_crc32(<unsigned char*>PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body)) & 0x7FFFFFFF
+
+
+def body_crc(bytes body not None):
+    """A body's checksum (UtilAll.crc32): 31 bits."""
+    return crc_of(body)
+
+
+cdef bytes joined_properties(dict properties):
+    return encode_utf8("".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None]))
+
+
+cdef dict split_properties(str joined):
+    cdef dict properties = {}
+    for part in joined.split("\x02"):
+        name, _, value = (<str>part).partition("\x01")
+        if name and value:
+            properties[name] = value
+    return properties
+
+
+def properties_text(properties):
+    """Properties as one text (messageProperties2String): a value that is None is left out."""
+    return "" if properties is None else joined_properties(dict(properties)).decode("utf-8")
+
+
+def parse_properties(text):
+    """The properties in a text (string2messageProperties): what has no name or no value is left out."""
+    return {} if text is None else split_properties(text)
+
+
+cdef int64_t stored_length(bytes body, bytes topic, bytes properties, bytes born_host, bytes store_host, int version):
+    return (FIXED + PyBytes_GET_SIZE(born_host) + PyBytes_GET_SIZE(store_host) + PyBytes_GET_SIZE(body) + version
+            + PyBytes_GET_SIZE(topic) + PyBytes_GET_SIZE(properties))
+
+
+cdef unsigned char* put_bytes(unsigned char* out, bytes source) noexcept:
+    memcpy(out, PyBytes_AS_STRING(source), PyBytes_GET_SIZE(source))
+    return out + PyBytes_GET_SIZE(source)
+
+
+cdef unsigned char* put_stored(
+    unsigned char* out, int version, bytes topic, bytes body, bytes properties, int64_t crc, int64_t position,
+    int64_t queue_id, int64_t queue_offset, int64_t born_timestamp, int64_t store_timestamp, bytes born_host,
+    bytes store_host, int64_t reconsume_times, int64_t flag, int64_t sys_flag, int64_t prepared_transaction_offset
+) noexcept:
+    """Write a stored message of ``stored_length`` bytes; every size fits its field."""
+    out = put(out, stored_length(body, topic, properties, born_host, store_host, version), 4)
+    out = put(out, MAGIC if version == 1 else MAGIC_2, 4)
+    out = put(out, crc, 4)
+    out = put(out, queue_id, 4)
+    out = put(out, flag, 4)
+    out = put(out, queue_offset, 8)
+    out = put(out, position, 8)
+    out = put(out, sys_flag, 4)
+    out = put_bytes(put(out, born_timestamp, 8), born_host)
+    out = put_bytes(put(out, store_timestamp, 8), store_host)
+    out = put(out, reconsume_times, 4)
+    out = put(out, prepared_transaction_offset, 8)
+    out = put_bytes(put(out, PyBytes_GET_SIZE(body), 4), body)
+    out = put_bytes(put(out, PyBytes_GET_SIZE(topic), version), topic)
+    return put_bytes(put(out, PyBytes_GET_SIZE(properties), 2), properties)
+
+
+cdef bytes host_of(Reader reader, bint v6):
+    cdef bytes host = reader.raw(20 if v6 else 8)
+    cdef int size = PyBytes_GET_SIZE(host)
+    if host[size - 4] or host[size - 3]:
+        raise ProtocolError(f"port out of range:{int.from_bytes(host[size - 4:], 'big', signed=True)}")
+    return host
+
+
+cdef tuple take_stored(Reader reader):
+    """(topic, body, properties, position, queue id, queue offset, born time, store time, born host, store host,
+    reconsume times, flag, system flag, body CRC, stored size, prepared transaction offset) of the message that starts
+    at the cursor. An unsigned size is never taken before its bytes are known to be there.
+    """
+    cdef int64_t size = reader.number(4), magic = reader.number(4), length
+    cdef bytes body = b""
+    cdef dict properties = {}
+    if magic != MAGIC and magic != MAGIC_2:
+        raise ProtocolError(f"Invalid magicCode {magic}")
+    crc = reader.number(4)
+    queue_id = reader.number(4)
+    flag = reader.number(4)
+    queue_offset = reader.number(8)
+    position = reader.number(8)
+    cdef int64_t sys_flag = reader.number(4)
+    born_time = reader.number(8)
+    born_host = host_of(reader, sys_flag & 16)
+    store_time = reader.number(8)
+    store_host = host_of(reader, sys_flag & 32)
+    reconsume_times = reader.number(4)
+    prepared = reader.number(8)
+    length = reader.number(4)
+    if length > 0:                      # one below 0 counts as no body, as there
+        body = reader.raw(length)
+    topic = reader.text(reader.number(1 if magic == MAGIC else 2))
+    length = reader.number(2)
+    if length > 0:
+        properties = split_properties(reader.text(length))
+    return (
+        topic, body, properties, position, queue_id, queue_offset, born_time, store_time, born_host, store_host,
+        reconsume_times, flag, sys_flag, crc, size, prepared,
+    )
+
+
+def decode_stored(bytes data not None, int64_t start=0):
+    """The stored message that starts there, as :func:`take_stored` lists its fields, and where it ends: (fields, end).
+
+    The body is as it was stored: compressed if the system flag says so. A message whose body is empty, and one without
+    properties, has b"" and {}. Raises ProtocolError for what is not a stored message.
+    """
+    cdef Reader reader = reader_of(data, start)
+    fields = take_stored(reader)
+    return fields, reader.at
+
+
+def encode_stored(str topic not None, bytes body not None, properties, *, bytes born_host not None,
+                  bytes store_host not None, int64_t position=0, int64_t queue_id=0, int64_t queue_offset=0,
+                  int64_t born_timestamp=0, int64_t store_timestamp=0, int64_t reconsume_times=0, int64_t flag=0,
+                  int64_t sys_flag=0, int64_t prepared_transaction_offset=0, int version=1, crc=None):
+    """A stored message. *_host: address and port, 8 bytes, or 20 where sys_flag says so. crc: the body's own by
+    default. Raises ProtocolError for a topic or properties that are longer than their fields can say.
+    """
+    cdef bytes name = encode_utf8(topic), joined = joined_properties(dict(properties or {}))
+    if version not in (1, 2):
+        raise ValueError(f"version: {version} is not 1 or 2")
+    if PyBytes_GET_SIZE(name) > (0x7F if version == 1 else 0x7FFF):
+        raise ProtocolError(f"a topic of {PyBytes_GET_SIZE(name)} bytes is too long for version {version}")
+    if PyBytes_GET_SIZE(joined) > 0x7FFF:
+        raise ProtocolError(f"properties of {PyBytes_GET_SIZE(joined)} bytes: at most 32767 are possible")
+    for host, v6 in ((born_host, sys_flag & BORN_HOST_V6), (store_host, sys_flag & STORE_HOST_V6)):
+        if len(host) != (20 if v6 else 8):
+            raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
+    cdef int64_t size = stored_length(body, name, joined, born_host, store_host, version)
+    if size > 0x7FFFFFFF:
+        raise ProtocolError(f"a message of {size} bytes is too long")
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
+    put_stored(
+        <unsigned char*>PyBytes_AS_STRING(made), version, name, body, joined, crc_of(body) if crc is None else crc,
+        position, queue_id, queue_offset, born_timestamp, store_timestamp, born_host, store_host, reconsume_times, flag,
+        sys_flag, prepared_transaction_offset,
+    )
+    return made
+
+
+def encode_client_message(bytes body not None, properties, int64_t flag=0):
+    """A message of a batch, as a producer sends it (MessageDecoder.encodeMessage). Raises ProtocolError for properties
+    of more than 32767 bytes.
+    """
+    cdef bytes joined = joined_properties(dict(properties or {}))
+    if PyBytes_GET_SIZE(joined) > 0x7FFF:
+        raise ProtocolError(f"properties of {PyBytes_GET_SIZE(joined)} bytes: at most 32767 are possible")
+    cdef int64_t size = 22 + PyBytes_GET_SIZE(body) + PyBytes_GET_SIZE(joined)
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
+    cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(made)
+    out = put(put(put(put(out, size, 4), 0, 8), flag, 4), PyBytes_GET_SIZE(body), 4)
+    put_bytes(put(put_bytes(out, body), PyBytes_GET_SIZE(joined), 2), joined)
+    return made
+
+
+def decode_client_messages(bytes data not None):
+    """The messages of a batch: a list of (body, properties, flag). Raises ProtocolError for what is not a batch."""
+    cdef Reader reader = reader_of(data, 0)
+    cdef list found = []
+    while reader.at < reader.end:
+        reader.take(12)
+        flag = reader.number(4)
+        body = reader.raw(reader.number(4))
+        found.append((body, split_properties(reader.text(reader.number(2))), flag))
+    return found
+
+
+def message_id(bytes host not None, int64_t offset):
+    """The broker's id of a message: its host and its position in the log, in hex (MessageDecoder.createMessageId)."""
+    return f"{host.hex().upper()}{<uint64_t>offset:016X}"
+
+
+def parse_message_id(str text not None):
+    """(host, position) of a broker's id of a message. Raises ProtocolError for what is not one."""
+    cdef bytes raw
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) not in (16, 28) or len(text) not in (32, 56):
+        raise ProtocolError(f"{text[:60]!r} is not a message's id: 32 or 56 hex digits are expected")
+    return raw[:len(raw) - 8], int.from_bytes(raw[len(raw) - 8:], "big", signed=True)
+
+
+def parse_unique_id(str text not None):
+    """(address, process id) of the client that made a message's unique id (MessageClientIDSetter). The address has 4
+    bytes or 16. Raises ProtocolError for what is not one.
+    """
+    cdef bytes raw
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) not in (16, 28):
+        raise ProtocolError(f"{text[:60]!r} is not a unique id: 32 or 56 hex digits are expected")
+    address = raw[:len(raw) - 12]
+    return address, int.from_bytes(raw[len(raw) - 12:len(raw) - 10], "big")

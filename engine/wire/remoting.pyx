@@ -1,0 +1,266 @@
+"""RocketMQ's remoting commands; see remoting.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
+from pyengine._engine.wire.beans cimport Beans
+from pyengine._engine.wire.fastjson import quoted
+from pyengine.errors import ProtocolError
+
+MAX_FRAME_SIZE = 16 * 1024 * 1024       # with its length field (com.rocketmq.remoting.frameMaxLength)
+LANGUAGES = (
+    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST",
+    "NODE_JS",
+)
+RESPONSE = 1                            # bits of a flag
+ONE_WAY = 2
+
+cdef Beans headers = Beans(
+    "RemotingCommand code:int extFields:Map<String,String> flag:int language:Language=JAVA opaque:int remark "
+    "version:int",
+    f"Language {' '.join(LANGUAGES)}",
+)
+
+
+cdef class RemotingCommand:
+    """A request or an answer. ``flag`` has the bits RESPONSE and ONE_WAY; ``opaque`` pairs an answer with its request.
+
+    language: of LANGUAGES. version: MQVersion's number of the sender's release, 0 where it is not told. ext_fields:
+    what the command's header holds, texts. serialize_type: the form of the header, "JSON" or "ROCKETMQ".
+    """
+
+    def __init__(self, int code, *, str language="JAVA", int version=0, int opaque=0, int flag=0, str remark=None,
+                 dict ext_fields=None, bytes body=None, str serialize_type="JSON"):
+        if serialize_type not in ("JSON", "ROCKETMQ"):
+            raise ValueError(f"serialize_type: {serialize_type!r} is not JSON or ROCKETMQ")
+        self.code, self.version, self.opaque, self.flag = code, version, opaque, flag
+        self.language, self.remark, self.ext_fields, self.body = language, remark, ext_fields, body
+        self.serialize_type = serialize_type
+
+    cdef tuple state(self):
+        return (self.code, self.language, self.version, self.opaque, self.flag, self.remark, self.ext_fields, self.body,
+                self.serialize_type)
+
+    def __eq__(self, other):
+        if not isinstance(other, RemotingCommand):
+            return NotImplemented
+        return self.state() == (<RemotingCommand>other).state()
+
+    def __hash__(self):
+        raise TypeError("a RemotingCommand may change: it has no hash")
+
+    def __repr__(self):
+        return (f"RemotingCommand({self.code}, language={self.language!r}, version={self.version}, "
+                f"opaque={self.opaque}, flag={self.flag}, remark={self.remark!r}, ext_fields={self.ext_fields!r}, "
+                f"body={self.body!r}, serialize_type={self.serialize_type!r})")
+
+    def __reduce__(self):
+        raise TypeError("a RemotingCommand is pickled as its frame: write_command")
+
+    @property
+    def is_response(self):
+        """True for an answer."""
+        return (self.flag & RESPONSE) != 0
+
+    @property
+    def is_one_way(self):
+        """True for a request that wants no answer."""
+        return (self.flag & ONE_WAY) != 0
+
+
+cdef class RemotingReader:
+    """Commands from bytes that arrive in pieces of any size.
+
+    max_frame_size: most bytes of a frame with its length field, 16 MiB by default. Feed it and iterate: the commands
+    that are complete come out, the rest waits for more bytes. Raises ProtocolError at the frame that is not one; the
+    commands before it came out, none comes after it.
+    """
+
+    def __init__(self, Py_ssize_t max_frame_size=MAX_FRAME_SIZE):
+        self.max_frame_size = max_frame_size
+        self.buffer = bytearray()
+
+    def __reduce__(self):
+        raise TypeError("a reader is part of its connection and cannot be pickled")
+
+    def feed(self, data):
+        """Add bytes that have arrived."""
+        self.buffer += data
+
+    @property
+    def waiting(self):
+        """How many bytes were fed that belong to no command that came out."""
+        return len(self.buffer)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.failure is not None:
+            raise self.failure
+        cdef RemotingCommand command
+        try:
+            command = self.next_command()
+        except ProtocolError as failure:
+            self.failure = failure
+            raise
+        if command is None:
+            raise StopIteration
+        return command
+
+    cdef RemotingCommand next_command(self):
+        cdef bytes frame
+        cdef int64_t length
+        if len(self.buffer) < 4:
+            return None
+        length = signed32(self.buffer)
+        if length < 0:
+            raise ProtocolError(f"a frame cannot have the length {length}")
+        if length + 4 > self.max_frame_size:
+            raise ProtocolError(f"a frame of {length + 4} bytes is longer than {self.max_frame_size}")
+        if len(self.buffer) < length + 4:
+            return None
+        frame = bytes(self.buffer[4:length + 4])
+        del self.buffer[:length + 4]
+        return read_command(frame)
+
+
+cdef int64_t signed32(const unsigned char[:] data) noexcept:
+    cdef uint32_t value = <uint32_t>data[0] << 24 | <uint32_t>data[1] << 16 | <uint32_t>data[2] << 8 | data[3]
+    return <int>value
+
+
+cdef class Cursor:
+    """Reads a frame's fields; raises instead of reading past its end."""
+    cdef bytes frame
+    cdef Py_ssize_t at
+
+    cdef bytes take(self, int64_t size):
+        cdef Py_ssize_t start = self.at
+        if size < 0 or size > len(self.frame) - start:
+            raise ProtocolError(f"the frame ends within a field of {size} bytes")
+        self.at = start + size
+        return self.frame[start:self.at]
+
+    cdef int64_t number(self, int size) except? -1:
+        return int.from_bytes(self.take(size), "big", signed=True)
+
+    cdef str text(self, int size, int64_t limit):
+        """A text behind its length, which has ``size`` bytes; None for one of none (RocketMQSerializable.readStr)."""
+        cdef int64_t length = self.number(size)
+        if length == 0:
+            return None
+        if length > limit:
+            raise ProtocolError(f"string length exceed limit:{limit}")
+        return decode_utf8(self.take(length))
+
+
+def read_command(bytes frame not None):
+    """The command in a frame without its length field (RemotingCommand.decode). Raises ProtocolError."""
+    cdef Cursor cursor = Cursor.__new__(Cursor)
+    cdef RemotingCommand command = RemotingCommand.__new__(RemotingCommand)
+    cdef int64_t word, header_length, body_length
+    cdef dict found
+    cursor.frame = frame
+    word = cursor.number(4)
+    header_length = word & 0xFFFFFF
+    if header_length > len(frame) - 4:
+        raise ProtocolError(f"decode error, bad header length: {header_length}")
+    kind = word >> 24 & 0xFF
+    if kind == 0:
+        found = headers.read("RemotingCommand", cursor.take(header_length))
+        if found is None:
+            raise ProtocolError("the header of a command is empty")
+        command.code, command.version, command.opaque = found["code"], found["version"], found["opaque"]
+        command.flag, command.language, command.remark = found["flag"], found["language"], found["remark"]
+        command.ext_fields, command.serialize_type = found["extFields"], "JSON"
+    elif kind == 1:
+        read_binary_header(command, cursor, header_length)
+    else:
+        raise ProtocolError(f"{kind} is not the kind of a header")
+    # As there: a binary header that ends before its length says so has the body begin there.
+    body_length = len(frame) - 4 - header_length
+    command.body = cursor.take(body_length) if body_length else None
+    return command
+
+
+cdef int read_binary_header(RemotingCommand command, Cursor cursor, int64_t header_length) except -1:
+    cdef int64_t size, end
+    command.serialize_type = "ROCKETMQ"
+    command.code = cursor.number(2)
+    language = cursor.number(1)
+    command.language = LANGUAGES[language] if 0 <= language < len(LANGUAGES) else None
+    command.version = cursor.number(2)
+    command.opaque = cursor.number(4)
+    command.flag = cursor.number(4)
+    command.remark = cursor.text(4, header_length)
+    size = cursor.number(4)
+    if size <= 0:
+        return 0
+    if size > header_length:
+        raise ProtocolError(
+            f"RocketMQ protocol decoding failed, extFields length: {size}, but header length: {header_length}"
+        )
+    command.ext_fields = {}
+    end = cursor.at + size
+    while cursor.at < end:
+        name = cursor.text(2, size)
+        command.ext_fields[name] = cursor.text(4, size)
+    return 0
+
+
+def write_command(RemotingCommand command not None):
+    """The frame of a command, with its length field (NettyEncoder).
+
+    Raises ProtocolError for a command that has no frame: a name or header too long, a language that is not one.
+    """
+    cdef bytes header = json_header(command) if command.serialize_type == "JSON" else binary_header(command)
+    cdef bytes body = command.body if command.body is not None else b""
+    cdef int64_t length = 4 + len(header) + len(body)
+    if len(header) > 0xFFFFFF:
+        raise ProtocolError(f"a header of {len(header)} bytes is longer than {0xFFFFFF}")
+    if length > 0x7FFFFFFF:
+        raise ProtocolError(f"a frame of {length} bytes is longer than {0x7FFFFFFF}")
+    kind = 0 if command.serialize_type == "JSON" else 1
+    return b"".join((length.to_bytes(4, "big"), (kind << 24 | len(header)).to_bytes(4, "big"), header, body))
+
+
+cdef bytes json_header(RemotingCommand command):
+    cdef list parts = [f'{{"code":{command.code}']
+    if command.ext_fields is not None:
+        pairs = ",".join([
+            f"{quoted(name) if name is not None else 'null'}:{quoted(value)}"
+            for name, value in command.ext_fields.items() if value is not None
+        ])
+        parts.append(f'"extFields":{{{pairs}}}')
+    parts.append(f'"flag":{command.flag}')
+    if command.language is not None:
+        parts.append(f'"language":{quoted(command.language)}')
+    parts.append(f'"opaque":{command.opaque}')
+    if command.remark is not None:
+        parts.append(f'"remark":{quoted(command.remark)}')
+    parts.append(f'"serializeTypeCurrentRPC":"JSON","version":{command.version}}}')
+    return encode_utf8(",".join(parts))
+
+
+cdef bytes binary_header(RemotingCommand command):
+    cdef bytes remark = encode_utf8(command.remark) if command.remark is not None else b""
+    cdef bytes name, value, fields
+    cdef list parts = []
+    if command.language not in LANGUAGES:
+        raise ProtocolError(f"language: {command.language!r} is not one of {', '.join(LANGUAGES)}")
+    if command.ext_fields is not None:
+        for key, text in command.ext_fields.items():
+            if key is None or text is None:
+                continue
+            name, value = encode_utf8(key), encode_utf8(text)
+            if len(name) > 32767:
+                raise ProtocolError(f"the name of a field has {len(name)} bytes: at most 32767 are possible")
+            parts += (len(name).to_bytes(2, "big"), name, len(value).to_bytes(4, "big"), value)
+    fields = b"".join(parts)
+    return b"".join((
+        (command.code & 0xFFFF).to_bytes(2, "big"), bytes([LANGUAGES.index(command.language)]),
+        (command.version & 0xFFFF).to_bytes(2, "big"), (command.opaque & 0xFFFFFFFF).to_bytes(4, "big"),
+        (command.flag & 0xFFFFFFFF).to_bytes(4, "big"), len(remark).to_bytes(4, "big"), remark,
+        len(fields).to_bytes(4, "big"), fields,
+    ))
