@@ -2,11 +2,11 @@
 """See strings.pxd."""
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcmp
+from libc.string cimport memchr, memcmp
 
 from pyengine._engine.java.numbers cimport parse_double, parse_float
 from pyengine._engine.java.value cimport (
-    ANYWHERE, AT_END, BYTE, FLOAT, INT, LATIN1, LONG, SHORT, UCS2, UCS4, Scratch, Value, take_scratch,
+    AT_END, BYTE, FLOAT, INT, LATIN1, LONG, SHORT, UCS2, UCS4, UTF8, Scratch, Value, take_scratch,
 )
 
 cdef extern from "Python.h":
@@ -140,30 +140,70 @@ cdef int order_text(const Value* left, const Value* right) noexcept nogil:
 
 
 cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil:
-    cdef Units start, here, wanted
-    cdef uint32_t skipped = 0
-    cdef uint32_t total = count_units(text)
+    cdef Units here, wanted
+    cdef uint32_t skipped, total = count_units(text)
     cdef uint32_t length = count_units(part)
     cdef int32_t unit
     if length > total:
         return False
-    start_units(&start, text)
+    start_units(&here, text)
     if place == AT_END:
-        while skipped < total - length:
-            next_unit(&start)
-            skipped += 1
-    while True:
-        here = start
-        start_units(&wanted, part)
+        for skipped in range(total - length):
+            next_unit(&here)
+    start_units(&wanted, part)
+    unit = next_unit(&wanted)
+    while unit >= 0 and unit == next_unit(&here):
         unit = next_unit(&wanted)
-        while unit >= 0 and unit == next_unit(&here):
-            unit = next_unit(&wanted)
-        if unit < 0:
+    return unit < 0
+
+
+cdef void make_needle(const Value* part, Needle* needle) noexcept nogil:
+    cdef uint32_t i, border = 0
+    needle.count = <uint32_t>(write_units(part, needle.units) - needle.units)
+    needle.ascii = True
+    for i in range(needle.count):
+        needle.ascii = needle.ascii and needle.units[i] < 0x80
+        if i == 0:
+            needle.borders[0] = 0
+            continue
+        while border and needle.units[border] != needle.units[i]:
+            border = needle.borders[border - 1]
+        border += needle.units[border] == needle.units[i]
+        needle.borders[i] = border
+
+
+cdef bint has_needle(const Value* text, const Needle* needle) noexcept nogil:
+    cdef Units here
+    cdef uint32_t matched = 0
+    cdef int32_t unit
+    cdef const uint8_t* at = <const uint8_t*>text.payload.text
+    cdef const uint8_t* end
+    if needle.count == 0:
+        return True
+    if needle.ascii and (text.encoding == LATIN1 or text.encoding == UTF8):
+        end = at + text.length
+        while at < end:
+            if matched == 0:
+                at = <const uint8_t*>memchr(at, needle.units[0], end - at)
+                if at is NULL:
+                    return False
+            while matched and needle.units[matched] != at[0]:
+                matched = needle.borders[matched - 1]
+            matched += needle.units[matched] == at[0]
+            if matched == needle.count:
+                return True
+            at += 1
+        return False
+    start_units(&here, text)
+    unit = next_unit(&here)
+    while unit >= 0:
+        while matched and needle.units[matched] != unit:
+            matched = needle.borders[matched - 1]
+        matched += needle.units[matched] == unit
+        if matched == needle.count:
             return True
-        if place != ANYWHERE or skipped == total - length:
-            return False
-        next_unit(&start)
-        skipped += 1
+        unit = next_unit(&here)
+    return False
 
 
 cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* number) noexcept nogil:

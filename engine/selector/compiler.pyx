@@ -4,7 +4,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport realloc
 from libc.string cimport memset
 
@@ -16,7 +16,7 @@ from pyengine._engine.selector.program cimport (
     BOOLEAN_CAST, BOTH, CALL, CONSTANT, CONTAINS_TEXT, DOCUMENT, EITHER, ENDS_WITH_TEXT, EQUAL_TO, GREATER_OR_EQUAL,
     GREATER_THAN, LESS_OR_EQUAL, LESS_THAN, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST, SLOT, SUM, Node, Program,
 )
-from pyengine._engine.java.strings cimport utf8_of
+from pyengine._engine.java.strings cimport Needle, count_units, make_needle, utf8_of
 from pyengine._engine.selector.ast cimport (
     ADD, AND, BETWEEN, CAST, CONTAINS, EQUAL, FUNCTION, GREATER_EQUAL, IN, IS_NOT_NULL, IS_NULL, LIKE, LITERAL, NEGATE,
     NOT, NOT_BETWEEN, NOT_CONTAINS, NOT_ENDS_WITH, NOT_EQUAL, NOT_IN, NOT_LIKE, NOT_STARTS_WITH, OR, PROPERTY,
@@ -238,8 +238,18 @@ cdef class Lowering:
             self.take_texts(node, (term.value,))
             made = &self.program.nodes[node]
             made.negated = kind == NOT_CONTAINS or kind == NOT_STARTS_WITH or kind == NOT_ENDS_WITH
+            if made.operation == CONTAINS_TEXT:
+                made.needle = self.needle_of(&made.texts[0])
             return node
         return self.call(term, below)
+
+    cdef Needle* needle_of(self, const Value* part) except NULL:
+        cdef Needle* needle = <Needle*> self.program.take(sizeof(Needle))
+        cdef uint32_t units = max(1, count_units(part))
+        needle.units = <uint16_t*> self.program.take(units * sizeof(uint16_t))
+        needle.borders = <uint32_t*> self.program.take(units * sizeof(uint32_t))
+        make_needle(part, needle)
+        return needle
 
     cdef int minus(self, tuple below) except -1:
         """A negated number literal is a constant; anything else is negated on the message."""

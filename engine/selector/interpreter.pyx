@@ -29,7 +29,7 @@ from pyengine._engine.selector.program cimport (
     Node,
     is_member,
 )
-from pyengine._engine.java.strings cimport has_text
+from pyengine._engine.java.strings cimport has_needle, has_text
 from pyengine._engine.java.value cimport (
     BOOLEAN,
     FALSE,
@@ -106,6 +106,8 @@ cdef int tested(const Row* row, const Node* node) noexcept nogil:
         return is_member(&value, node.texts, node.count) != node.negated
     if value.type != STRING:
         return FALSE
+    if operation == CONTAINS_TEXT:
+        return has_needle(&value, node.needle) != node.negated
     return has_text(&value, &node.texts[0], operation - CONTAINS_TEXT) != node.negated
 
 

@@ -1,5 +1,5 @@
-"""like: a LIKE pattern compiled once, matched in time linear in the text (times pattern length / 64), on every
-encoding.
+"""like: a LIKE pattern compiled once, matched in time linear in the text, on every encoding; a segment of more than 64
+elements with ``_`` among them takes elements / 64 times as long.
 
 Invariants: a pattern is ``count`` segments between runs of ``%``; an element is a code point or ANY_ONE; the first
 segment
@@ -23,6 +23,8 @@ cdef struct Segment:
     int count
     int words                  # of 64 bits for ``count`` bits
     uint64_t* masks            # by character class, ``words`` each: where in the segment the class may stand
+    int* borders               # instead of masks in a long segment without ANY_ONE: by element, the length of the longest
+                               # border (Knuth, Morris, Pratt) of what ends with it
 
 
 cdef struct Pattern:

@@ -143,6 +143,21 @@ cdef uint32_t find_long(
     return 0
 
 
+cdef uint32_t find_exact(const Segment* segment, Points* points, uint32_t left) noexcept nogil:
+    """The same by Knuth, Morris and Pratt, for a segment without ANY_ONE."""
+    cdef uint32_t read = 0, point
+    cdef int matched = 0
+    while read < left:
+        point = next_point(points)
+        read += 1
+        while matched and segment.elements[matched] != point:
+            matched = segment.borders[matched - 1]
+        matched += segment.elements[matched] == point
+        if matched == segment.count:
+            return read
+    return 0
+
+
 cdef uint32_t find_slowly(const Segment* segment, Points* points, uint32_t left) noexcept nogil:
     """The same without memory of its own."""
     cdef Points start
@@ -165,6 +180,8 @@ cdef uint32_t find(const Pattern* pattern, const Segment* segment, Points* point
     cdef uint32_t read
     if segment.words == 1:
         return find_short(pattern, segment, points, left)
+    if segment.borders is not NULL:
+        return find_exact(segment, points, left)
     if segment.words <= 16:
         return find_long(pattern, segment, points, left, few)
     state = <uint64_t*>malloc(segment.words * sizeof(uint64_t))
@@ -366,23 +383,40 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
             compiled.least += segment.count
             segment.elements = <uint32_t*>malloc(max(1, segment.count) * sizeof(uint32_t))
             segment.bytes = <uint8_t*>malloc(max(1, segment.count))
-            segment.masks = <uint64_t*>calloc(<size_t>compiled.classes * segment.words, sizeof(uint64_t))
-            if segment.elements is NULL or segment.bytes is NULL or segment.masks is NULL:
+            if segment.words > 1 and -1 not in part:
+                segment.borders = <int*>malloc(segment.count * sizeof(int))
+            else:
+                segment.masks = <uint64_t*>calloc(<size_t>compiled.classes * segment.words, sizeof(uint64_t))
+            if segment.elements is NULL or segment.bytes is NULL or segment.masks is NULL and segment.borders is NULL:
                 raise MemoryError()
             for k in range(segment.count):
                 point = part[k]
                 segment.elements[k] = <uint32_t>ANY_ONE if point < 0 else <uint32_t>point
                 segment.bytes[k] = <uint8_t>(point & 0xFF)
+                if segment.masks is NULL:
+                    continue
                 if point >= 0:
                     c = compiled.low[point] if point < 256 else classes[point]
                     segment.masks[c * segment.words + (k >> 6)] |= <uint64_t>1 << (k & 63)
                     continue
                 for c in range(compiled.classes):
                     segment.masks[c * segment.words + (k >> 6)] |= <uint64_t>1 << (k & 63)
+            if segment.borders is not NULL:
+                find_borders(segment)
     except BaseException:
         free_pattern(compiled)
         raise
     return compiled
+
+
+cdef void find_borders(Segment* segment) noexcept nogil:
+    cdef int k, border = 0
+    segment.borders[0] = 0
+    for k in range(1, segment.count):
+        while border and segment.elements[border] != segment.elements[k]:
+            border = segment.borders[border - 1]
+        border += segment.elements[border] == segment.elements[k]
+        segment.borders[k] = border
 
 
 cdef void free_pattern(Pattern* pattern) noexcept nogil:
@@ -394,6 +428,7 @@ cdef void free_pattern(Pattern* pattern) noexcept nogil:
             free(pattern.segments[i].elements)
             free(pattern.segments[i].bytes)
             free(pattern.segments[i].masks)
+            free(pattern.segments[i].borders)
     free(pattern.segments)
     free(pattern.high)
     free(pattern)

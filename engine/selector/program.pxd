@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 from pyengine._engine.java.arithmetic cimport calculate, negate
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.selector.like cimport Pattern, pattern_matches
-from pyengine._engine.java.strings cimport order_text, same_text
+from pyengine._engine.java.strings cimport Needle, order_text, same_text
 from pyengine._engine.java.value cimport (
     BOOLEAN,
     BYTE,
@@ -78,6 +78,7 @@ cdef struct Node:
     Value constant           # CONSTANT; strings as UTF8
     Value* texts             # MEMBER and *_TEXT: ``count`` constants, UTF8 (their one child is children[first])
     Pattern* like            # LIKE_MATCH
+    Needle* needle           # CONTAINS_TEXT: of texts[0]
     PyObject* call           # CALL: the function's name; DOCUMENT: the path; borrowed
 
 
