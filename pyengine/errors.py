@@ -1,9 +1,12 @@
-"""Every exception of pyengine, in one tree. It imports nothing, so that the core and every driver can raise from it."""
+"""Every exception of pyengine, in one tree. It imports nothing that imports anything of pyengine, so that the core and
+every driver can raise from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+
+from pyengine.visible import one_line, visible
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -48,8 +51,28 @@ def json_problem(error: Exception) -> str:
     return "a number has thousands of digits" if "integer string conversion" in str(error) else str(error)
 
 
+# What the real client puts behind its texts (FAQUrl).
+_POINTERS = (
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+    "\nFor more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ",
+)
+
+
 class PyengineError(Exception):
-    """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else."""
+    """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else.
+
+    Its text is one line, whatever stands in the names that it quotes; RocketMQ's own texts may have their pointer to
+    the FAQ on a second one.
+    """
+
+    def __str__(self) -> str:
+        words = self._words()
+        pointer = next((each for each in _POINTERS if words.endswith(each)), "")
+        return one_line(words.removesuffix(pointer)) + pointer
+
+    def _words(self) -> str:
+        """The text, with names as they are."""
+        return Exception.__str__(self)
 
 
 class InvalidSelectorError(PyengineError, ValueError):
@@ -72,7 +95,11 @@ class InvalidSelectorError(PyengineError, ValueError):
 
     def __str__(self) -> str:
         start = max(0, self.position - 60)
-        window = self.text[start : self.position + 20].replace("\n", " ").replace("\r", " ").replace("\t", " ")
+        # One character for one, or the mark below would stand elsewhere.
+        window = "".join(
+            each if visible(each) == each and each not in "\n\t" else " "
+            for each in self.text[start : self.position + 20]
+        )
         whose = "" if self.key is None else f" of {shown(self.key)}"
         lines = [f"invalid selector{whose} at position {self.position}: {self.problem}"]
         if self.expected:
@@ -80,7 +107,7 @@ class InvalidSelectorError(PyengineError, ValueError):
         lines += ["  " + window, "  " + " " * (self.position - start) + "^"]
         if self.hint:
             lines.append("  hint: " + self.hint)
-        return "\n".join(lines)
+        return "\n".join(map(one_line, lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         made = (self.text, self.position, self.problem, self.expected, self.hint)
@@ -103,7 +130,7 @@ class SelectorEvaluationError(PyengineError, ValueError):
         self.row = row
         super().__init__(text, problem, row)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         where = "" if self.row is None else f" on row {self.row}"
         return f"selector {shown(self.text)} cannot be evaluated{where}: {self.problem}"
 
@@ -118,7 +145,7 @@ class InvalidMessageError(PyengineError, ValueError):
         self.hint = hint
         super().__init__(field, value, problem, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         text = f"{self.field} = {shown(self.value)} ({type(self.value).__name__}): {self.problem}"
         return f"{text}; {self.hint}" if self.hint else text
 
@@ -139,7 +166,7 @@ class MissingColumnError(PyengineError, KeyError):
         self.where = where
         super().__init__(column, self.available, where)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         hint = did_you_mean(self.column, self.available)
         return f"{self.where} has no column {shown(self.column)}" + (f"; {hint}" if hint else "")
 
@@ -153,7 +180,7 @@ class UnsupportedColumnError(PyengineError, TypeError):
         self.hint = hint
         super().__init__(column, type, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         text = f"column {shown(self.column)} of type {_cut(self.type)} cannot be read as a message property"
         return f"{text}; {self.hint}" if self.hint else text
 
@@ -185,7 +212,7 @@ class InvalidTopologyError(PyengineError, ValueError):
         self.hint = hint
         super().__init__(problem, file, line, key, value, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         place = f"{self.file or 'line'}:{self.line}" if self.line else self.file
         where = ": ".join(part for part in (place, _cut(self.key)) if part)
         text = f"{where}: {self.problem}" if where else self.problem
@@ -218,7 +245,7 @@ class AllocationError(PyengineError, ValueError):
         self.java_class = java_class
         super().__init__(field, value, problem, java_class)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return self.problem
 
 
@@ -231,7 +258,7 @@ class InvalidSourceError(PyengineError, ValueError):
         self.hint = hint
         super().__init__(source, problem, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         text = f"{self.source}: {self.problem}" if self.source else self.problem
         return f"{text}; {self.hint}" if self.hint else text
 
@@ -244,7 +271,7 @@ class OutputError(PyengineError, OSError):
         self.problem = problem
         super().__init__(path, problem)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"{self.path}: cannot be written: {self.problem}"
 
 
@@ -263,7 +290,7 @@ class SnapshotError(PyengineError, ValueError):
         self.position = position
         super().__init__(problem, position)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return self.problem if self.position < 0 else f"{self.problem} (at byte {self.position})"
 
 
@@ -289,7 +316,7 @@ class ConfigurationError(JMSError, ValueError):
         self.hint = hint
         super().__init__(option, value, problem, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         text = f"{self.option}={shown(self.value, str)}: {self.problem}"
         return f"{text}; {self.hint}" if self.hint else text
 
@@ -310,7 +337,7 @@ class StoreError(JMSError):
         self.problem = problem
         super().__init__(store, problem)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"{self.store}: {self.problem}"
 
 
@@ -322,7 +349,7 @@ class MQClientError(PyengineError, RuntimeError):
         self.code = code
         super().__init__(problem, code)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return self.problem
 
 
@@ -334,7 +361,7 @@ class NullArgumentError(PyengineError, TypeError):
         self.problem = problem
         super().__init__(field, problem)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return self.problem or f"{self.field} is None; a value is needed"
 
 
@@ -346,7 +373,7 @@ class MQBrokerError(PyengineError, RuntimeError):
         self.problem = problem
         super().__init__(code, problem)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"CODE: {self.code}  DESC: {self.problem}"
 
 
@@ -362,7 +389,7 @@ class MissingExtraError(PyengineError, ImportError):
         self.needs = needs
         super().__init__(extra, needs)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"this needs {self.needs}: pip install 'pyengine-dispatch[{self.extra}]'"
 
 
@@ -374,7 +401,7 @@ class MissingJavaError(PyengineError, RuntimeError):
         self.seen = tuple(seen)
         super().__init__(oldest, self.seen)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         found = f" (found {'; '.join(self.seen)})" if self.seen else ""
         return (
             f"Spark needs Java {self.oldest} or newer and none was found{found}: "
@@ -390,5 +417,5 @@ class OutputExistsError(PyengineError, FileExistsError):
         self.hint = hint
         super().__init__(path, hint)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"{self.path}: the folder is not empty and was not written by pyengine; {self.hint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import warnings
@@ -33,8 +32,9 @@ from pyengine.destinations import Destination, most_specific
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError
 from pyengine.processes import belong
 from pyengine.topology.checked import check
+from pyengine.visible import logger
 
-LOG = logging.getLogger("pyengine.activemq")
+LOG = logger("pyengine.activemq")
 _NUMBERS = count(1)
 
 

@@ -6,7 +6,6 @@ come with every message: MessageDelivered and MessageConsumed.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from typing import TypeVar
 from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import ConsumerInfo
 from pyengine.destinations import Destination
+from pyengine.visible import logger
 
 E = TypeVar("E", bound="Event")
-LOG = logging.getLogger("pyengine.activemq")
+LOG = logger("pyengine.activemq")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 from collections.abc import Callable
@@ -29,13 +28,14 @@ from pyengine.destinations import Destination, entry_pattern, parse_destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
 from pyengine.processes import belong
 from pyengine.topology.checked import check
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.activemq.connection import Connection
 
 Kind = TypeVar("Kind", bound=MessageConsumer)
 Command: TypeAlias = Begin | Pull | Remove | Later
-LOG = logging.getLogger("pyengine.activemq")
+LOG = logger("pyengine.activemq")
 
 
 def destination_of(text: str | Destination, kind: str) -> Destination:

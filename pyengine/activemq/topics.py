@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -23,11 +22,12 @@ from pyengine.activemq.transaction import TopicAcknowledged, Transaction
 from pyengine.clock import Timer
 from pyengine.errors import JMSError
 from pyengine.topology.policy import TimedSubscriptionRecoveryPolicy
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.activemq.broker import Broker
 
-LOG = logging.getLogger("pyengine.activemq")
+LOG = logger("pyengine.activemq")
 TICK = 1000
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from pyengine.attributes import frozen
 from pyengine.errors import number_form
+from pyengine.visible import one_line
 
 Language = Literal["en", "zh"]
 
@@ -46,6 +47,8 @@ class Template(Formatter):
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, str) and not isinstance(value, Said):  # a name, or a text of a file
+            value = one_line(value)
         before, follows, forms = format_spec.rpartition("|")
         if not follows:
             return str(super().format_field(value, format_spec))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import sys
@@ -19,8 +18,9 @@ from pyengine.backlog.findings import Finding
 from pyengine.backlog.rules.threads import CONSUMERS, stuck
 from pyengine.clock import Clock, SystemClock, Timer
 from pyengine.durations import milliseconds
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.backlog")
+log = logger("pyengine.backlog")
 
 
 # Which threads are in a listener now, by their idents.

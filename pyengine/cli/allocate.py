@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog.evidence.opening import STDIN, open_whole
-from pyengine.cli.tables import show_line, show_table
+from pyengine.cli.tables import Table, plain, show_line, show_table
 from pyengine.errors import AllocationError, ConfigurationError, counted, did_you_mean
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,
@@ -178,7 +177,7 @@ def _show_plan(answer: Answer, console: Console) -> None:
     _and_more(len(answer.plan.client_ids), "clients", console)
     for move in answer.moves[:SHOWN]:
         queue = f"{move.queue.topic} {move.queue.broker_name} {move.queue.queue_id}"
-        console.print(Text(f"{queue}: {move.before or 'nobody'} -> {move.after or 'nobody'}"), soft_wrap=True)
+        console.print(plain(f"{queue}: {move.before or 'nobody'} -> {move.after or 'nobody'}"), soft_wrap=True)
     _and_more(len(answer.moves), "moves", console)
 
 

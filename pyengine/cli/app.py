@@ -5,7 +5,6 @@ Each imports what it needs when it runs: a shell that completes words runs this 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pyengine.cli.outlet import tell
+from pyengine.cli.outlet import print_json, refuse, tell
 from pyengine.errors import PyengineError, UnknownNameError
 
 app = typer.Typer(
@@ -67,7 +66,7 @@ def plain_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except PyengineError as error:
-        tell(f"pyengine: {error}")
+        refuse(error)
         raise typer.Exit(2) from error
     except OSError as error:
         tell(f"pyengine: {error.filename or 'the answer'} cannot be written: {error.strerror}")
@@ -117,7 +116,7 @@ def run(
         folder = out or Path("out") / topology.stem
         summary = running.run(topology, folder, master, partitions, quiet or as_json, lang.value)
         if as_json:
-            print(json.dumps(summary, ensure_ascii=False, indent=2))
+            print_json(summary)
         elif not quiet:
             running.show(summary, Console(), lang.value)
     raise typer.Exit(1 if summary["rejected"] else 0)
@@ -180,11 +179,11 @@ def diagnose(
             hints, read = diagnosing.hints(evidence), diagnosing.read_from(evidence)
             pages.write(findings_page.render("Diagnosis", found, remarks, lang.value, hints=hints, read=read), report)
         if as_json:
-            print(json.dumps(diagnosing.as_dict(evidence, found, refused), ensure_ascii=False, indent=2))
+            print_json(diagnosing.as_dict(evidence, found, refused))
         else:
             diagnosing.show(evidence, found, Console(), lang.value)
         for error in refused:
-            tell(f"pyengine: {error}")
+            refuse(error)
     raise typer.Exit(answer.exit_code)
 
 
@@ -207,7 +206,7 @@ def policies(
 
         found = policing.answer(file, destinations or [], define or [], broker)
         if as_json:
-            print(json.dumps(found, ensure_ascii=False, indent=2))
+            print_json(found)
         else:
             policing.show(found)
     raise typer.Exit(1 if any(part["changes_answers"] for part in found["not_modelled"]) else 0)
@@ -242,7 +241,7 @@ def watch(
         if report is not None:
             pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
         if as_json:
-            print(json.dumps(diagnosing.as_dict(evidence, found), ensure_ascii=False, indent=2))
+            print_json(diagnosing.as_dict(evidence, found))
         else:
             diagnosing.show(evidence, found, Console(), lang.value)
     raise typer.Exit(1 if found else 0)
@@ -282,7 +281,7 @@ def lint(
             page = findings_page.render("Traps in the configuration", traps, remarks, lang.value, names)
             pages.write(page, report)
         if as_json:
-            print(json.dumps(linting.as_dict(answer), ensure_ascii=False, indent=2))
+            print_json(linting.as_dict(answer))
         else:
             linting.show(answer, Console(), lang.value)
         for _, error in answer.refused:
@@ -311,7 +310,7 @@ def simulate(
         if report is not None:
             pages.write(simulation_page.render(asked.title, played, lang.value), report)
         if as_json:
-            print(json.dumps(simulating.as_dict(asked, played), ensure_ascii=False, indent=2))
+            print_json(simulating.as_dict(asked, played))
         else:
             simulating.show(asked, played, Console(), lang.value)
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
@@ -353,7 +352,7 @@ def allocate(
         )  # fmt: skip
         answers = allocating.ask(topics, allocating.items_or_file(clients), strategy or ["AVG"], options)
         if as_json:
-            print(json.dumps(allocating.as_dict(answers), ensure_ascii=False, indent=2))
+            print_json(allocating.as_dict(answers))
         else:
             allocating.show(answers, Console())
     raise typer.Exit(1 if any(answer.leaves_queues for answer in answers) else 0)

@@ -12,11 +12,11 @@ from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_
 from pyengine.backlog.evidence import Evidence, Source, read_what_can_be
 from pyengine.backlog.findings import Finding, Language, Said, say
 from pyengine.backlog.rules.series import clock
-from pyengine.backlog.visible import LINES, visible
 from pyengine.cli.findings import show_finding
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_line
 from pyengine.errors import InvalidSourceError
+from pyengine.visible import one_line
 
 
 class Answer(NamedTuple):
@@ -119,10 +119,10 @@ def show(evidence: Evidence, found: Sequence[Finding], console: Console, languag
         )
         show_line(nothing.in_language(language), console)
     for said in (*hints(evidence), *read_from(evidence)):
-        show_line(visible(said.in_language(language), LINES), console)
+        show_line(one_line(said.in_language(language)), console)
     for remark in evidence.remarks[:20]:
         place = f"{remark.file}:{remark.line}" if remark.line else remark.file
-        text = visible(remark.text[:120], LINES)
+        text = one_line(remark.text[:120])
         said = say("not understood: {place}: {text}: {why}", place=place, text=text, why=remark.why)
         tell(said.in_language(language))
     if len(evidence.remarks) > 20:

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from pyengine.backlog.findings import Finding, Language, Severity, chinese, say, translated
-from pyengine.backlog.visible import LINES, visible
+from pyengine.cli.tables import plain
+from pyengine.visible import one_line
 
 INDENT = 8
 WIDTH = 100  # longer lines are hard to read
@@ -21,7 +22,7 @@ def show_finding(finding: Finding, console: Console, language: Language = "en") 
     if language == "zh":
         severity, meaning = chinese()[severity], "  " + chinese().get(finding.code, "")
     head = Text(set_cell_size(severity, INDENT), STYLES[finding.severity])
-    place = Text(visible(f"{meaning}  {translated(finding.where, language)}", LINES))
+    place = plain(f"{meaning}  {translated(finding.where, language)}")
     console.print(head + Text(finding.code, "bold") + place, soft_wrap=True)
     for line in finding.evidence:
         show_indented(str(translated(line, language)), console)
@@ -36,9 +37,9 @@ def show_finding(finding: Finding, console: Console, language: Language = "en") 
 def show_indented(text: str, console: Console, style: str = "") -> None:
     """Wrapped on a terminal; elsewhere one line, so that a search finds the whole of it. What would end the line, as a
     name may, is shown."""
-    text = visible(text, LINES)
+    text = one_line(text)
     if not console.is_terminal:
-        console.print(Text(" " * INDENT + text), soft_wrap=True)
+        console.print(plain(" " * INDENT + text), soft_wrap=True)
         return
-    for line in Text(text, style).wrap(console, min(console.width, WIDTH) - INDENT):
+    for line in plain(text, style).wrap(console, min(console.width, WIDTH) - INDENT):
         console.print(Text(" " * INDENT) + line, soft_wrap=True)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.text import Text
 
 from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
 from pyengine.backlog.traps import push_consumer, spring
 from pyengine.cli.findings import show_finding
+from pyengine.cli.tables import plain
 from pyengine.errors import InvalidSourceError, PyengineError
 from pyengine.topology import BrokerConfiguration, Topology
 from pyengine.topology.spring_boot import SpringConfiguration
@@ -143,7 +143,7 @@ def as_dict(answer: Answer) -> dict[str, object]:
 def show(answer: Answer, console: Console, language: Language = "en") -> None:
     """By file, the worst first."""
     for file in dict.fromkeys(file for file, _ in answer.found):
-        console.print(Text(file, "underline"), soft_wrap=True)
+        console.print(plain(file, "underline"), soft_wrap=True)
         for name, finding in answer.found:
             if name == file:
                 show_finding(finding, console, language)

@@ -15,7 +15,7 @@ import numpy as np
 from pyengine import Selector, Subscriptions
 from pyengine.backlog.rows import Reject, Rows
 from pyengine.backlog.sources import FORMATS, mixed_columns, read_files, read_stream
-from pyengine.cli.outlet import is_left, tell
+from pyengine.cli.outlet import is_left, print_line, tell
 from pyengine.errors import (
     InvalidSelectorError,
     InvalidSourceError,
@@ -25,6 +25,7 @@ from pyengine.errors import (
     did_you_mean,
 )
 from pyengine.topology.table import read_text, root_table
+from pyengine.visible import visible_json
 
 BATCH = 65_536
 DIALECTS = ("activemq", "rocketmq")
@@ -81,7 +82,7 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
         if is_left():
             break
     for line in asked.counts() if count else ():
-        print(line)
+        print_line(line)
     if asked.unanswered:
         tell(f"pyengine: {counted(asked.unanswered, 'row')} cannot be evaluated (the broker throws there too)")
     return findings + asked.unanswered
@@ -209,7 +210,7 @@ def _line(row: dict[str, Any]) -> str:
     def text(value: object) -> str:
         return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
-    return json.dumps(row, ensure_ascii=False, default=text)
+    return visible_json(json.dumps(row, ensure_ascii=False, default=text))
 
 
 def _report_rejects(file: str, rows: Rows) -> int:

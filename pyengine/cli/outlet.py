@@ -5,11 +5,13 @@ from __future__ import annotations
 import codecs
 import errno
 import io
+import json
 import os
 import sys
 from typing import Any, TextIO
 
-from pyengine.backlog.visible import COMMANDS, visible
+from pyengine.errors import PyengineError
+from pyengine.visible import COMMANDS, one_line, visible, visible_json
 
 _BY_NUMBER = "pyengine.by_number"
 _BUT_COLOURS = r"(?!\x1b\[[0-9;]*m)" + COMMANDS
@@ -56,12 +58,19 @@ class _Console(io.RawIOBase):
         return len(data)
 
 
-class _Screen(io.TextIOWrapper):
-    """A terminal. Names come from files and brokers: what of them would move its cursor, set its title or turn its
-    text around is shown as its number; colours pass."""
+class _Shown(io.TextIOWrapper):
+    """What people read, now or later. Names come from files and brokers: what of them would move a terminal's cursor,
+    set its title or turn its text around is shown as its number."""
 
     def write(self, text: str, /) -> int:
-        return super().write(visible(text, _BUT_COLOURS))
+        return super().write(visible(text))
+
+
+class _Coloured(_Shown):
+    """The same where the colours that a command has set pass."""
+
+    def write(self, text: str, /) -> int:
+        return io.TextIOWrapper.write(self, visible(text, _BUT_COLOURS))
 
 
 def _by_number(error: UnicodeError) -> tuple[str, int]:
@@ -79,7 +88,9 @@ def that_may_be_left(stream: TextIO) -> TextIO:
     raw: Any = getattr(stream.buffer, "raw", stream.buffer)
     outlet: Any = _Outlet(stream.fileno(), "w", closefd=False) if isinstance(raw, io.FileIO) else _Console(raw)
     codecs.register_error(_BY_NUMBER, _by_number)
-    wrapper = _Screen if stream is sys.stdout and stream.isatty() else io.TextIOWrapper
+    wrapper: type[io.TextIOWrapper] = _Coloured if stream.isatty() or os.environ.get("FORCE_COLOR") else _Shown
+    if stream is sys.stderr and wrapper is _Coloured:
+        wrapper = io.TextIOWrapper  # bars move a cursor there
     return wrapper(
         io.BufferedWriter(outlet) if isinstance(stream.buffer, io.BufferedWriter) else outlet,  # else it keeps nothing
         encoding=stream.encoding,
@@ -90,8 +101,23 @@ def that_may_be_left(stream: TextIO) -> TextIO:
 
 
 def tell(text: str) -> None:
-    """A line of standard error, whatever stands in its names; bars that move a cursor go there too."""
-    print(visible(text), file=sys.stderr)
+    """A line of standard error, whatever stands in its names."""
+    print(one_line(text), file=sys.stderr)
+
+
+def refuse(error: PyengineError) -> None:
+    """An error's own lines, on standard error."""
+    print(visible(f"pyengine: {error}"), file=sys.stderr)
+
+
+def print_line(line: str) -> None:
+    """A line of standard output, whatever stands in its names."""
+    print(one_line(line))
+
+
+def print_json(document: object) -> None:
+    """A JSON document, with nothing in it that commands whoever shows it."""
+    print(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
 
 def is_left() -> bool:

@@ -7,6 +7,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from pyengine.cli.outlet import print_line
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError, counted
 from pyengine.topology import BrokerConfiguration, Policy
@@ -49,32 +50,32 @@ def properties_of(defined: Sequence[str]) -> dict[str, str]:
 def show(found: dict[str, Any]) -> None:
     """The same for people."""
     entries, left_out = found["entries"], found["not_modelled"]
-    print(
+    print_line(
         f"broker {found['broker']}: {counted(len(entries), 'policy entry', 'policy entries')}, "
         f"{counted(len(left_out), 'thing')} not modelled"
     )
     for entry in [*entries, *([found["default"]] if found["default"] else [])]:
-        print(f"  {entry['destination'] or '(default entry)'}: {_settings(entry['settings'])}")
+        print_line(f"  {entry['destination'] or '(default entry)'}: {_settings(entry['settings'])}")
     for part in found["virtual_destinations"]:
-        print(f"  {part['type']} {part['name']}: {_settings(part['settings'])}")
+        print_line(f"  {part['type']} {part['name']}: {_settings(part['settings'])}")
     if found["redelivery_plugin"] is not None:
-        print(f"  redelivery plugin: {_settings(found['redelivery_plugin'])}")
+        print_line(f"  redelivery plugin: {_settings(found['redelivery_plugin'])}")
     if found["discarding_plugin"] is not None:
-        print(f"  discarding plugin: {_settings(found['discarding_plugin'])}")
+        print_line(f"  discarding plugin: {_settings(found['discarding_plugin'])}")
     if found["existing"]:
-        print("  exist from the start: " + ", ".join(found["existing"]))
+        print_line("  exist from the start: " + ", ".join(found["existing"]))
     for part in found["destinations"]:
         covered = f" (also covered by {', '.join(part['also'])})" if part["also"] else ""
-        print(f"{part['destination']}: {part['entry'] or 'no entry: the built-in defaults'}{covered}")
+        print_line(f"{part['destination']}: {part['entry'] or 'no entry: the built-in defaults'}{covered}")
         if part["entry"]:
-            print(f"  {_settings(part['settings'])}")
+            print_line(f"  {_settings(part['settings'])}")
     for title, changes in (("not modelled, may change who gets what:", True), ("not modelled:", False)):
         chosen = [part for part in left_out if part["changes_answers"] is changes]
         if chosen:
-            print(title)
+            print_line(title)
         for part in chosen:
             what = f"{part['element']}: {part['name']}" if part["name"] else part["element"]
-            print(f"  {part['file']}:{part['line']}: {what}: {part['reason']}")
+            print_line(f"  {part['file']}:{part['line']}: {what}: {part['reason']}")
 
 
 def _parse(text: str) -> tuple[Destination, ...]:

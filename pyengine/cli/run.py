@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rich.cells import set_cell_size
 from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import pages, report
@@ -24,7 +23,7 @@ from pyengine.backlog.output import replace_file
 from pyengine.backlog.report import causes_first, share
 from pyengine.backlog.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell
-from pyengine.cli.tables import show_line, show_table
+from pyengine.cli.tables import Table, plain, show_line, show_table
 from pyengine.topology import Topology
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def _progress(quiet: bool, language: Language) -> Iterator[Callable[[Stage], Non
 def show(summary: Summary, console: Console, language: Language = "en") -> None:
     """A table of queues and consumers, what waits and why, and where the files are."""
     title = summary["title"] or summary["topology"]
-    console.print(Text(title, style="bold"))
+    console.print(plain(title, style="bold"))
     line = say(
         "{rows:,row|rows}: {delivered:,} delivered, {held:,} waiting, {rejected:,} rejected, in {seconds:.1f} s",
         rows=summary["rows"],
@@ -155,7 +154,7 @@ def show(summary: Summary, console: Console, language: Language = "en") -> None:
         show_line(line.in_language(language), console)
     for label in ("report", "deliveries", "held", "rejects"):
         if path := summary["paths"].get(label):
-            console.print(Text(set_cell_size(word(label, language), 11) + str(path)), soft_wrap=True)
+            console.print(plain(set_cell_size(word(label, language), 11) + str(path)), soft_wrap=True)
 
 
 def _deliveries(summary: Summary, language: Language) -> Table:

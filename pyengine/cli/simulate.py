@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
 from pyengine.backlog import scenario
@@ -17,7 +16,7 @@ from pyengine.backlog.evidence.opening import open_whole
 from pyengine.backlog.findings import Language, say, word
 from pyengine.backlog.scenario import Scenario
 from pyengine.backlog.simulate import Simulation
-from pyengine.cli.tables import show_line, show_table
+from pyengine.cli.tables import Table, plain, show_line, show_table
 
 POINTS = 200
 
@@ -66,7 +65,7 @@ def series(found: Simulation) -> dict[str, list[float]]:
 def show(asked: Scenario, played: dict[str, Simulation], console: Console, language: Language = "en") -> None:
     """One row a variant (delay: mean; backlog, load: the most at any time); below it why messages are still held."""
     if asked.title:
-        console.print(Text(asked.title, "bold"))
+        console.print(plain(asked.title, "bold"))
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(word("variant", language), min_width=20, overflow="fold")
     for heading in ("finished", "waiting", "delay", "p99", "backlog", "load"):

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from typing import Any
+
+import rich.table
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
+from pyengine.visible import one_line
+
 NARROWEST = 80  # columns; rich cuts the numbers of a table that has less, and half a number is another number
+
+
+class Table(rich.table.Table):
+    """A table whose cells are names and numbers, each on a line of its own and without a command."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """As rich's."""
+        super().add_row(*(plain(cell) if isinstance(cell, (str, Text)) else cell for cell in cells), **options)
+
+
+def plain(text: str | Text, style: str = "") -> Text:
+    """A text of one line, whatever stands in its names; no part of it is markup."""
+    if isinstance(text, str):
+        return Text(one_line(text), style)
+    shown = one_line(text.plain)
+    return text if shown == text.plain else Text(shown, text.style)
 
 
 def show_table(table: Table, console: Console) -> None:
@@ -23,4 +43,4 @@ def show_table(table: Table, console: Console) -> None:
 
 def show_line(line: str, console: Console, style: str = "") -> None:
     """Wrapped on a terminal; elsewhere one line, so that a search finds the whole of it."""
-    console.print(Text(line, style), soft_wrap=not console.is_terminal)
+    console.print(plain(line, style), soft_wrap=not console.is_terminal)

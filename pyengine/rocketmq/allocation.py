@@ -7,7 +7,6 @@ which the real rebalance hands them over (spec rocketmq 3.0).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
@@ -18,8 +17,9 @@ import numpy.typing as npt
 from pyengine._engine.java.hashing import queue_hash_code
 from pyengine._engine.rocketmq.client import allocation as core
 from pyengine.errors import AllocationError, did_you_mean
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 T = TypeVar("T")
 Owners: TypeAlias = npt.NDArray[np.int32]

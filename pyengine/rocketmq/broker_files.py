@@ -7,7 +7,6 @@ for the messages, and ``<folder>/lock``, which the process that has the folder h
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from pyengine.rocketmq.offset_files import (
     read_or_backup,
     replace_file,
 )
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq.broker")
+log = logger("pyengine.rocketmq.broker")
 
 MOST_QUEUES = 1_000_000  # of a topic on a broker; every client keeps them all
 READ_QUEUES = 16  # TopicConfig.defaultReadQueueNums

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -56,8 +55,9 @@ from pyengine.rocketmq.remoting import (
 )
 from pyengine.rocketmq.schedule import ScheduleMessageService
 from pyengine.rocketmq.stored_message import host_bytes, message_of
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq.broker")
+log = logger("pyengine.rocketmq.broker")
 
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1

@@ -15,8 +15,9 @@ from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError
 from pyengine.processes import forget_at_fork
 from pyengine.rocketmq.remoting import ClientEvents, MQClientAPI, SubscriptionData
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 PERSIST_FIRST = 10_000
 HEARTBEAT_FIRST = 1_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,11 +22,12 @@ from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pyengine.rocketmq.listener_call import Waiting, listed
 from pyengine.rocketmq.message import MessageExt
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 
 class ConsumeMessageConcurrentlyService(ConsumeService):

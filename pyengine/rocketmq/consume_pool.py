@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,8 +12,9 @@ from pyengine._engine.rocketmq.client.validators import allowed_core_pool_size
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.rocketmq.client import call_later, hand_over
 from pyengine.rocketmq.listener_call import Waiting
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 # The user's own interrupt, which a listener under a manual clock was ended by, once the rest of the task is done; or
 # Waiting, where a listener has not answered yet: its thread has no other task before that.

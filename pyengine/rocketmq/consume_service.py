@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
@@ -15,11 +14,12 @@ from pyengine.rocketmq.client import Delayed
 from pyengine.rocketmq.consume_pool import ConsumePool
 from pyengine.rocketmq.listener_call import ListenerCall, Waiting, describe, listed, users_interrupt
 from pyengine.rocketmq.message import MessageExt
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 Answer = TypeVar("Answer")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,8 +18,9 @@ from pyengine.rocketmq.remoting import (
     SubscriptionData,
 )
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq.broker")
+log = logger("pyengine.rocketmq.broker")
 
 
 @dataclass(frozen=True, slots=True)

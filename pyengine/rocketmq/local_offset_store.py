@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
 from pyengine.rocketmq.offset_store import ReadOffsetType, RememberedOffsets, check_queue, listed_queues
 from pyengine.rocketmq.remoting import plain_text
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 
 LONGEST_NAME = 255  # bytes of a file's name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -35,11 +34,12 @@ from pyengine.rocketmq.pulling import Pulling
 from pyengine.rocketmq.rebalancing import Rebalancing
 from pyengine.rocketmq.remoting import HeartbeatData, MessageModel, SubscriptionData
 from pyengine.rocketmq.subscription import build_subscription
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 RESET_WAIT = 10_000

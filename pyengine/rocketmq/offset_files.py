@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -19,8 +18,9 @@ from pyengine._engine.wire.fastjson import INT32, INT64, quoted, whole_of
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 
 _T = TypeVar("_T")

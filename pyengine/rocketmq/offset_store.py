@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable
 from enum import Enum
@@ -12,8 +11,9 @@ from pyengine._engine.rocketmq.client.offset_table import OffsetTable
 from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import MQClientAPI, check_listed, plain_text, whole_number
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 TIMEOUT = 5000
 

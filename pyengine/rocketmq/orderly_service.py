@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -24,11 +23,12 @@ from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pyengine.rocketmq.listener_call import Waiting, listed
 from pyengine.rocketmq.message import MessageExt
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 WITHOUT_END = 2**31 - 1
 Heard: TypeAlias = tuple[OrderlyVerdict, KeyboardInterrupt | None]

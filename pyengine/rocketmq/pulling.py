@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.client.pull_gate import PullGate, PullRequest, PullStep, PullVerdict, commit_with_pull
@@ -26,11 +25,12 @@ from pyengine.rocketmq.remoting import (
     PullStatus,
     SubscriptionData,
 )
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 
 class Pulling:

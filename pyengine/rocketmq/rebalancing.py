@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -27,11 +26,12 @@ from pyengine.rocketmq.client import write_log
 from pyengine.rocketmq.listener_call import listed
 from pyengine.rocketmq.message import RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.offset_store import ReadOffsetType
+from pyengine.visible import logger
 
 if TYPE_CHECKING:
     from pyengine.rocketmq.member import GroupMember
 
-log = logging.getLogger("pyengine.rocketmq")
+log = logger("pyengine.rocketmq")
 
 
 class Rebalancing:

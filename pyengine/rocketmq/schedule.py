@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -12,8 +11,9 @@ from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine.clock import Clock, Timer
 from pyengine.errors import PyengineError
 from pyengine.rocketmq.message_store import SCHEDULE_TOPIC, MessageStore
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq.broker")
+log = logger("pyengine.rocketmq.broker")
 
 DELIVER_AGAIN = 10_000  # ms after a delayed message could not be stored (ScheduleMessageService.DELAY_FOR_A_PERIOD)
 

@@ -51,7 +51,7 @@ class NotNativeError(PyengineError, ValueError):
         self.reason = reason
         super().__init__(selector, reason)
 
-    def __str__(self) -> str:
+    def _words(self) -> str:
         return f"{self.selector!r} has no exact counterpart among Spark's own expressions: {self.reason}"
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyengine.backlog.findings import Language, Said, word
 from pyengine.backlog.heard import heard
 from pyengine.backlog.output import written
-from pyengine.backlog.visible import visible
 from pyengine.errors import MissingExtraError, OutputError
+from pyengine.visible import visible
 
 if TYPE_CHECKING:
     import jinja2

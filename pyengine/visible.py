@@ -1,0 +1,65 @@
+"""Names and texts of others where people read them: what would command a terminal, turn the text around it or begin a
+line of its own, is shown as its number.
+
+They are escaped once, where they leave: in an error's text, a log line, a sentence, a page, a command's answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+# Control characters but for tabs and ends of lines, Unicode's ends of lines, and what turns the text around it.
+COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+_COMMANDS = re.compile(COMMANDS)
+_COMMANDS_AND_ENDS = re.compile(COMMANDS[:-1] + "\n]")
+
+
+def visible(text: str, commands: str | re.Pattern[str] = _COMMANDS) -> str:
+    r"""The text with each character that commands as its number: ``\u202e``. commands: a pattern of these."""
+    return re.sub(commands, lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def one_line(text: str) -> str:
+    r"""The same for what stands on a line: its ends of lines are shown too, as ``\n``."""
+    return visible(text, _COMMANDS_AND_ENDS)
+
+
+def visible_json(document: str) -> str:
+    """A JSON document with the same characters as JSON writes them; it reads as before."""
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+class _Shown:
+    """An argument of a log line whose text is that of others."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return one_line(str(self._value))
+
+    def __repr__(self) -> str:
+        return one_line(repr(self._value))
+
+
+class _OneLine(logging.Filter):
+    """Lets every record pass, its arguments shown."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple):
+            record.args = tuple(each if isinstance(each, (int, float)) else _Shown(each) for each in record.args)
+        elif isinstance(record.args, Mapping):
+            record.args = {
+                name: each if isinstance(each, (int, float)) else _Shown(each) for name, each in record.args.items()
+            }
+        return True
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of this name, in whose lines the arguments are on one line and command nothing."""
+    found = logging.getLogger(name)
+    if not any(isinstance(each, _OneLine) for each in found.filters):
+        found.addFilter(_OneLine())
+    return found
