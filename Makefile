@@ -6,6 +6,7 @@
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make fuzz    ten million random inputs for the selector's parser and evaluator
+#   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
@@ -16,7 +17,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
+.PHONY: memory run test bench lint wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -42,6 +43,9 @@ lint: build
 
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
+
+memory: build
+	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)
 
 kills: build
 	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/test_kills.py

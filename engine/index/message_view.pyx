@@ -282,16 +282,17 @@ cdef class Event:
         self.step = 1
         self.row = -1
         self.reader = reader
-        self.count = <int> len(reader.names)
-        self.values = <Value*> calloc(self.count + 1, sizeof(Value))
-        self.at = self.own_at = <Reading*> calloc(self.count + 1, sizeof(Reading))
-        self.cells = <const Column**> calloc(self.count + 1, sizeof(Column*))
-        self.read_in = <int64_t*> calloc(self.count + 1, sizeof(int64_t))
-        self.held = <PyObject**> calloc(self.count + 1, sizeof(PyObject*))
-        self.fresh = <Reading*> calloc(self.count + 1, sizeof(Reading))
+        cdef int count = <int> len(reader.names)
+        self.values = <Value*> calloc(count + 1, sizeof(Value))
+        self.at = self.own_at = <Reading*> calloc(count + 1, sizeof(Reading))
+        self.cells = <const Column**> calloc(count + 1, sizeof(Column*))
+        self.read_in = <int64_t*> calloc(count + 1, sizeof(int64_t))
+        self.held = <PyObject**> calloc(count + 1, sizeof(PyObject*))
+        self.fresh = <Reading*> calloc(count + 1, sizeof(Reading))
         if (self.values == NULL or self.at == NULL or self.cells == NULL or self.read_in == NULL
                 or self.held == NULL or self.fresh == NULL):
             raise MemoryError()
+        self.count = count        # which __dealloc__ goes by
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
         self.names = <Known*> calloc(self.count + BEYOND + 1, sizeof(Known))
         self.after = <int*> calloc(self.count + BEYOND + 1, sizeof(int))

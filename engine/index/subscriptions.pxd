@@ -7,7 +7,8 @@ entries that were alive, a copy of the tail. Changes make the next snapshot, one
 who matches keeps the one he has.
 
 Invariants: every living subscription is in the tail, or is an entry of one segment with its bit alive; numbers ascend
-in the order of addition, and that is the order of the answers, unless any will do; ``slot_of`` only grows.
+in the order of addition, and that is the order of the answers, unless any will do; ``slot_of`` has every name that a
+living subscription reads, and others until there are as many of those.
 """
 
 from libc.stdint cimport int64_t
@@ -22,6 +23,7 @@ cdef class Subscriptions:
     cdef readonly str on_error
     cdef dict by_key             # key -> Subscription
     cdef dict slot_of            # name -> slot
+    cdef int slots_due           # names in ``slot_of`` at which those that nobody reads are looked for
     cdef list living             # of Living, the largest segments first
     cdef list tail
     cdef Annex annex             # that takes what is added one by one to many; its Living is among the others; or None
@@ -37,6 +39,7 @@ cdef class Subscriptions:
     cdef int compact(self) except -1
     cdef int drop(self, Subscription gone) except -1
     cdef Snapshot current(self)
+    cdef int forget_slots(self) except -1
     cdef int gather(self) except -1
     cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered)
     cdef Search begin(self, Snapshot snapshot, bint keyless, bint any_order)

@@ -32,6 +32,7 @@ cdef enum:
     SMALLEST_ANNEX = 4096    # entries
     ANNEX_PART = 8           # of the subscriptions that an annex has room for
     LIKE_SIZES = 4           # segments of like size that are made one
+    FEW_SLOTS = 256          # names that are not worth looking for those that nobody reads
     IDLE_PLACES = 4          # a list that is emptied and filled with one gives its memory back each time
     BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
 
@@ -58,6 +59,7 @@ cdef class Subscriptions:
         self.living = []
         self.tail = []
         self._many = LARGE
+        self.slots_due = 2 * FEW_SLOTS
         self.lock = threading.RLock()
         self.update(subscriptions)
 
@@ -124,6 +126,7 @@ cdef class Subscriptions:
             self.next_number += 1
             self.by_key[key] = it
             self.take_in([it])
+            self.forget_slots()
 
     def update(self, subscriptions):
         """Add many, all or none: a mapping, or pairs; one index is built for them. ValueError for a key that is there.
@@ -150,7 +153,7 @@ cdef class Subscriptions:
         self.next_number = number
         self.by_key.update(new)
         self.take_in(fresh)
-        return 0
+        return self.forget_slots()
 
     def remove(self, key):
         """Remove one; KeyError if there is none."""
@@ -166,6 +169,7 @@ cdef class Subscriptions:
             self.by_key[key] = it
             self.drop(old)
             self.take_in([it])
+            self.forget_slots()
 
     cdef int take_in(self, list fresh) except -1:
         cdef list all_new
@@ -245,6 +249,32 @@ cdef class Subscriptions:
         """Make one index of everything, as if all had been added at once: matching is fastest afterwards."""
         with self.lock:
             self.gather()
+
+    cdef int forget_slots(self) except -1:
+        # Slots are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
+        cdef dict before = self.slot_of, by_key = {}
+        cdef Subscription it
+        cdef set read
+        if len(before) < self.slots_due:
+            return 0
+        read = {name for it in self.by_key.values() for name in it.program.names}
+        self.slots_due = 2 * max(FEW_SLOTS, <int> len(read))
+        if 2 * len(read) > len(before):
+            return 0
+        self.slot_of = {}
+        try:
+            for key, it in self.by_key.items():
+                by_key[key] = self.made(key, it.selector, it.number)
+            segment = segment_of(list(by_key.values()), self.on_error == "raise") if len(by_key) > 16 else None
+        except BaseException:
+            self.slot_of = before
+            raise
+        self.by_key = by_key
+        self.snapshot = None
+        self.annex = None
+        self.tail = [] if segment is not None else list(by_key.values())
+        self.living = [] if segment is None else [Living(segment)]
+        return 0
 
     cdef int gather(self) except -1:
         cdef Living one

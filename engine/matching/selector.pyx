@@ -26,6 +26,7 @@ cdef object FLAG = numpy.dtype(numpy.bool_)
 
 cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
+    LONGEST_CACHED = 8192     # characters of one
 
 # Text, or (text, dialect) if that is not activemq -> Selector. What was used since ``recent`` was last begun is there;
 # a full ``recent`` becomes ``older`` and begins anew, so the least recently used half goes at once and a hit costs one
@@ -63,11 +64,19 @@ cdef object key_of(object text, object dialect):
 
 cdef int remember(object key, Selector selector) except -1:
     global recent, older
+    if len(selector.text) > LONGEST_CACHED:
+        return 0
     if len(recent) >= CACHED:
         older = recent
         recent = {}
     recent[key] = selector
     return 0
+
+
+def forget_selectors():
+    """Empty the cache of compiled selectors."""
+    global recent, older
+    recent, older = {}, {}
 
 
 cdef object make(object cls, PyObject** given, size_t count, PyObject* names):

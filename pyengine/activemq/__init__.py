@@ -5,6 +5,7 @@ from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.activemq.queue.group_map import GroupMap
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
+from pyengine._engine.closed_enums import close
 from pyengine._engine.serialization.codec import SharedValues
 from pyengine.activemq.broker import Broker
 from pyengine.activemq.browser import QueueBrowser
@@ -14,6 +15,8 @@ from pyengine.activemq.consumer import Closing, MessageConsumer, TopicSubscriber
 from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
 from pyengine.activemq.producer import NON_PERSISTENT, PERSISTENT, MessageProducer
 from pyengine.activemq.session import Session
+
+close(AckKind, AcknowledgeMode, HoldReason, Verdict)
 
 SESSION_TRANSACTED = AcknowledgeMode.SESSION_TRANSACTED
 AUTO_ACKNOWLEDGE = AcknowledgeMode.AUTO_ACKNOWLEDGE

@@ -135,6 +135,7 @@ class Router:
         found = self.destinations.pop(destination, None)
         self._wild -= found is not None and destination.is_pattern
         self._mapped.discard(destination)
+        self._interceptors.pop(destination, None)
         self._forget_fed(destination)
         self._region.ways.clear()
         if found is not None:

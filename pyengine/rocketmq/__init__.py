@@ -1,5 +1,6 @@
 """RocketMQ: an embedded cluster, its push consumer, which client owns which queue, which offset is safe to commit."""
 
+from pyengine._engine.closed_enums import close
 from pyengine._engine.java.hashing import hash_code, tags_code
 from pyengine._engine.rocketmq.broker.consume_lag import LastConsume
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
@@ -54,6 +55,8 @@ from pyengine.rocketmq.remoting import (
 )
 from pyengine.rocketmq.running_info import ConsumerRunningInfo
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
+
+close(FlowControl, LastConsume)
 
 __all__ = [
     "AllocateMachineRoomNearby",

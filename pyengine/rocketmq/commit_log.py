@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -16,8 +15,9 @@ from typing import Protocol, TypeAlias
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import IllegalStateError, InvalidSourceError
+from pyengine.visible import logger
 
-log = logging.getLogger("pyengine.rocketmq.broker")
+log = logger("pyengine.rocketmq.broker")
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -26,8 +26,10 @@ Frame: TypeAlias = tuple[int, int, int, str, int, int, int, int, tuple[int, int]
 
 
 class CommitLog(Protocol):
-    """Frames by position. ``append`` and ``delete_before`` are called under the broker's lock, ``flush`` without it."""
+    """Frames by position. ``append``, ``forget`` and ``delete_before`` are called under the broker's lock, ``flush``
+    without it."""
 
+    forgets: bool  # whether ``forget`` gives memory back
     start: int  # position of the first byte that is left
     end: int  # position of the next frame
 
@@ -43,6 +45,9 @@ class CommitLog(Protocol):
     def flush(self, position: int) -> bool:
         """Return when everything before ``position`` is as safe as the log was asked to keep it; False: it is not."""
 
+    def forget(self, positions: Iterable[int]) -> None:
+        """Let go of single frames that nobody asks for any more. A file keeps them until ``delete_before``."""
+
     def delete_before(self, position: int) -> None:
         """Let go of what lies before ``position``, as far as files allow."""
 
@@ -55,6 +60,8 @@ class CommitLog(Protocol):
 
 class MemoryLog:
     """A log that ends with its process."""
+
+    forgets = True
 
     def __init__(self) -> None:
         self.start = 0
@@ -78,6 +85,10 @@ class MemoryLog:
     def flush(self, position: int) -> bool:
         """Nothing to do."""
         return True
+
+    def forget(self, positions: Iterable[int]) -> None:
+        for position in positions:
+            self._frames.pop(position, None)
 
     def delete_before(self, position: int) -> None:
         for place in [place for place in self._frames if place < position]:
@@ -139,6 +150,8 @@ class FileLog:
     InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError where
     the files cannot be opened, read or cut.
     """
+
+    forgets = False
 
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, every_flush: bool = False) -> None:
         self.folder = folder
@@ -249,6 +262,9 @@ class FileLog:
         log.error(
             "the log in %s cannot be brought to the disk; nothing more is written to it", self.folder, exc_info=error
         )
+
+    def forget(self, positions: Iterable[int]) -> None:
+        """Nothing: the frames go with their file."""
 
     def delete_before(self, position: int) -> None:
         while len(self._segments) > 1 and self._segments[1].start <= position:

@@ -119,7 +119,6 @@ class MessageStore:
         if below <= queue.min_offset:
             return 0
         gone = self._delete_below(topic, queue_id, below)
-        self._dispatched = self.log.end
         self._sync_later()
         return gone
 
@@ -154,8 +153,14 @@ class MessageStore:
         return gone
 
     def _delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        queue, said = self.consume_queue(topic, queue_id), self.log.end
+        places = range(queue.min_offset, min(offset, queue.max_offset)) if self.log.forgets else range(0)
+        positions = [queue.position(place) for place in places]
         self._append(record.encode_deletion(topic, queue_id, offset))
-        return self.consume_queue(topic, queue_id).delete_below(offset)
+        gone = queue.delete_below(offset)
+        self._dispatched = self.log.end
+        self.log.forget([*positions, said])
+        return gone
 
     def _append(self, frame: bytes) -> None:
         """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""

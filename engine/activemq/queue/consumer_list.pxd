@@ -62,6 +62,10 @@ cdef struct MatchClass:
     int32_t target_slot          # where that consumer lives; -1 nowhere
 
 
+cdef enum:
+    NO_CLASS = -2    # target of a class that no message has
+
+
 cdef class ConsumerList:
     cdef readonly bint use_consumer_priority
     cdef readonly bint use_prefetch_extension
@@ -91,6 +95,7 @@ cdef class ConsumerList:
     cdef MatchClass* classes
     cdef int32_t class_count
     cdef int32_t class_room
+    cdef list vacant_classes     # with target NO_CLASS
     cdef dict class_of           # (bits, target) -> class
     cdef uint64_t recent_bits[256]     # single-word classes without a target, by hash
     cdef int32_t recent_class[256]
@@ -104,9 +109,13 @@ cdef class ConsumerList:
     cdef int32_t append_predicate(self) except -1
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1
     cdef int free_predicate(self, int32_t predicate) except -1
+    cdef int note_classes(self) except -1                       # class_of, again
     cdef int32_t class_for(self, object bits, int32_t target) except -1
     cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1
+    # Free the classes that no message has (``held``, uint8 by class; NULL: none is).
+    cdef int free_classes(self, const uint8_t* held) except -1
     cdef int32_t target_number(self, object name) except -1
+    cdef int forget_targets(self) except -1                     # names that neither a consumer nor a class has
     cdef bint matches(self, int32_t match, int32_t slot) noexcept nogil
     cdef bint class_open(self, int32_t match) noexcept nogil
     cdef inline bint full(self, int32_t slot) noexcept nogil:

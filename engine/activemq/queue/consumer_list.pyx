@@ -30,6 +30,7 @@ cdef class ConsumerList:
         self.slot_of = {}
         self.questions = []
         self.class_of = {}
+        self.vacant_classes = []
         self.targets = {}
         self.elected = self.displaced = -1
         self.sorted = True
@@ -101,11 +102,49 @@ cdef class ConsumerList:
             self.changing |= self.predicates[index].changing
         for index in range(self.class_count):
             self.classes[index].words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
+        return self.note_classes()
+
+    cdef int note_classes(self) except -1:
+        cdef int32_t index
         self.class_of = {}
         memset(self.recent_class, 0xFF, sizeof(self.recent_class))
         for index in range(self.class_count):
-            self.class_of.setdefault((self.bits_of(index), self.classes[index].target), index)
+            if self.classes[index].target != NO_CLASS:
+                self.class_of.setdefault((self.bits_of(index), self.classes[index].target), index)
         return 0
+
+    cdef int free_classes(self, const uint8_t* held) except -1:
+        cdef int32_t index
+        cdef list vacant = [index for index in range(self.class_count) if held == NULL or not held[index]]
+        for index in vacant:
+            self.classes[index].target = NO_CLASS
+            self.classes[index].target_slot = -1
+        self.vacant_classes = vacant
+        if len(vacant) == self.class_count:
+            for index in range(self.class_count):
+                free(self.classes[index].words)
+            free(self.classes)
+            self.classes = NULL
+            self.class_count = self.class_room = 0
+            self.vacant_classes = []
+        return self.note_classes()
+
+    cdef int forget_targets(self) except -1:
+        cdef int32_t index
+        cdef set held = {self.at[index].target for index in range(self.slots) if self.at[index].live}
+        cdef dict moved = {}, targets = {}
+        held.update([self.classes[index].target for index in range(self.class_count)])
+        for name, number in self.targets.items():
+            if number in held:
+                moved[number] = len(targets)
+                targets[name] = len(targets)
+        self.targets = targets
+        for index in range(self.slots):
+            self.at[index].target = moved.get(self.at[index].target, -1)
+        for index in range(self.class_count):
+            if self.classes[index].target >= 0:
+                self.classes[index].target = moved[self.classes[index].target]
+        return self.note_classes()
 
     cdef object bits_of(self, int32_t match):
         return int.from_bytes((<char*> self.classes[match].words)[:self.word_count * 8], "little")
@@ -116,14 +155,18 @@ cdef class ConsumerList:
         cdef bytes raw
         if known is not None:
             return known
-        index = self.class_count
-        if index == self.class_room:
-            room = 16 if index == 0 else 2 * index
-            self.classes = <MatchClass*> larger(
-                self.classes, index * <int64_t> sizeof(MatchClass), room * <int64_t> sizeof(MatchClass))
-            self.class_room = room
-        self.classes[index].words = <uint64_t*> larger(NULL, 0, self.word_count * sizeof(uint64_t))
         raw = bits.to_bytes(self.word_count * 8, "little")
+        if self.vacant_classes:
+            index = self.vacant_classes.pop()
+        else:
+            index = self.class_count
+            if index == self.class_room:
+                room = 16 if index == 0 else 2 * index
+                self.classes = <MatchClass*> larger(
+                    self.classes, index * <int64_t> sizeof(MatchClass), room * <int64_t> sizeof(MatchClass))
+                self.class_room = room
+            self.classes[index].words = <uint64_t*> larger(NULL, 0, self.word_count * sizeof(uint64_t))
+            self.class_count = index + 1
         memcpy(self.classes[index].words, <char*> raw, self.word_count * 8)
         self.classes[index].target = target
         self.classes[index].target_slot = -1
@@ -131,7 +174,6 @@ cdef class ConsumerList:
             for slot in range(self.slots):
                 if self.at[slot].live and self.at[slot].target == target:
                     self.classes[index].target_slot = slot
-        self.class_count = index + 1
         self.class_of[(bits, target)] = index
         return index
 

@@ -1,6 +1,6 @@
 """group_map: who owns each message group, in the broker's three maps, and how many groups each consumer was given.
 
-A group name is interned once; after that it is a handle (int32, 0, 1, ...). What is owned is a *key*: the handle itself
+A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. What is owned is a *key*: the handle itself
 (simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one owner.
 
 Invariants: ``owner[key]`` is a consumer slot or -1. cached: the listed handles are exactly those with an owner, at most
@@ -10,7 +10,7 @@ closing a group and forgetting the eldest take one off, a take-over takes nothin
 2.6, D6).
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from pyengine._engine.serialization.codec cimport SharedValues
 
@@ -38,6 +38,8 @@ cdef class GroupMap:
     cdef SharedValues shared          # of a queue that was restored with it: where its names have numbers
     cdef int32_t* number              # handle -> number there, -1 not known
     cdef int32_t size                 # handles interned
+    cdef int32_t due                  # size at which names that mean nothing are looked for next
+    cdef bint lent                    # a caller has handles: no name is forgotten
     cdef int32_t room
     cdef int32_t keys                 # number of keys; owner has this many entries in use
     cdef int32_t* key                 # handle -> key
@@ -56,6 +58,8 @@ cdef class GroupMap:
     cdef int32_t slots
 
     cdef int32_t intern(self, object name) except -1
+    cdef int32_t find(self, object name) except -2                          # -1 not known
+    cdef int32_t settled(self, object name) except -1                       # ``intern``, with no handle anywhere else
     cdef int32_t append(self, object name) except -1                        # a name that is known to be new
     cdef int32_t append_number(self, int64_t number) except -1              # the same, by its number in ``shared``
     cdef int hash_names(self) except -1
@@ -69,6 +73,10 @@ cdef class GroupMap:
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
     cdef int renew(self) except -1                                          # nobody ever asked for a group
+    # Forget the names that own nothing, are not listed and are not ``held`` (uint8 by handle). -> moved: old handle ->
+    # new handle, -1 forgotten; NULL if no handle has changed. The caller frees it.
+    cdef int32_t* compact(self, const uint8_t* held) except? NULL
+    cdef int trim(self) except -1                                           # room that a peak left behind
     # A later access than known: to its place in the list, sought from ``cursor`` towards the eldest.
     cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil

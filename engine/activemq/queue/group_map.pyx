@@ -1,7 +1,7 @@
 """Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 
 from pyengine._engine.serialization.codec cimport SharedValues
@@ -10,6 +10,7 @@ from pyengine._engine.java.hashing import hash_code
 from pyengine.errors import InvalidTopologyError, did_you_mean
 
 _KINDS = ("simple", "bucket", "cached")
+cdef int32_t FEW = 1024               # names that are not worth looking for those that mean nothing
 _OPTIONS = {"simple": (), "bucket": ("bucketCount", "cacheSize"), "cached": ("cacheSize",)}
 
 
@@ -61,6 +62,7 @@ cdef class GroupMap:
         self.names = []
         self.handles = {}
         self.eldest = self.youngest = -1
+        self.due = 2 * FEW
         if self.form == BUCKET:
             self.owner = grown(NULL, self.buckets)
             memset(self.owner, 0xFF, self.buckets * sizeof(int32_t))
@@ -268,6 +270,60 @@ cdef class GroupMap:
             memset(self.counts, 0, self.slots * sizeof(int64_t))
         return 0
 
+    cdef int32_t* compact(self, const uint8_t* held) except? NULL:
+        cdef int32_t handle, kept = 0
+        cdef int32_t* moved
+        cdef list names = []
+        if self.lent:
+            self.due = INT32_MAX
+            return NULL
+        moved = <int32_t*> malloc((self.size + 1) * sizeof(int32_t))
+        if moved == NULL:
+            raise MemoryError()
+        try:
+            for handle in range(self.size):
+                if held != NULL and held[handle] or self.shown[handle] >= 0 or (
+                        self.form != BUCKET and self.owner[handle] >= 0):
+                    names.append(self.names[handle])
+        except BaseException:
+            free(moved)
+            raise
+        for handle in range(self.size):
+            moved[handle] = -1
+            if held != NULL and held[handle] or self.shown[handle] >= 0 or (
+                    self.form != BUCKET and self.owner[handle] >= 0):
+                moved[handle] = kept
+                self.shown[kept] = self.shown[handle]
+                self.elder[kept] = self.elder[handle]
+                self.younger[kept] = self.younger[handle]
+                self.accessed[kept] = self.accessed[handle]
+                self.key[kept] = self.key[handle] if self.form == BUCKET else kept
+                if self.form != BUCKET:
+                    self.owner[kept] = self.owner[handle]
+                if self.shared is not None:
+                    self.number[kept] = self.number[handle]
+                kept += 1
+        handle = self.eldest = moved[self.eldest] if self.eldest >= 0 else -1
+        while handle >= 0:
+            self.elder[handle] = moved[self.elder[handle]] if self.elder[handle] >= 0 else -1
+            self.younger[handle] = moved[self.younger[handle]] if self.younger[handle] >= 0 else -1
+            self.youngest = handle
+            handle = self.younger[handle]
+        self.names = names
+        self.handles = {}
+        self.hashed = 0
+        self.size = kept
+        if self.form != BUCKET:
+            self.keys = kept
+        self.due = 2 * max(kept, FEW)
+        return moved
+
+    cdef int trim(self) except -1:
+        if self.room > 4 * self.due:
+            self.room = self.due
+            self.reserve(self.due)
+        return 0
+
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil:
         return left.round < right.round or left.round == right.round and left.position < right.position
 
@@ -292,6 +348,19 @@ cdef class GroupMap:
             self.youngest = handle
         self.listed += 1
 
+    cdef int32_t find(self, object name) except -2:
+        # Its handle, -1 if it is not known.
+        self.hash_names()
+        known = self.handles.get(name)
+        return -1 if known is None else known
+
+    cdef int32_t settled(self, object name) except -1:
+        # ``intern`` of a map that no queue has: nobody else holds a handle.
+        if self.size >= self.due:
+            free(self.compact(NULL))
+            self.trim()
+        return self.intern(name)
+
     def _slot(self, int consumer):
         if not 0 <= consumer < 2**24:
             raise InvalidTopologyError("a consumer is a number from 0 to 16777215", key="consumer", value=consumer)
@@ -300,25 +369,21 @@ cdef class GroupMap:
 
     def get(self, object name):
         """Owner of a group, or None; counts as an access, as the broker's lookup does."""
-        cdef int32_t owner
-        if self.form == BUCKET:
-            owner = self.touch(self.intern(name))
-        else:
-            self.hash_names()
-            owner = self.touch(self.handles[name]) if name in self.handles else -1
+        cdef int32_t handle = self.settled(name) if self.form == BUCKET else self.find(name)
+        cdef int32_t owner = self.touch(handle) if handle >= 0 else -1
         return None if owner < 0 else owner
 
     def put(self, object name, int consumer):
         """Assign a group to a consumer and count it."""
-        self.assign(self.intern(name), self._slot(consumer))
+        self.assign(self.settled(name), self._slot(consumer))
 
     def close_group(self, object name, int consumer):
         """The owner ends its group: the owner is forgotten and the consumer's count goes down."""
-        self.close(self.intern(name), self._slot(consumer))
+        self.close(self.settled(name), self._slot(consumer))
 
     def remove_group(self, object name):
         """Forget the owner of a group and return it (or None); the owner's count stays."""
-        cdef int32_t owner = self.drop(self.intern(name))
+        cdef int32_t owner = self.drop(self.settled(name))
         return None if owner < 0 else owner
 
     def remove_consumer(self, int consumer):

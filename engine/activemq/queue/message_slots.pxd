@@ -7,6 +7,9 @@ StoreQueueCursor; ``turns`` says when they change. A broker that starts with per
 store batch by batch (AbstractStoreCursor): until none is left they are ``unread``, in the order of the store, and the
 cursor has the batch alone.
 
+A message's handle is its slot with the slot's generation, which goes up whenever the slot is freed. Slots that are added
+start at the lowest generation here, so that no handle from before ``shed`` means one of them.
+
 Invariants: a message lies in one chain; ``position`` orders the window, smaller first, and holds the tier.
 """
 
@@ -62,6 +65,10 @@ cdef struct Message:
     uint8_t unread               # stored, and in no batch of its cursor yet
 
 
+cdef enum:
+    SPARE = 4096     # slots that are kept when a queue runs empty
+
+
 cdef class MessageSlots:
     cdef ConsumerList consumers
     cdef GroupMap groups
@@ -82,8 +89,10 @@ cdef class MessageSlots:
     cdef int64_t pages           # messages paged in so far
 
     cdef int32_t allot(self) except -1
+    cdef void add_slots(self, int32_t room, int32_t generation) noexcept nogil
     cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
     cdef int discard(self, int32_t message) except -1
+    cdef int shed(self) except -1                             # every slot is free: give back what a peak has taken
     cdef void store(self, int32_t message) noexcept nogil
     cdef void unstore(self, int32_t message) noexcept nogil   # out of its cursor, wherever it lies in it
     cdef inline int cursor_number(self, int32_t message) noexcept nogil:

@@ -41,19 +41,36 @@ cdef class MessageSlots:
         free(self.at)
 
     cdef int32_t allot(self) except -1:
-        cdef int32_t message, room
+        cdef int32_t message, room, generation = 0x3FFFFFFF if self.slots else 0
         if self.vacant < 0:
             room = 64 if self.slots == 0 else 2 * self.slots
+            for message in range(self.slots):
+                generation = min(generation, self.at[message].generation)
             self.at = <Message*> sized(self.at, room * sizeof(Message))
-            memset(self.at + self.slots, 0, (room - self.slots) * sizeof(Message))
-            for message in range(room - 1, self.slots - 1, -1):
-                self.at[message].next = self.vacant
-                self.vacant = message
-            self.slots = room
+            self.add_slots(room, generation)
         message = self.vacant
         self.vacant = self.at[message].next
         self.clear(message)
         return message
+
+    cdef void add_slots(self, int32_t room, int32_t generation) noexcept nogil:
+        cdef int32_t message
+        memset(self.at + self.slots, 0, (room - self.slots) * sizeof(Message))
+        for message in range(room - 1, self.slots - 1, -1):
+            self.at[message].generation = generation
+            self.at[message].next = self.vacant
+            self.vacant = message
+        self.slots = room
+
+    cdef int shed(self) except -1:
+        cdef int32_t message, generation = 0
+        for message in range(self.slots):
+            generation = max(generation, self.at[message].generation)
+        self.slots = 0
+        self.vacant = -1
+        self.add_slots(64, generation)
+        self.at = <Message*> sized(self.at, 64 * sizeof(Message))
+        return 0
 
     cdef void clear(self, int32_t message) noexcept nogil:
         self.at[message].body = NULL

@@ -32,6 +32,7 @@ cdef class Pending(Lanes):
     cdef int32_t late_room
 
     cdef int renew(self) except -1                            # no message was ever here
+    cdef void renumber_groups(self, const int32_t* moved) noexcept nogil    # as GroupMap.compact has moved them
     cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1     # into the window
     cdef void go_behind(self, int32_t message, int tier) noexcept nogil     # it gets the place after the last of a tier
     cdef int index(self, int32_t message) except -1
@@ -50,6 +51,7 @@ cdef class Pending(Lanes):
     cdef int resize_labels(self, int64_t room) except -1
     cdef int64_t seat(self, int64_t label) noexcept nogil
     cdef int32_t get_label(self, int64_t label) noexcept nogil
+    cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil     # there is room
     cdef int put_label(self, int64_t label, int32_t bucket) except -1
     cdef void drop_label(self, int64_t label) noexcept nogil
     cdef int replace(self, int32_t bucket) except -1

@@ -5,7 +5,7 @@ from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
 from pyengine._engine.lowlevel.linked_list cimport start_chain
-from pyengine._engine.activemq.queue.group_map cimport Moment
+from pyengine._engine.activemq.queue.group_map cimport BUCKET, Moment
 from pyengine._engine.activemq.queue.ready_index cimport Bucket, Lanes
 from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING, sized
 
@@ -16,6 +16,10 @@ cdef int64_t NO_LABEL = -1
 cdef struct Access:
     Moment moment
     int32_t group
+
+
+cdef inline int64_t label_of(int32_t match, int32_t key, int tier) noexcept nogil:
+    return (<int64_t> match << 37) | ((<int64_t> key + 1) << 5) | tier
 
 
 cdef int later_first(const void* left, const void* right) noexcept nogil:
@@ -60,6 +64,40 @@ cdef class Pending(Lanes):
         self.stored = self.served = 0
         self.appended = self.prepended = self.pages = 0
         return 0
+
+    cdef int shed(self) except -1:
+        self.resize_labels(64)
+        Lanes.shed(self)
+        free(self.of_group)
+        free(self.late)
+        self.of_group = self.late = NULL
+        self.bucket_slots = self.group_room = self.late_room = 0
+        self.vacant_bucket = -1
+        return 0
+
+    cdef void renumber_groups(self, const int32_t* moved) noexcept nogil:
+        # In place: a new handle is never above the old one.
+        cdef int32_t message, key, bucket
+        cdef Bucket* it
+        for message in range(self.slots):
+            if self.at[message].whereabouts != NOWHERE and self.at[message].group >= 0:
+                self.at[message].group = moved[self.at[message].group]
+        if self.groups.form == BUCKET:                # its keys are no handles
+            return
+        for key in range(self.group_room):
+            bucket = self.of_group[key]
+            self.of_group[key] = -1
+            if bucket >= 0:
+                self.of_group[moved[key]] = bucket
+        memset(self.labels, 0xFF, self.label_room * sizeof(int64_t))
+        self.label_count = 0
+        for bucket in range(self.bucket_slots):
+            it = &self.buckets[bucket]
+            if it.head >= 0:
+                if it.key >= 0:
+                    it.key = moved[it.key]
+                it.label = label_of(it.match, it.key, <int> (it.label & 31))
+                self.seat_label(it.label, bucket)
 
     cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1:
         cdef int tier = self.tier(message, redelivered)
@@ -122,16 +160,18 @@ cdef class Pending(Lanes):
         return -1
 
     cdef int put_label(self, int64_t label, int32_t bucket) except -1:
-        cdef int64_t seat
         if 2 * self.label_count >= self.label_room:
             self.resize_labels(2 * self.label_room)
-        seat = self.seat(label)
+        self.seat_label(label, bucket)
+        return 0
+
+    cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil:
+        cdef int64_t seat = self.seat(label)
         while self.labels[seat] != NO_LABEL:
             seat = (seat + 1) & (self.label_room - 1)
         self.labels[seat] = label
         self.labelled[seat] = bucket
         self.label_count += 1
-        return 0
 
     cdef void drop_label(self, int64_t label) noexcept nogil:
         cdef int64_t hole = self.seat(label), seat, home, mask = self.label_room - 1
@@ -158,7 +198,7 @@ cdef class Pending(Lanes):
         self.at[message].joined = self.groups.now.round + 1
         if self.at[message].group >= 0 and self.at[message].group_sequence != 1:
             key = self.groups.key[self.at[message].group]
-        label = (<int64_t> match << 37) | ((<int64_t> key + 1) << 5) | (self.at[message].position >> 58)
+        label = label_of(match, key, <int> (self.at[message].position >> 58))
         bucket = self.get_label(label)
         if bucket >= 0:
             beyond = self.buckets[bucket].tail

@@ -28,6 +28,7 @@ cdef class Delivery:
 
 cdef class Queue(Inspection):
     cdef list take_out(self, int64_t now)
+    cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1

@@ -12,6 +12,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from pyengine._engine.activemq.queue.batches cimport offer
 from pyengine._engine.message.envelope cimport Envelope
 from pyengine._engine.message.header cimport ABSENT, header_in, header_number, is_persistent
+from pyengine._engine.activemq.queue.group_map cimport BUCKET
 from pyengine._engine.activemq.queue.inspection cimport Inspection
 from pyengine._engine.activemq.queue.message_slots cimport (
     IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message,
@@ -84,6 +85,7 @@ cdef class Queue(Inspection):
             limit = whole_number("maxBrowsePageSize", max_browse_page_size, -1, 2**31 - 1)
         elif max_browse_page_size is None:
             limit = None
+        self.before_names()
         if connection is not None:
             number = self.connection_number(connection)
         elif no_local:
@@ -178,7 +180,7 @@ cdef class Queue(Inspection):
         self.begin_handing_out()
         if self.pending.redelivered:
             self.dispatch(now, 0)
-        return self.take_out(now)
+        return self.empty_out(now)
 
     def renew(self):
         """As it was when its consumers had joined and nothing had been sent: for another queue with the same ones.
@@ -238,11 +240,12 @@ cdef class Queue(Inspection):
                        bint persistent, object connection, object target, int32_t redeliveries) except -1:
         # Put a message on the queue, asking every selector about it once, and ask for a wakeup.
         # A name may be of a class that runs code of its own: all of them are looked up before there is a message.
-        cdef int32_t handle = -1 if group is None else self.groups.intern(group)
-        cdef int32_t producer = -1 if connection is None else self.connection_number(connection)
-        cdef int32_t receiver = -1 if target is None else self.consumers.target_number(target)
-        cdef int32_t number
+        cdef int32_t handle, producer, receiver, number
         cdef Message* it
+        self.before_names()
+        handle = -1 if group is None else self.groups.intern(group)
+        producer = -1 if connection is None else self.connection_number(connection)
+        receiver = -1 if target is None else self.consumers.target_number(target)
         self.refuse_while_asked()
         number = self.pending.allot()
         it = &self.pending.at[number]
@@ -292,7 +295,12 @@ cdef class Queue(Inspection):
         """
         self.begin_handing_out()
         self.run_wakeups(now, limit)
-        return self.take_out(now)
+        return self.empty_out(now)
+
+    cdef list empty_out(self, int64_t now):
+        cdef list result = self.take_out(now)
+        self.after_messages()
+        return result
 
     cdef list take_out(self, int64_t now):
         # What the last call handed out, once.
@@ -323,8 +331,10 @@ cdef class Queue(Inspection):
         objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
-        return self.settle(slot, end, -1 if first is None else self.message_of(first), kind,
-                           count if kind == DELIVERED else -1, transaction)
+        cdef list bodies = self.settle(slot, end, -1 if first is None else self.message_of(first), kind,
+                                       count if kind == DELIVERED else -1, transaction)
+        self.after_messages()
+        return bodies
 
     def acknowledge_each(self, deliveries):
         """``acknowledge`` every delivery by itself, in order, in one call; what was handed out before does not change.
@@ -334,6 +344,7 @@ cdef class Queue(Inspection):
         cdef Delivery delivery
         for delivery in deliveries:
             self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
+        self.after_messages()
 
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
                      bint astray=False):
@@ -424,6 +435,7 @@ cdef class Queue(Inspection):
                 self.consumers.contract(slot, 1)
                 self.refresh(slot)
             self.rounds_due += 2
+        self.after_messages()
 
     def rollback(self, transaction):
         """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are."""
@@ -499,6 +511,7 @@ cdef class Queue(Inspection):
     def remove_message(self, handle):
         """Take one message off the queue. One in flight keeps its place in the consumer's window until acknowledged."""
         self.take_off(self.message_of(handle))
+        self.after_messages()
 
     def purge(self):
         """Take every message off the queue, also those in flight; return how many."""
@@ -507,6 +520,7 @@ cdef class Queue(Inspection):
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
                 self.take_off(message)
+        self.after_messages()
         return self.totals.dequeues - before
 
     def expire(self, int64_t now, *, int64_t limit=400):
@@ -519,7 +533,7 @@ cdef class Queue(Inspection):
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
         self.begin_handing_out()
         self.look_for_expired(now, limit)
-        return self.take_out(now)
+        return self.empty_out(now)
 
     def expire_stored(self, int64_t now):
         """Take off what expired before ``now`` and is not paged in."""
@@ -529,12 +543,18 @@ cdef class Queue(Inspection):
             if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
                 self.pending.unstore(message)
                 self.expire_message(message)
+        self.after_messages()
 
     def remove_group(self, group):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""
-        cdef int32_t handle = self.groups.intern(group)
+        cdef int32_t handle
         cdef int32_t owner
         self.refuse_while_asked()
+        handle = self.groups.find(group)
+        if handle < 0 and self.groups.form != BUCKET:
+            return None
+        self.before_names()
+        handle = self.groups.intern(group)
         owner = self.groups.drop(handle)
         self.pending.regroup(self.groups.key[handle])
         return None if owner < 0 else self.consumers.at[owner].id
@@ -565,11 +585,13 @@ cdef class Queue(Inspection):
     def intern_groups(self, names):
         """Handles (int32 array) of group names, for ``offer_batch``; None has no group (-1).
 
+        A handle stays valid as long as the queue, which therefore forgets no group's name from then on.
         Raises InvalidMessageError for what is neither, as Arrow's scalars and the nulls of a data frame.
         """
         names = list(names)
         for name in names:
             check_group(name)
+        self.groups.lent = True
         return np.array([-1 if name is None else self.groups.intern(name) for name in names], dtype=np.int32)
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,

@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.message_slots cimport SPARE
 from pyengine._engine.activemq.queue.pending_messages cimport Pending
 
 
@@ -47,11 +48,32 @@ cdef class QueueState:
     cdef int64_t in_flight
     cdef Totals totals
     cdef dict connections            # name -> number
+    cdef int64_t connections_due     # how many there are when those that mean nothing are looked for next; so with
+    cdef int64_t targets_due         # the names of consumers, and with the match classes
+    cdef int64_t classes_due
     cdef dict transactions           # name -> [(handle, consumer id)]
     cdef bint busy                   # a selector is asked, which may be any code
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
 
+    # Names (of groups, connections, consumers) that neither a message nor a consumer has are forgotten when there are
+    # twice as many as the last time, and when the last message is gone.
+    cdef inline int before_names(self) except -1:                # first in what may bring a new one
+        if not self.busy and (self.groups.size >= self.groups.due or len(self.connections) >= self.connections_due
+                              or len(self.consumers.targets) >= self.targets_due
+                              or self.consumers.class_count >= self.classes_due):
+            self.forget_names()
+        return 0
+
+    cdef inline int after_messages(self) except -1:              # last in what may take the last message away
+        if self.pending.slots > SPARE and not self.busy and self.size() == 0:
+            self.shed()
+        return 0
+
+    cdef int forget_names(self) except -1
+    cdef int forget_groups(self) except -1
+    cdef int forget_connections(self) except -1
+    cdef int shed(self) except -1
     # Consumers
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1
     cdef int32_t free_name(self, object name) except -1          # its number; no consumer has it

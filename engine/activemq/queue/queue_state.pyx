@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
 
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport CACHED, GroupMap
@@ -17,6 +18,7 @@ from pyengine._engine.message.message cimport Message as JmsMessage
 
 from pyengine.errors import IllegalStateError, InvalidTopologyError
 
+cdef int64_t FEW = 256               # names that are not worth looking for those that mean nothing
 cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
 
 
@@ -64,9 +66,80 @@ cdef class QueueState:
             self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
         self.pending = Pending(self.consumers, self.groups, prioritized_messages, CURSORS[cursor])
         self.connections = {}
+        self.connections_due = self.targets_due = self.classes_due = 2 * FEW
         self.transactions = {}
         self.removed = []
         self.failed = []
+
+    # Names
+
+    cdef int forget_names(self) except -1:
+        cdef int32_t message
+        cdef uint8_t* held = <uint8_t*> calloc(self.consumers.class_count + 1, 1)
+        if held == NULL:
+            raise MemoryError()
+        for message in range(self.pending.slots):
+            if self.pending.at[message].whereabouts != NOWHERE:
+                held[self.pending.at[message].match] = 1
+        try:
+            self.consumers.free_classes(held)
+        finally:
+            free(held)
+        self.consumers.forget_targets()
+        self.forget_connections()
+        self.classes_due = 2 * max(FEW, self.consumers.class_count - <int64_t> len(self.consumers.vacant_classes))
+        self.targets_due = 2 * max(FEW, <int64_t> len(self.consumers.targets))
+        self.connections_due = 2 * max(FEW, <int64_t> len(self.connections))
+        return self.forget_groups()
+
+    cdef int forget_groups(self) except -1:
+        cdef int32_t message
+        cdef int32_t* moved
+        cdef uint8_t* held = <uint8_t*> calloc(self.groups.size + 1, 1)
+        if held == NULL:
+            raise MemoryError()
+        for message in range(self.pending.slots):
+            if self.pending.at[message].whereabouts != NOWHERE and self.pending.at[message].group >= 0:
+                held[self.pending.at[message].group] = 1
+        try:
+            moved = self.groups.compact(held)
+        finally:
+            free(held)
+        if moved != NULL:
+            self.pending.renumber_groups(moved)
+            free(moved)
+        return self.groups.trim()
+
+    cdef int forget_connections(self) except -1:
+        cdef int32_t index
+        cdef set held = {self.pending.at[index].connection for index in range(self.pending.slots)
+                         if self.pending.at[index].whereabouts != NOWHERE}
+        cdef dict moved = {-1: -1}, connections = {}
+        held.update([self.consumers.at[index].connection for index in range(self.consumers.slots)
+                     if self.consumers.at[index].live])
+        for name, number in self.connections.items():
+            if number in held:
+                moved[number] = len(connections)
+                connections[name] = len(connections)
+        questions = [
+            None if asked is None else (asked[0], moved.get(asked[1], -1)) for asked in self.consumers.questions]
+        self.connections = connections
+        self.consumers.questions = questions
+        for index in range(self.consumers.predicate_count):
+            self.consumers.predicates[index].connection = moved.get(self.consumers.predicates[index].connection, -1)
+        for index in range(self.consumers.slots):
+            self.consumers.at[index].connection = moved.get(self.consumers.at[index].connection, -1)
+        for index in range(self.pending.slots):
+            self.pending.at[index].connection = moved.get(self.pending.at[index].connection, -1)
+        return 0
+
+    cdef int shed(self) except -1:
+        cdef int32_t slot
+        for slot in range(self.consumers.slots):
+            if self.consumers.at[slot].held.count:      # taken off the queue, and not acknowledged yet
+                return 0
+        self.pending.shed()
+        return self.forget_names()
 
     # Consumers
 

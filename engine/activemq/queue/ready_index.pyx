@@ -19,6 +19,21 @@ cdef class Lanes(MessageSlots):
         free(self.ready)
         free(self.blocked)
 
+    cdef int shed(self) except -1:
+        cdef int32_t lane
+        MessageSlots.shed(self)
+        for lane in range(self.lane_room):
+            free(self.lanes[lane].heap)
+        free(self.buckets)
+        free(self.lanes)
+        free(self.ready)
+        free(self.blocked)
+        self.buckets = NULL
+        self.lanes = NULL
+        self.ready = self.blocked = NULL
+        self.lane_room = self.ready_size = self.blocked_size = 0
+        return 0
+
     cdef int64_t urgency(self, int32_t lane) noexcept nogil:
         return self.at[self.buckets[self.lanes[lane].heap[0]].current].position
 

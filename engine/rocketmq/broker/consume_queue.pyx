@@ -86,13 +86,20 @@ cdef class ConsumeQueue:
 
     def delete_below(self, int64_t offset):
         """Forget all offsets below ``offset`` (at most all there are). Returns how many were forgotten."""
-        cdef int64_t gone = min(max(offset - self.base, <int64_t>0), self.end - self.first)
+        cdef int64_t wanted, gone = min(max(offset - self.base, <int64_t>0), self.end - self.first)
+        cdef Entry* fewer
         self.base += gone
         self.first += gone
-        if self.first > 1024 and self.first > self.capacity // 2:
+        if self.first > 1024 and (self.first > self.capacity // 2 or self.first == self.end):
             memmove(self.entries, &self.entries[self.first], (self.end - self.first) * sizeof(Entry))
             self.end -= self.first
             self.first = 0
+            wanted = max(<int64_t>1024, 2 * self.end)
+            if wanted < self.capacity // 2:
+                fewer = <Entry*>realloc(self.entries, wanted * sizeof(Entry))
+                if fewer != NULL:
+                    self.entries = fewer
+                    self.capacity = wanted
         return gone
 
     def delete_before(self, int64_t position):

@@ -1,0 +1,1 @@
+"""What pyengine keeps of names that are gone: ``python -m tests.memory``."""
