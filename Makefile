@@ -9,6 +9,7 @@
 #   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times
+#   make interop  the consumer and the producer on a real name server and broker (needs Java and Maven)
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
@@ -17,7 +18,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: memory run test bench lint wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -59,6 +60,9 @@ differential-selectors: build
 differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.differential --operations $(or $(OPERATIONS),1000000)
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
+
+interop: build
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py $(PYTEST_ARGS)
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)

@@ -329,6 +329,22 @@ class ProtocolError(PyengineError, ValueError):
     """Bytes from the other end of a connection are not what the protocol allows: the connection cannot go on."""
 
 
+class RemotingError(PyengineError, ConnectionError):
+    """RocketMQ's RemotingException: the other end cannot be reached, or is gone. address: of the other end."""
+
+    def __init__(self, address: str, problem: str) -> None:
+        self.address = address
+        self.problem = problem
+        super().__init__(address, problem)
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class RemotingTimeoutError(RemotingError, TimeoutError):
+    """RocketMQ's RemotingTimeoutException: no answer came in time; the request may have been done."""
+
+
 class StoreError(JMSError):
     """A broker's store cannot be opened, read or written. store: its file. problem: what went wrong."""
 

@@ -7,7 +7,16 @@ from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_tim
 from pyengine._engine.rocketmq.client.offset_table import ControllableOffset
 from pyengine._engine.rocketmq.client.process_queue import FlowControl, ProcessQueue
 from pyengine._engine.rocketmq.client.pull_gate import pull_sys_flag
-from pyengine.errors import AllocationError, IllegalStateError, MQBrokerError, MQClientError, OffsetNotFoundError
+from pyengine.errors import (
+    AllocationError,
+    IllegalStateError,
+    MQBrokerError,
+    MQClientError,
+    OffsetNotFoundError,
+    RemotingError,
+    RemotingTimeoutError,
+)
+from pyengine.rocketmq.acl import SessionCredentials
 from pyengine.rocketmq.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
@@ -23,6 +32,7 @@ from pyengine.rocketmq.allocation import (
     sort_queues,
 )
 from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.cluster import Cluster
 from pyengine.rocketmq.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
 from pyengine.rocketmq.consume_status import ConsumeStatus
 from pyengine.rocketmq.listener import (
@@ -69,6 +79,7 @@ __all__ = [
     "AllocationPlan",
     "Broker",
     "ClientConfig",
+    "Cluster",
     "ConsumeConcurrentlyContext",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
@@ -109,8 +120,11 @@ __all__ = [
     "ReadOffsetType",
     "RecordWorker",
     "RemoteBrokerOffsetStore",
+    "RemotingError",
+    "RemotingTimeoutError",
     "SendResult",
     "SendStatus",
+    "SessionCredentials",
     "Skew",
     "SubscriptionData",
     "TopicPartition",

@@ -257,6 +257,11 @@ class Broker(Declared):
                 self._events.pop(client_id, None)
         self._tell(group, told)
 
+    def disconnect(self, client_id: str) -> None:
+        """The client is gone, with all its groups: it is told of nothing more."""
+        with self._lock:
+            self._events.pop(plain_text("client_id", client_id), None)
+
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         """The client is alive; a new member or a topic that came or went is made known to the group's members."""
         if not isinstance(heartbeat, HeartbeatData):
@@ -288,6 +293,10 @@ class Broker(Declared):
             MessageQueue(topic, node.name, i) for node in self.nodes.values() for i in range(node.topics.get(topic, 0))
         ]
         return queues or None
+
+    def publish_queues(self, topic: str) -> list[MessageQueue]:
+        """All queues of a topic, which is made if there is none. MQClientError where it must not be made."""
+        return self.topic_subscribe_info(topic) or self.make_topic(topic)
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as the topic's first broker knows them; MQBrokerError if it knows none."""
@@ -418,7 +427,7 @@ class Broker(Declared):
         return own
 
     def _next_queue(self, topic: str) -> MessageQueue:
-        queues = self.topic_subscribe_info(topic) or self.make_topic(topic)
+        queues = self.publish_queues(topic)
         with self._lock:
             turn = next(self._turns.setdefault(topic, count()))
         return queues[turn % len(queues)]

@@ -312,6 +312,10 @@ class MQClientInstance:
             periodic.stop()
         for service in self._services:
             service.close()
+        try:
+            self.api.disconnect(self.client_id)
+        except Exception as error:
+            log.warning("the connection of client %s cannot be ended", self.client_id, exc_info=error)
 
     def send_heartbeats(self) -> bool:
         """Tell the brokers of every member; True if they took all."""

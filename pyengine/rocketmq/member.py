@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from pyengine._engine.rocketmq.client.consume_concurrently import restored_topic
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
+from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.channel import local_address
 from pyengine.rocketmq.client import MQClientInstance, release, settle, take_client, unique_instance_name
+from pyengine.rocketmq.cluster import name_servers, shared_cluster
 from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consume_service import ConsumeService
 from pyengine.rocketmq.consume_status import ConsumeStatistics
@@ -32,7 +35,7 @@ from pyengine.rocketmq.offset_store import OffsetStore, RemoteBrokerOffsetStore
 from pyengine.rocketmq.orderly_service import ConsumeMessageOrderlyService
 from pyengine.rocketmq.pulling import Pulling
 from pyengine.rocketmq.rebalancing import Rebalancing
-from pyengine.rocketmq.remoting import HeartbeatData, MessageModel, SubscriptionData
+from pyengine.rocketmq.remoting import HeartbeatData, MessageModel, MQClientAPI, SubscriptionData
 from pyengine.rocketmq.subscription import build_subscription
 from pyengine.visible import logger
 
@@ -130,10 +133,11 @@ class GroupMember:
         self._copy_subscription()
         if self.clustering and consumer.instance_name == "DEFAULT":
             consumer.instance_name = unique_instance_name(os.getpid(), self.clock)
-        if consumer.broker is None:
-            raise MQClientError(attached("No name server address, please set it: DefaultMQPushConsumer(broker=...)"))
+        if consumer.broker is None and not consumer.namesrv_addr:
+            hint = "No name server address, please set it: DefaultMQPushConsumer(broker=...) or (namesrv_addr=...)"
+            raise MQClientError(attached(hint))
         try:
-            take_client(self, consumer.broker, self.clock, consumer.build_mq_client_id())
+            take_client(self, self._api(), self.clock, consumer.build_mq_client_id())
             self._start_services(self.running)
             self._join_group(self.running)
         except BaseException as error:  # the user's Ctrl-C too
@@ -145,6 +149,19 @@ class GroupMember:
                 self.client = None
             raise
         settle(self.clock)
+
+    def _api(self) -> MQClientAPI:
+        """The brokers: those that were given, or those behind the name servers."""
+        consumer = self.consumer
+        if consumer.broker is not None:
+            return consumer.broker
+        consumer.check_network()
+        addr, clock, hook = consumer.namesrv_addr or "", self.clock, consumer.rpc_hook
+        if isinstance(clock, ManualClock):
+            raise ConfigurationError("clock", repr(clock), "a real cluster goes by the system's time", "leave it out")
+        if consumer.client_ip == "127.0.0.1":
+            consumer.client_ip = local_address(name_servers(addr)[0])
+        return shared_cluster(addr, consumer.build_mq_client_id(), hook)
 
     def _start_services(self, client: MQClientInstance) -> None:
         consumer = self.consumer

@@ -48,9 +48,10 @@ class ClientConfig(Declared):
     """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms, or a
     timedelta.
 
-    Nothing here is checked. What concerns sockets, name servers, namespaces and tracing has the real defaults and no
-    effect inside one process: namesrv_addr, namespace, access_channel, the trace, TLS, proxy, detector and decode
-    settings.
+    Nothing here is checked. namesrv_addr, the name servers of a real cluster (``host:port;host:port``), counts where no
+    broker is given; client_ip is then by default the address that this machine has in their network. What concerns
+    sockets, namespaces and tracing has the real defaults and no effect inside one process: namespace, access_channel,
+    the trace, TLS, proxy, detector and decode settings.
     local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
     property rocketmq.client.localOffsetStoreDir).
     """
@@ -110,6 +111,14 @@ class ClientConfig(Declared):
         known = {each.name for each in fields(self) if each.type == "Milliseconds"}
         return whole_milliseconds(span) if name in known else span
 
+    def check_network(self) -> None:
+        """Raise ConfigurationError for a setting that a real cluster would be asked for and that is not built."""
+        plain = ClientConfig()
+        for name in ("use_tls", "namespace", "namespace_v2", "socks_proxy_config", "enable_trace", "use_heartbeat_v2"):
+            value = getattr(self, name)
+            if value != getattr(plain, name):
+                raise ConfigurationError(name, repr(value), "not built for namesrv_addr", "leave it out")
+
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
         parts = [self.client_ip, self.instance_name]
@@ -135,8 +144,9 @@ class ConsumerParameters(ClientConfig):
     suspend_current_queue_time_millis: how long an ordered queue rests after a failure. consume_timeout: minutes until a
     message whose listener does not return is given back, as RocketMQ's consumeTimeout, or a timedelta.
     await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
-    trace_dispatcher, rpc_hook and adjust_thread_pool_nums_threshold have no effect, the last as in the real client.
-    start() warns of a parameter that asks for what is not done here, in the log ``pyengine.rocketmq``.
+    trace_dispatcher and adjust_thread_pool_nums_threshold have no effect, the last as in the real client. rpc_hook:
+    SessionCredentials that sign what goes to namesrv_addr. start() warns of a parameter that asks for what is not done
+    here, in the log ``pyengine.rocketmq``.
     """
 
     message_model: MessageModel = MessageModel.CLUSTERING
@@ -174,7 +184,10 @@ class ConsumerParameters(ClientConfig):
     def not_done(self) -> list[tuple[str, str]]:
         """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
         defaults = {each.name: each.default for each in fields(self)}
-        return [(name, what) for name, what in NOT_DONE.items() if getattr(self, name) != defaults[name]]
+        done = {"rpc_hook"} if self.namesrv_addr else set()
+        return [
+            (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != defaults[name]
+        ]
 
     def check_config(self, consumer_group: str | None) -> None:
         """What start() refuses, in the real client's order. Raises MQClientError with its text.

@@ -1,4 +1,4 @@
-"""Sending to an embedded cluster."""
+"""Sending to a cluster, embedded or real."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, ClassVar, overload
+from types import TracebackType
+from typing import Any, ClassVar, Self, overload
 
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
+from pyengine.rocketmq.acl import SessionCredentials
 from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.broker import Broker
+from pyengine.rocketmq.channel import local_address
+from pyengine.rocketmq.client import settle
+from pyengine.rocketmq.cluster import Cluster
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
-from pyengine.rocketmq.remoting import SendResult, plain_text, whole_number
+from pyengine.rocketmq.remoting import MQClientAPI, SendResult, plain_text, whole_number
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
@@ -30,32 +34,60 @@ NOT_HONOURED = ("__STARTDELIVERTIME",)
 
 
 class Producer(Declared):
-    """Sends messages to a Broker. group: its producer group. Safe from any thread.
+    """Sends messages to the brokers: an embedded Broker, or those that the name servers at ``namesrv_addr`` know
+    (``host:port;host:port``). group: its producer group. Safe from any thread.
 
-    max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have a limit of their own. Raises
-    MQClientError with RocketMQ's texts for a group that may not have its name, ConfigurationError for a broker, a group
-    or a size that is none.
+    rpc_hook: SessionCredentials that sign what goes to ``namesrv_addr``. Its connections end with :meth:`shutdown`, or
+    with the block of a context manager. max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have
+    a limit of their own. Raises MQClientError with RocketMQ's texts for a group that may not have its name,
+    ConfigurationError for a broker, an address, a group or a size that is none.
     """
 
-    broker: Broker
+    broker: MQClientAPI
     group: str
     max_message_size: int
     _changeable: ClassVar[frozenset[str]] = frozenset({"group", "max_message_size"})
 
     def __init__(
-        self, broker: Broker, group: str = "DEFAULT_PRODUCER", *, max_message_size: int = MAX_MESSAGE_SIZE
+        self,
+        broker: MQClientAPI | None = None,
+        group: str = "DEFAULT_PRODUCER",
+        *,
+        namesrv_addr: str | None = None,
+        rpc_hook: SessionCredentials | None = None,
+        max_message_size: int = MAX_MESSAGE_SIZE,
     ) -> None:
-        if not callable(getattr(broker, "send_message", None)):
-            raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", "give a rocketmq.Broker")
-        self.broker = broker
+        is_cluster = callable(getattr(broker, "send_message", None))
+        if not is_cluster and (broker is not None or namesrv_addr is None):
+            hint = "give a rocketmq.Broker, or namesrv_addr='host:port'"
+            raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", hint)
+        if broker is not None and namesrv_addr is not None:
+            raise ConfigurationError("namesrv_addr", repr(namesrv_addr), "there is a broker too", "give one of them")
         check_group(plain_text("group", group))
         self.group = group
         self.max_message_size = whole_number("max_message_size", max_message_size)
-        self._prefix = f"7F000001{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
+        self._own = None if namesrv_addr is None else Cluster(namesrv_addr, credentials=rpc_hook)
+        self.broker = self._own or broker  # type: ignore[assignment]
+        address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
+        host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)
+        self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         self._number = count()
         self._lock = threading.Lock()
         self._warned_of: set[str] = set()
         belong(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    def shutdown(self) -> None:
+        """End the connections to ``namesrv_addr``; a broker that was given stays as it is. Harmless the second time."""
+        if self._own is not None:
+            self._own.close()
 
     @overload
     def send(
@@ -130,10 +162,9 @@ class Producer(Declared):
         if selector is not None:
             if queue is not None:
                 raise MQClientError("give a queue or a selector, not both")
-            queues = self.broker.topic_subscribe_info(message.topic) or self.broker.make_topic(message.topic)
-            queue = selector(queues, message, arg)
+            queue = selector(self.broker.publish_queues(message.topic), message, arg)
             if queue is None:
                 raise MQClientError("select message queue return null.")
         result = self.broker.send_message(self.group, message, queue)
-        self.broker.settle()
+        settle(self.broker.clock)
         return result

@@ -31,10 +31,11 @@ Listener = TypeVar("Listener", bound=Callable[..., Any])
 class DefaultMQPushConsumer(ConsumerParameters):
     """One member of a consumer group: it gets messages from its brokers and gives them to a listener.
 
-    consumer_group: its name. broker: the brokers, a :class:`pyengine.rocketmq.MQClientAPI`. clock: the broker's unless
-    given. Every parameter is an attribute too; see :class:`ConsumerParameters` for what they mean. Ranges are checked
-    at :meth:`start`. As in the real client, pull_time_delay_mills_when_exception is read once, by the constructor. It
-    raises ConfigurationError for a group, a broker or a clock that is none.
+    consumer_group: its name. broker: the brokers, a :class:`pyengine.rocketmq.MQClientAPI`; or namesrv_addr: the name
+    servers of a real cluster, ``host:port;host:port``, with rpc_hook: SessionCredentials if it wants them. clock: the
+    broker's unless given. Every parameter is an attribute too; see :class:`ConsumerParameters` for what they mean.
+    Ranges are checked at :meth:`start`. As in the real client, pull_time_delay_mills_when_exception is read once, by
+    the constructor. It raises ConfigurationError for a group, a broker or a clock that is none.
     """
 
     consumer_group: str = "DEFAULT_CONSUMER"

@@ -1,7 +1,8 @@
-"""What passes between a RocketMQ client and its brokers: the remoting calls, as objects in one process.
+"""What passes between a RocketMQ client and its brokers: the remoting calls, as objects.
 
-A client talks to one :class:`MQClientAPI`, which stands for the name server and all brokers of a cluster; a
-MessageQueue's broker name says which broker is meant. Names are those of org.apache.rocketmq.client and .remoting.
+A client talks to one :class:`MQClientAPI`, which stands for the name server and all brokers of a cluster: an embedded
+one (:mod:`.broker`) or a real one over TCP (:mod:`.cluster`). A MessageQueue's broker name says which broker is meant.
+Names are those of org.apache.rocketmq.client and .remoting.
 """
 
 from __future__ import annotations
@@ -148,11 +149,14 @@ class PullResult:
 
 class SendStatus(Enum):
     """How far a sent message got. FLUSH_DISK_TIMEOUT: it is stored and will be consumed, but the disk did not confirm
-    it (SYNC_FLUSH); send it again if that is too little.
+    it (SYNC_FLUSH); send it again if that is too little. FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE: the master has
+    stored it, a slave has not (SYNC_MASTER).
     """
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,9 @@ class MQClientAPI(Protocol):
         that is in no group any more may be forgotten.
         """
 
+    def disconnect(self, client_id: str) -> None:
+        """The client is gone, with all its groups: nothing of it is kept."""
+
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         """The client is alive; a new member or a changed subscription is made known to the group's members."""
 
@@ -220,6 +227,11 @@ class MQClientAPI(Protocol):
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues that can be read, None if there is no such topic."""
+
+    def publish_queues(self, topic: str) -> list[MessageQueue]:
+        """All queues that a message can be sent to; an unknown topic is made where the broker may. Raises MQClientError
+        where there is none.
+        """
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as one broker of the topic knows them; MQBrokerError if it knows none."""

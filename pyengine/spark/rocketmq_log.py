@@ -246,7 +246,7 @@ def _make_ready(broker: Broker, paths: Iterable[str], target: _Target) -> None:
         if row.get("queue_id") is not None
     }
     for queue in sorted(queues):
-        known = broker.topic_subscribe_info(queue[0]) or broker.make_topic(queue[0])
+        known = broker.publish_queues(queue[0])
         if MessageQueue(*queue) not in known:
             raise InvalidMessageError("queue_id", queue[2], f"topic {queue[0]!r} of {queue[1]!r} has no such queue")
 

@@ -56,6 +56,12 @@ class Cluster:
     def unregister_client(self, client_id: str, group: str) -> None:
         self.calls.append(("unregister", client_id))
 
+    def disconnect(self, client_id: str) -> None:
+        """Nothing to forget."""
+
+    def publish_queues(self, topic: str) -> list[rocketmq.MessageQueue]:
+        return self.topic_subscribe_info(topic) or []
+
     def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
         self.calls.append(("heartbeat",))
 

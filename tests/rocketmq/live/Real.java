@@ -2,9 +2,12 @@ import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -25,6 +28,7 @@ import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MQVersion;
+import org.apache.rocketmq.common.ServiceThread;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageDecoder;
@@ -36,7 +40,9 @@ import org.apache.rocketmq.namesrv.NamesrvController;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
+import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
+import org.apache.rocketmq.store.ha.DefaultHAService;
 
 /** The real name server, broker and client classes, driven over a pipe: one JSON request a line, one JSON reply. */
 public class Real {
@@ -58,6 +64,7 @@ public class Real {
         namesConfig.setKvConfigPath(home + "/kv.json");
         NettyServerConfig namesServer = new NettyServerConfig();
         namesServer.setListenPort(request.getIntValue("namesPort"));
+        namesServer.setBindAddress("127.0.0.1");
         names = new NamesrvController(namesConfig, namesServer);
         names.initialize();
         names.start();
@@ -78,8 +85,10 @@ public class Real {
         store.setHaListenPort(request.getIntValue("brokerPort") + 1);
         NettyServerConfig brokerServer = new NettyServerConfig();
         brokerServer.setListenPort(request.getIntValue("brokerPort"));
+        brokerServer.setBindAddress("127.0.0.1");
         broker = new BrokerController(config, brokerServer, new NettyClientConfig(), store);
         if (!broker.initialize()) throw new IllegalStateException("the broker does not initialize");
+        bindToLoopback();
         broker.start();
         broker.registerBrokerAll(true, false, true);
         consumer = new DefaultMQPullConsumer(request.getString("group"));
@@ -89,6 +98,29 @@ public class Real {
         producer.setNamesrvAddr(address);
         producer.start();
         return true;
+    }
+
+    /** Listens for slaves on the loopback; the real one takes every address, and has no setting. */
+    static class LoopbackHAService extends DefaultHAService {
+        @Override public void init(DefaultMessageStore store) throws IOException {
+            super.init(store);
+            try {
+                Class<?> kind = acceptSocketService.getClass();
+                while (kind.getSuperclass() != ServiceThread.class) kind = kind.getSuperclass();
+                Field address = kind.getDeclaredField("socketAddressListen");
+                address.setAccessible(true);
+                int port = store.getMessageStoreConfig().getHaListenPort();
+                address.set(acceptSocketService, new InetSocketAddress("127.0.0.1", port));
+            } catch (ReflectiveOperationException error) {
+                throw new IOException(error);
+            }
+        }
+    }
+
+    static void bindToLoopback() throws Exception {
+        Field service = DefaultMessageStore.class.getDeclaredField("haService");
+        service.setAccessible(true);
+        service.set(broker.getMessageStore(), new LoopbackHAService());
     }
 
     /** Writes what the broker writes every few seconds; an orderly end would wait for its threads. */

@@ -263,10 +263,11 @@ def differences(real: Real, count: int, seed: int) -> Iterator[str]:
         ours.broker.close()
 
 
-def start(real: Real, home: Path, store: Path) -> None:
-    """Start a cluster on the loopback that goes on with a store."""
+def start(real: Real, home: Path, store: Path, levels: str = LEVELS) -> str:
+    """Start a cluster on the loopback that goes on with a store; returns the address of its name server."""
     ports = {"namesPort": free_port(), "brokerPort": free_port()}
-    real.ask("start", home=str(home), store=str(store), broker="broker-a", group="G", levels=LEVELS, **ports)
+    real.ask("start", home=str(home), store=str(store), broker="broker-a", group="G", levels=levels, **ports)
+    return f"127.0.0.1:{ports['namesPort']}"
 
 
 def patiently(ask: Callable[[], object]) -> object:
