@@ -231,6 +231,8 @@ class GroupMember:
             except Exception as error:
                 log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
         release(self)
+        if self.consumer._own_clock and self.service_state != "CREATE_JUST":  # when it may be started again
+            self.clock.close()
         log.info("the consumer [%s] shutdown OK", self.group)
         with self.lock:
             for process_queue in self.process_queues.values():

@@ -51,6 +51,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
             raise ConfigurationError("broker", repr(self.broker), "no RocketMQ cluster", "give a rocketmq.Broker")
         if self.clock is not None and not isinstance(self.clock, Clock):
             raise ConfigurationError("clock", repr(self.clock), "a clock of pyengine.clock is needed")
+        self._own_clock = self.clock is None and self.broker is None
         if self.clock is None:
             self.clock = SystemClock() if self.broker is None else self.broker.clock
         if self.consume_timestamp == "":

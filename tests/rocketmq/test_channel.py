@@ -231,7 +231,8 @@ def test_what_is_not_built_for_a_real_cluster_is_refused_by_name() -> None:
         producer.send("T", b"x")
 
 
-def test_a_consumer_starts_without_a_name_server_and_can_be_shut_down() -> None:
+def test_a_consumer_starts_without_a_name_server_and_leaves_no_thread_behind() -> None:
+    before = set(threading.enumerate())
     consumer = consumer_of()
     consumer.start()
     try:
@@ -239,3 +240,7 @@ def test_a_consumer_starts_without_a_name_server_and_can_be_shut_down() -> None:
             consumer.fetch_subscribe_message_queues("T")
     finally:
         consumer.shutdown()
+    deadline = time.monotonic() + 5
+    while left := set(threading.enumerate()) - before:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)
