@@ -7,7 +7,7 @@ from json import JSONDecodeError, JSONDecoder
 
 from pyengine._engine.java.numbers import double_text
 from pyengine._engine.java.utf8 cimport encode_utf8
-from pyengine._engine.wire.fastjson import INT32, INT64, loads, quoted, whole_of
+from pyengine._engine.wire.fastjson import INT32, INT64, loads, quoted, text_of, whole_of
 from pyengine.errors import InvalidSourceError, ProtocolError
 
 _SCALARS = {
@@ -17,8 +17,8 @@ _SCALARS = {
 }
 _PRIMITIVE = {Kind.INT: 0, Kind.LONG: 0, Kind.DOUBLE: 0.0, Kind.BOOLEAN: False}
 _GENERICS = {"List": Kind.LIST, "Set": Kind.SET, "Map": Kind.MAP}
-_TRUE = {"true": True, "TRUE": True, "1": True, "Y": True, "T": True, "yes": True, "YES": True}
-_FALSE = {"false": False, "FALSE": False, "0": False, "N": False, "F": False, "no": False, "NO": False}
+_TRUE = ("true", "1", "y", "t")
+_FALSE = ("false", "0", "n", "f")
 
 
 def _refused(text):
@@ -180,6 +180,10 @@ cdef class Bean:
                 if name == "@type":
                     raise ProtocolError(f"{where}: type not match: @type is refused")
                 property = self.by_plain_name.get(plain(name))
+                if property is None and name.startswith("is"):
+                    property = self.by_plain_name.get(plain(name[2:]))
+                    if property is not None and property.type.kind != Kind.BOOLEAN:
+                        continue
                 if property is None:
                     continue
             value = read_value(property.type, value, f"{where}.{property.name}")
@@ -194,12 +198,7 @@ cdef object read_value(Type type, value, str where):
     if value is None:
         return None
     if type.kind == Kind.TEXT:
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, (int, Decimal)):
-            return str(value)
+        return text_of(value)
     elif type.kind == Kind.INT or type.kind == Kind.LONG:
         number = whole_of(value, INT32 if type.kind == Kind.INT else INT64, where, "", absent=-INT64 - 1)
         return None if number == -INT64 - 1 else number
@@ -221,15 +220,15 @@ cdef object read_value(Type type, value, str where):
                 pairs[read_key(type.key, name, where)] = read_value(type.item, each, where)
             return pairs
     elif type.kind == Kind.BOOLEAN:
-        if isinstance(value, (bool, int)):
+        if isinstance(value, (bool, Decimal)) or isinstance(value, int) and -INT32 <= value < INT32:
             return value == 1
         if isinstance(value, str):
             if value in ("", "null", "NULL"):
                 return None
-            if value in _TRUE or value in _FALSE:
-                return value in _TRUE
+            if value.lower() in _TRUE or value.lower() in _FALSE:
+                return value.lower() in _TRUE
     elif type.kind == Kind.DOUBLE:
-        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        if isinstance(value, (int, Decimal)):
             try:
                 return float(value)
             except OverflowError:

@@ -20,7 +20,7 @@ MAX_DEPTH = 100
 # Every control character is a blank, as the zeros that a power failure leaves behind a document.
 _BLANKS = re.compile(r"(?:[\x00-\x20\x7f]|/\*.*?\*/|//[^\n]*(?:\n|$))*", re.DOTALL)
 _NUMBER = re.compile(r"(-?\d+)(\.\d+)?([eE][+-]?\d+)?[LSBFD]?", re.ASCII)
-_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_NAME = re.compile(r"(?:[A-Za-z_$]|[^\x00-\xff])(?:[\w$]|[^\x00-\xff])*")
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {
@@ -84,6 +84,26 @@ def whole_of(value, limit, what, source, *, absent=None):
         shown = str(value) if isinstance(value, Decimal) else repr(value)
         raise InvalidSourceError(source, f"{what} = {shown[:60]} is no whole number from {-limit} to {limit - 1}")
     return int(number)
+
+
+def text_of(value):
+    """What fastjson makes of a value where a text is wanted: the JSON of an object and of an array."""
+    if isinstance(value, str):
+        return value
+    return _json(value)
+
+
+def _json(value):
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{','.join([_json(each) for each in value])}]"
+    if isinstance(value, dict):
+        pairs = [f"{quoted(text_of(name))}:{_json(each)}" for name, each in value.items() if each is not None]
+        return f"{{{','.join(pairs)}}}"
+    if isinstance(value, tuple):
+        return _json(dict(value))
+    return quoted(value) if isinstance(value, str) else str(value)
 
 
 def quoted(text):
@@ -160,7 +180,7 @@ class _Reader:
         found = _QUOTED.match(self.text, self.at)
         if found is None:
             raise self.error("a text does not end")
-        inner = found[0][1:-1]
+        inner = self.text[found.start() + 1:found.end() - 1]
         if "\\" in inner:
             inner = _ESCAPE.sub(self.unescaped, inner)
             if _SURROGATE.search(inner) is not None:        # two in a row, escaped each, are one character

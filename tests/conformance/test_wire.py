@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -191,6 +192,29 @@ def test_a_compressed_body_comes_back_and_a_bomb_does_not(kind: str) -> None:
         decompress(packed[:-9], TYPES[kind])
     with pytest.raises(ProtocolError, match="cannot be decompressed"):
         decompress(b"not compressed", TYPES[kind])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [  # as fastjson 1.2.83 reads them
+        ('{"orderTopicConf":[null,{1:2}]}', {"orderTopicConf": '[null,{"1":2}]'}),
+        ("{orderTopicConf:1e3}", {"orderTopicConf": "1E+3"}),
+        ('{"order_Topic-Conf":true}', {"orderTopicConf": "true"}),
+        ('{"filterServerTable":{你好:["a"]}}', {"filterServerTable": {"你好": ["a"]}}),
+        (
+            '{"brokerDatas":[{"isEnableActingMaster":"y","isCluster":"c"}]}',
+            {"brokerDatas": [{"enableActingMaster": True, "cluster": None}]},
+        ),
+    ],
+)
+def test_what_fastjson_makes_fit_is_made_fit(text: str, found: dict[str, Any]) -> None:
+    body = read_body("TopicRouteData", text.encode())
+    assert body is not None
+    for name, value in found.items():
+        got = body[name]
+        if isinstance(value, list) and isinstance(value[0], dict):
+            got = [{key: each[key] for key in value[0]} for each in got]
+        assert got == value
 
 
 def test_values_that_a_field_cannot_have_are_named() -> None:
