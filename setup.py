@@ -56,6 +56,19 @@ else:
 if os.environ.get("PYENGINE_DEBUG"):
     flags, links = ["-O1", "-g", "-ffp-contract=off"], []
 
+# What Cython 3.3 makes of a list comprehension gives an item away twice where the list cannot grow for lack of memory.
+FAULTY = "int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
+MENDED = "int result = PyList_Append(list, x);\n    if (likely(result == 0)) Py_DECREF(x);\n"
+
+
+def mended(extensions: list[Extension]) -> list[Extension]:
+    """The same extensions, with what Cython has made of them."""
+    for path in {Path(source) for extension in extensions for source in extension.sources}:
+        if FAULTY in (text := path.read_text("utf-8")):
+            path.write_text(text.replace(FAULTY, MENDED), "utf-8")
+    return extensions
+
+
 debug = bool(os.environ.get("PYENGINE_DEBUG"))
 jobs = int(os.environ.get("PYENGINE_BUILD_JOBS", "2"))
 options = {"build_ext": {"parallel": jobs}}
@@ -64,28 +77,30 @@ if os.environ.get("PYENGINE_UNCOMPILED"):  # an editable install whose core `bui
 else:
     setup(
         options=options,
-        ext_modules=cythonize(
-            [
-                Extension(
-                    name,
-                    [str(room)],
-                    include_dirs=[str(ENGINE)],
-                    extra_compile_args=flags,
-                    extra_link_args=links,
-                )
-                for name, room in ROOMS.items()
-            ],
-            include_path=[str(CIMPORT)],
-            build_dir="build/c",
-            nthreads=jobs,
-            quiet=True,
-            compiler_directives={
-                "language_level": 3,
-                "auto_pickle": False,  # what is made for it looks at its state without bounds, and saves pointers
-                "boundscheck": debug,
-                "wraparound": debug,
-                "embedsignature": True,
-                "embedsignature.format": "python",
-            },
+        ext_modules=mended(
+            cythonize(
+                [
+                    Extension(
+                        name,
+                        [str(room)],
+                        include_dirs=[str(ENGINE)],
+                        extra_compile_args=flags,
+                        extra_link_args=links,
+                    )
+                    for name, room in ROOMS.items()
+                ],
+                include_path=[str(CIMPORT)],
+                build_dir="build/c",
+                nthreads=jobs,
+                quiet=True,
+                compiler_directives={
+                    "language_level": 3,
+                    "auto_pickle": False,  # what is made for it looks at its state without bounds, and saves pointers
+                    "boundscheck": debug,
+                    "wraparound": debug,
+                    "embedsignature": True,
+                    "embedsignature.format": "python",
+                },
+            )
         ),
     )

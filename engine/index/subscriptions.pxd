@@ -29,6 +29,7 @@ cdef class Subscriptions:
     cdef Annex annex             # that takes what is added one by one to many; its Living is among the others; or None
     cdef int64_t next_number
     cdef public int _many        # from how many on additions go to an annex; tests have it small
+    cdef bint torn               # a change ended halfway, for lack of memory: ``by_key`` alone says what is there
     cdef Snapshot snapshot       # None after a change
     cdef object lock             # of whoever changes them, or makes the next snapshot
 
@@ -40,6 +41,8 @@ cdef class Subscriptions:
     cdef int drop(self, Subscription gone) except -1
     cdef Snapshot current(self)
     cdef int forget_slots(self) except -1
+    cdef int mend(self) except -1                # all anew from ``by_key``, after a change that ended halfway
+    cdef int swap(self, Subscription old, Subscription new) except -1    # in the index; either may be None
     cdef int gather(self) except -1
     cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered)
     cdef Search begin(self, Snapshot snapshot, bint keyless, bint any_order)

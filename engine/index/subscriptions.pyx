@@ -37,6 +37,10 @@ cdef enum:
     BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
 
 
+# The lock is held by try and finally: what Cython makes of ``with`` reads a traceback that is NULL where there was no
+# memory for it.
+
+
 cdef class Subscriptions:
     """Many selectors, each under a key, asked together: which of them want this message?
 
@@ -60,7 +64,10 @@ cdef class Subscriptions:
         self.tail = []
         self._many = LARGE
         self.slots_due = 2 * FEW_SLOTS
-        self.lock = threading.RLock()
+        try:
+            self.lock = threading.RLock()
+        except RuntimeError as error:
+            raise MemoryError() from error
         self.update(subscriptions)
 
     @classmethod
@@ -119,21 +126,32 @@ cdef class Subscriptions:
 
     def add(self, key, selector):
         """Add one; ValueError if the key is there already."""
-        with self.lock:
+        self.lock.acquire()
+        try:
             if key in self.by_key:
                 raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
             it = self.made(key, selector, self.next_number)
             self.next_number += 1
+            self.mend()
             self.by_key[key] = it
-            self.take_in([it])
+            try:
+                self.swap(None, it)
+            except BaseException:
+                del self.by_key[key]
+                raise
             self.forget_slots()
+        finally:
+            self.lock.release()
 
     def update(self, subscriptions):
         """Add many, all or none: a mapping, or pairs; one index is built for them. ValueError for a key that is there.
 
         """
-        with self.lock:
+        self.lock.acquire()
+        try:
             self.update_all(subscriptions)
+        finally:
+            self.lock.release()
 
     cdef int update_all(self, object subscriptions) except -1:
         cdef list fresh = []
@@ -150,26 +168,67 @@ cdef class Subscriptions:
             new[key] = self.made(key, selector, number)
             fresh.append(new[key])
             number += 1
+        together = {**self.by_key, **new}
+        self.mend()
+        self.torn = True
+        before, self.by_key = self.by_key, together
+        try:
+            self.take_in(fresh)
+            self.torn = False
+        except BaseException:
+            self.by_key = before
+            raise
         self.next_number = number
-        self.by_key.update(new)
-        self.take_in(fresh)
         return self.forget_slots()
 
     def remove(self, key):
         """Remove one; KeyError if there is none."""
-        with self.lock:
-            self.drop(self.by_key.pop(key))
+        self.lock.acquire()
+        try:
+            self.swap(self.by_key[key], None)
+            del self.by_key[key]
+        finally:
+            self.lock.release()
 
     def replace(self, key, selector):
         """Change the selector of a key, which keeps its place in the order; KeyError if there is none."""
         cdef Subscription old
-        with self.lock:
+        self.lock.acquire()
+        try:
             old = self.by_key[key]
             it = self.made(key, selector, old.number)
+            self.swap(old, it)
             self.by_key[key] = it
-            self.drop(old)
-            self.take_in([it])
             self.forget_slots()
+        finally:
+            self.lock.release()
+
+    cdef int swap(self, Subscription old, Subscription new) except -1:
+        self.mend()
+        self.torn = True
+        if old is not None:
+            self.drop(old)
+        if new is not None:
+            self.take_in([new])
+        self.torn = False
+        return 0
+
+    cdef int mend(self) except -1:
+        cdef list everything
+        if not self.torn:
+            return 0
+        everything = list(self.by_key.values())
+        self.snapshot = None
+        self.annex = None
+        for it in everything:
+            (<Subscription> it).segment = None
+        self.living = []
+        self.tail = everything
+        if len(everything) > SMALL_TAIL:
+            self.living = [Living(segment_of(everything, self.on_error == "raise"))]
+            self.tail = []
+        self.torn = False
+        return 0
 
     cdef int take_in(self, list fresh) except -1:
         cdef list all_new
@@ -247,8 +306,11 @@ cdef class Subscriptions:
 
     def optimize(self):
         """Make one index of everything, as if all had been added at once: matching is fastest afterwards."""
-        with self.lock:
+        self.lock.acquire()
+        try:
             self.gather()
+        finally:
+            self.lock.release()
 
     cdef int forget_slots(self) except -1:
         # Slots are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
@@ -270,15 +332,20 @@ cdef class Subscriptions:
             self.slot_of = before
             raise
         self.by_key = by_key
+        self.torn = True
         self.snapshot = None
         self.annex = None
         self.tail = [] if segment is not None else list(by_key.values())
         self.living = [] if segment is None else [Living(segment)]
+        self.torn = False
         return 0
 
     cdef int gather(self) except -1:
         cdef Living one
-        cdef list everything = list(self.tail)
+        cdef list everything
+        self.mend()
+        everything = list(self.tail)
+        self.torn = True
         for one in self.living:
             everything += alive_of(one)
         everything.sort(key=lambda it: (<Subscription> it).number)
@@ -288,13 +355,17 @@ cdef class Subscriptions:
         self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
         for it in self.tail:
             (<Subscription> it).segment = None
+        self.torn = False
         return 0
 
     cdef Snapshot current(self):
         cdef Snapshot snapshot = self.snapshot
         if snapshot is None:
-            with self.lock:
+            self.lock.acquire()
+            try:
                 snapshot = self.snapshot if self.snapshot is not None else self.made_anew()
+            finally:
+                self.lock.release()
         return snapshot
 
     cdef Snapshot made_anew(self):
@@ -302,6 +373,7 @@ cdef class Subscriptions:
         cdef Living one
         cdef Subscription it
         cdef int index
+        self.mend()
         snapshot = Snapshot.__new__(Snapshot)
         snapshot.reader = reader_of(list(self.slot_of), self.dialect == "rocketmq")
         snapshot.living = tuple(self.living)
@@ -505,7 +577,8 @@ cdef class Subscriptions:
         """The snapshot, with what is known of its living."""
         cdef Snapshot snapshot = self.snapshot
         if snapshot is None or snapshot.ordered is None:
-            with self.lock:
+            self.lock.acquire()
+            try:
                 snapshot = self.current()
                 if snapshot.ordered is None:
                     keys = numpy.empty(len(self.by_key), object)
@@ -513,6 +586,8 @@ cdef class Subscriptions:
                     living = list(self.by_key.values())
                     numbers = numpy.array([(<Subscription> it).number for it in living], numpy.int64)
                     snapshot.ordered = (numbers, keys, living)
+            finally:
+                self.lock.release()
         return snapshot
 
     def _sizes(self):
@@ -524,6 +599,7 @@ cdef class Subscriptions:
         cdef Living one
         cdef Subscription it
         cdef int place
+        self.mend()
         seen = {}
         for it in self.tail:
             assert it.segment is None
