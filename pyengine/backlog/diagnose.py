@@ -65,6 +65,12 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
             "later shows whether it moves",
             count=once,
         )
+    for line in offsets.lines_seen_once(evidence):
+        yield say(
+            "{where}: {waiting} wait, seen once: a second look a minute later shows whether they become fewer",
+            where=offsets.line_of(line),
+            waiting=line.diff_total,
+        )
     for group in offsets.groups(evidence):
         behind = [each for each in group.queues if (each.lag > 0 or each.last.uncommitted) and not each.period]
         if not behind or sum(each.lag for each in behind) <= (group.tps or 0) * BREATH:
@@ -91,11 +97,23 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
         )
 
 
+def _broadcasting(evidence: Evidence) -> Iterator[Said]:
+    """Groups with offsets or a line of their own, of which both say nothing."""
+    named = {each.group for each in (*evidence.offsets, *evidence.groups)}
+    shown = {each.group for each in evidence.clients}
+    for group in sorted((offsets.apart(evidence) & named) - shown):
+        yield say(
+            "group {group} consumes by broadcasting: its clients keep their offsets in files of their own, and what "
+            "the broker has of it tells nothing; give consumerStatus of its clients",
+            group=group,
+        )
+
+
 def to_bring(evidence: Evidence) -> list[Said]:
     """What was read and tells nothing of a backlog alone, and what to bring with it; nothing where that is there."""
     check("evidence", evidence, Evidence)
     if _measured(evidence):
-        return []
+        return list(_broadcasting(evidence))
     told = {
         (each.file, each.what): say(
             "{file} is {what}, which tells nothing of a backlog alone: {needs}",
@@ -106,7 +124,7 @@ def to_bring(evidence: Evidence) -> list[Said]:
         for each in evidence.sources
         if each.needs
     }
-    return list(told.values())
+    return [*told.values(), *_broadcasting(evidence)]
 
 
 def names_cut(evidence: Evidence) -> list[Said]:
@@ -135,14 +153,19 @@ def judged_healthy(evidence: Evidence) -> bool:
 
 def _measured(evidence: Evidence) -> bool:
     """A backlog, or what clients do about one, is in the evidence."""
+    apart = offsets.apart(evidence)
     return bool(
         evidence.destinations
         or evidence.subscriptions
         or evidence.clients
         or evidence.streams
-        or any(each.clients or each.diff_total or each.tps is not None for each in evidence.groups)
+        or any(
+            each.clients or each.diff_total or each.tps is not None
+            for each in evidence.groups
+            if each.group not in apart
+        )
         or evidence.flow_controls
         or evidence.offset_moves
         or any(each.tool == "consumerStatus" for each in evidence.checks)
-        or any(each.lag is not None or each.uncommitted for each in evidence.offsets)
+        or any(each.lag is not None or each.uncommitted for each in evidence.offsets if each.group not in apart)
     )

@@ -250,6 +250,17 @@ def test_consumers_that_use_assign_are_no_members() -> None:
     assert judged_healthy(evidence)
 
 
+@pytest.mark.parametrize("release", ["0.10.2", "2.8"])
+def test_a_date_right_below_a_table_is_no_part_of_its_last_row(release: str) -> None:
+    case = CASES["one partition"]
+    looks = [RELEASES[release](case.first).strip(), RELEASES[release](case.last).strip()]
+    command = f"kafka-consumer-groups --describe --group {GROUP}"
+    text = "".join(f"{1_593_511_200 + 60 * minute}\n$ {command}\n{look}\n" for minute, look in enumerate(looks))
+    evidence = read_text(text, "f.txt", 5)
+    assert {each.time for each in evidence.offsets} == {1_593_511_200_000, 1_593_511_260_000}
+    assert (codes(evidence), evidence.remarks) == ({"one_queue_stuck"}, [])
+
+
 def test_what_watch_prints_has_the_group_and_the_moment() -> None:
     head = "Every 60.0s: kafka-consumer-groups --bootstrap-server kb1:9092 --describe --group billing    kb1: {}\n"
     text = "".join(

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
 from pyengine.backlog.evidence import Evidence, read_text
+from pyengine.backlog.evidence.transcript import moment_of, without_margin
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli.diagnose import Answer, read_from
 from tests.backlog.mqadmin_text import (
@@ -339,6 +340,86 @@ def test_tables_that_a_terminal_or_a_mail_has_wrapped(release: str) -> None:
         assert codes(two(*mailed)) == {"one_queue_stuck"}, wide
 
 
+@pytest.mark.parametrize("release", ["4.2.0", "4.8.0", "5.3.3"])
+@pytest.mark.parametrize("before", ["> ", ">> ", "> > ", " > ", "mq-1  | ", "| "])
+def test_a_whole_session_in_a_mail_a_wiki_or_a_container_s_log(release: str, before: str) -> None:
+    first, last, _ = stuck()
+    lines = "".join(f"$ date\nTue Jun 30 10:0{minute}:00 UTC 2020\n{progress(release, table)}"
+                    for minute, table in ((0, first), (2, last))).splitlines()  # fmt: skip
+    if before == "| ":
+        lines = [
+            f"| {' | '.join(line.split())} |" if "broker-a" in line else line.replace("#", "| #") for line in lines
+        ]
+        rule = next(number for number, line in enumerate(lines) if "#Topic" in line) + 1
+        lines.insert(rule, "|---|---|:---:|")
+    else:
+        lines = [before + line for line in lines]
+    found = read_text("\n".join(lines), "mail.txt", NOW)
+    assert (codes(found), found.remarks) == ({"one_queue_stuck"}, [])
+
+
+def test_what_is_quoted_is_read_whatever_it_is() -> None:
+    lines = log(ILLEGAL.format(PULL.format(90), 70, 60, 80)).splitlines()
+    quoted = "As I wrote:\n" + "\n".join(f"> {line}" for line in [*lines, *lines])
+    assert codes(read_text(quoted, "mail.txt", NOW)) == {"offset_illegal"}
+    assert without_margin("<a\n> b\n</a>") == "<a\n> b\n</a>"
+    assert without_margin("a | 1\nb | 2") == "a | 1\nb | 2"
+
+
+def test_a_command_that_failed_is_named_with_its_cause() -> None:
+    failed = (
+        "$ sh mqadmin consumerProgress -n ns:9876 -g billing\n"
+        "org.apache.rocketmq.tools.command.SubCommandException: ConsumerProgressSubCommand command failed\n"
+        "\tat org.apache.rocketmq.tools.command.MQAdminStartup.main(MQAdminStartup.java:114)\n"
+        "Caused by: org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info\n"
+        "See http://rocketmq.apache.org/docs/faq/ for further details.\n"
+    )
+    found = read_text(failed, "p.txt", NOW)
+    (remark,) = found.remarks
+    assert remark.line == 4
+    cause = "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info"
+    assert str(remark.why) == f"the command failed and says nothing of the group: {cause}"
+    (hint,) = to_bring(found)
+    assert hint.startswith("p.txt is mqadmin consumerProgress without its table, which tells nothing")
+    assert Answer(found, [], []).exit_code == 2
+    assert read_text(failed + progress("5.3.3", queues()), "p.txt", NOW).remarks == []
+
+
+def test_lines_of_groups_with_a_backlog_that_was_seen_once_are_not_healthy() -> None:
+    head = "#Group  #Count  #Version  #Type  #Model  #TPS  #Diff Total\n"
+    for tps, diff, healthy in ((0, 8, True), (220, 41, True), (0, 10_000, False), (220, 90_000, False)):
+        line = f"billing  3  V5_1_4  PUSH  CLUSTERING  {tps}  {diff}\n"
+        once = read_text(head + line, "g.txt", NOW)
+        assert (diagnose(once), judged_healthy(once), len(seen_too_seldom(once))) == ([], healthy, not healthy)
+    less = read_text(head + "billing  3  V5_1_4  PUSH  CLUSTERING  220  80000\n", "g.txt", NOW + MINUTE)
+    once.add(less)
+    assert (diagnose(once), judged_healthy(once), seen_too_seldom(once)) == ([], True, [])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_lines_of_topics_that_nobody_sends_to(release: str) -> None:
+    found = read_text(stats_all(release, [("orders", "billing", 180_000, 0.0, 0.0)]), "s.txt", NOW)
+    assert (diagnose(found), judged_healthy(found)) == ([], False)
+    assert seen_too_seldom(found)[0].startswith("group billing, topic orders: 180000 wait, seen once")
+
+
+def test_a_retry_topic_that_fills_is_a_listener_that_fails_not_one_that_is_slow() -> None:
+    def rows(failures: float) -> Evidence:
+        lines = [("%RETRY%billing", "billing", 500, failures, 0.0), ("orders", "billing", 4, 120.5, 120.5)]
+        return read_text(stats_all("5.3.3", lines), "s.txt", NOW)
+
+    assert codes(rows(20.5)) == {"failing_listener"}
+    assert "failing_listener" not in codes(rows(0.5))
+
+
+def test_groups_that_broadcast_are_not_judged_by_the_broker_s_offsets() -> None:
+    clients = read_text(consumer_connection("5.3.3", [("10.0.0.4@1", "10.0.0.4:5112")], "BROADCASTING"), "c.txt", NOW)
+    found = two(progress("5.3.3", gone()[0]), progress("5.3.3", gone()[1]))
+    found.add(clients)
+    assert (diagnose(found), judged_healthy(found)) == ([], False)
+    assert any("broadcasting" in hint for hint in to_bring(found))
+
+
 def test_a_date_counts_before_the_time_of_the_file() -> None:
     first, last, _ = stuck()
     for date in ("Tue Jun 30 {} CST 2020", "2020-06-30 {}", "[2020-06-30T{}+08:00]", "2020年 06月 30日 星期二 {} CST",
@@ -349,6 +430,14 @@ def test_a_date_counts_before_the_time_of_the_file() -> None:
         found = read_text("".join(texts), "p.txt")
         (finding,) = diagnose(found)
         assert "120 s before" in finding.evidence[1] or "2 min before" in finding.evidence[1]
+    for date in ("=== 30.06.2020 {} ===", "[30.06.2020 {}] ops@mq1:~$ mqadmin consumerProgress -g billing -s true",
+                 "6/30/2020 {} AM", "30/06/2020 {}", "20200630-{}", "20200630 {}"):  # fmt: skip
+        shown = [f"{date.format(clock)}\n{progress('5.3.3', table, command=False)}" for clock, table in
+                 (("10:00:00", first), ("10:02:00", last))]  # fmt: skip
+        found = read_text("".join(shown), "p.txt")
+        assert codes(found) == {"one_queue_stuck"}, date
+        assert len({each.time for each in found.offsets}) == 2
+    assert moment_of("05/06/2020 10:00:00") is None  # May or June
     every = "Every 60.0s: sh mqadmin consumerProgress -g billing -s true      mq1: Tue Jun 30 10:0{}:00 2020\n\n{}"
     shown = [every.format(n, progress("5.3.3", table, command=False)) for n, table in ((0, first), (1, last))]
     assert codes(read_text("".join(shown), "p.txt")) == {"one_queue_stuck"}

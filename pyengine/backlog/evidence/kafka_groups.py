@@ -16,7 +16,7 @@ from typing import Literal
 
 from pyengine.backlog.evidence.model import ConsumerGroupState, Evidence, OffsetState, Remark, Source
 from pyengine.backlog.evidence.numbers import whole
-from pyengine.backlog.evidence.transcript import moment_of
+from pyengine.backlog.evidence.transcript import moment_of, without_bars
 from pyengine.backlog.findings import say
 
 Kind = Literal["consumer", "share", "streams"]
@@ -33,7 +33,7 @@ TITLES = {
 OLD = {"Group": "GROUP", "Topic": "TOPIC", "Pid": "PARTITION", "Offset": "CURRENT-OFFSET", "logSize": "LOG-END-OFFSET",
        "Lag": "LAG", "Owner": "OWNER"}  # fmt: skip
 _TWO_WORDS = (("CURRENT OFFSET", "CURRENT-OFFSET"), ("LOG END OFFSET", "LOG-END-OFFSET"))
-_QUOTED = re.compile(r"^(?:>\s?)+|^```.*$")
+_FENCE = re.compile(r"^```.*$")
 _NOTE = re.compile(
     r"(?:The )?(?P<kind>[Cc]onsumer|[Ss]hare|[Ss]treams) group ['`](?P<group>.{1,255}?)['`] "
     r"(?P<says>has no active members|is rebalancing|does not exist or is rebalancing|does not exist|"
@@ -163,9 +163,8 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines without what a mail, a wiki or a terminal put around them."""
-    lines = (_QUOTED.sub("", line).rstrip() for line in text.splitlines())
-    return [line.replace("|", " ").strip() if line.startswith("|") else line for line in lines]
+    """The lines without what a wiki put around them."""
+    return [without_bars(_FENCE.sub("", line).rstrip()) for line in text.splitlines()]
 
 
 def _glued(parts: Sequence[str]) -> Iterator[str]:
@@ -343,6 +342,7 @@ class _Reading:
                 or table.begins(line)
                 or _header(self.lines, following)
                 or _NOTE.search(line)
+                or _moment(line) is not None
             ):
                 return
             yield line

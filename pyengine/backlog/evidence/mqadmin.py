@@ -21,6 +21,8 @@ CONNECTION = ("#ClientId", "#ClientAddr")
 _NUMBERED = re.compile(r"^001\s+\S+\s+\S+:\d+\s+[A-Z_]+\s+\S+$")
 _CLIENT = re.compile(r"^(?:\d{3}\s+)?(?P<id>\S+)\s+(?P<address>\S+:\d+)\s+[A-Z_]+\s+(?P<version>\S+)$")
 _OFFLINE = re.compile(r"the consumer group ?\[(?P<group>[^\]]+)\] not online")
+_FAILED = re.compile(r"^(?:\S+\.)?SubCommandException: (?P<what>.+)")
+_CAUSE = re.compile(r"^Caused by: (?P<what>\S+(?:Exception|Error)\b.*)")
 _VERSION = re.compile(r"^V\d+_\d+_\d+")
 _NO_ROW = re.compile(r"Topic Put TPS:|[\[$#>].*[#$>]\s*$|\$\s|SLF4J|RocketMQLog:|Java HotSpot|OpenJDK|JAVA_")
 
@@ -62,6 +64,19 @@ def read(block: Block, file: str, modified: int | None, found: Evidence) -> None
         found.groups.append(GroupState(file, time, offline["group"], 0, 0))
         if not begins(head):
             _source(found, file, f"mqadmin {block.command or 'consumerConnection'}", time, needs=PROGRESS_TOO)
+
+
+def failures(text: str, file: str) -> list[Remark]:
+    """Commands that failed, each with the last cause that its stack names."""
+    found: list[Remark] = []
+    for number, line in enumerate((each.strip() for each in text.splitlines()), 1):
+        failed = _FAILED.match(line)
+        cause = _CAUSE.match(line) if found else None
+        if match := failed or cause:
+            why = say("the command failed and says nothing of the group: {error}", error=match["what"][:200])
+            remark = Remark(file, number, line, why)
+            found[len(found) if failed else -1 :] = [remark]
+    return found
 
 
 def _source(found: Evidence, file: str, what: str, time: int | None, product: str = "", needs: str = "") -> None:

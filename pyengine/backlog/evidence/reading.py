@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from pyengine.backlog.evidence import (
 )
 from pyengine.backlog.evidence.model import Evidence, Remark, Source
 from pyengine.backlog.evidence.opening import Opened, open_text
+from pyengine.backlog.evidence.transcript import without_margin
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError
@@ -121,9 +122,13 @@ class _Reading:
         if str(path) != "-" and Path(path).is_dir():
             self.folder(Path(path))
         elif str(path) == "-" or (not self.is_superseded(Path(path)) and self.is_new(Path(path))):
-            opened = open_text(path, self.encoding)
+            opened = self.open(path)
             self.add(opened, reader_of(opened.text, self.properties))
             self.understood.add(os.path.realpath(path))
+
+    def open(self, path: str | Path) -> Opened:
+        opened = open_text(path, self.encoding)
+        return replace(opened, text=without_margin(opened.text))
 
     def is_superseded(self, file: Path) -> bool:
         """A ``.bak`` of RocketMQ beside its file: what was written before, as the times of copies do not tell."""
@@ -148,7 +153,7 @@ class _Reading:
             if self.is_superseded(file):
                 continue
             try:
-                opened = open_text(file, self.encoding)
+                opened = self.open(file)
                 reader = reader_of(opened.text, self.properties)
                 if reader is None:
                     why = say("holds nothing that is known here")
@@ -177,6 +182,7 @@ def read_text(
     text: str, file: str, modified: int | None = None, properties: Mapping[str, str] | None = None
 ) -> Evidence:
     """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
+    text = without_margin(text)
     return _evidence(reader_of(text, properties), text, file, modified)
 
 

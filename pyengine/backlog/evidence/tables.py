@@ -15,7 +15,14 @@ from pyengine.backlog.evidence import mqadmin
 from pyengine.backlog.evidence.model import DestinationState, Evidence, GroupState, OffsetState, Remark, Source
 from pyengine.backlog.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import whole
-from pyengine.backlog.evidence.transcript import Block, blocks, commands_in, groups_named, unwrapped
+from pyengine.backlog.evidence.transcript import (
+    Block,
+    blocks,
+    commands_in,
+    groups_named,
+    unwrapped,
+    without_bars,
+)
 from pyengine.backlog.findings import say
 from pyengine.destinations import ADVISORY
 
@@ -23,12 +30,15 @@ ABSENT = ("-", "N/A", "NA", "null", "")
 DSTAT = ("Name", "Queue Size", "Consumer #")
 PROGRESS = ("#Topic", "#Broker Offset", "#Consumer Offset")
 GROUPS = ("#Group", "#Count", "#Diff Total")
+# Commands whose table is read here: where it is not there, the command has failed or was copied alone.
+WITH_TABLE = ("mqadmin consumerProgress", "mqadmin brokerConsumeStats", "mqadmin statsAll")
 RETRY = "%RETRY%"
 NARROW = 32  # mqadmin before 4.9.3 cuts topics, groups and brokers to so many characters; brokers still
 CUT = "... ("  # between what is left of a name and the number of the topic
 _BEHIND_TABLE = re.compile(
     r"Consume (TPS|Diff|Inflight)|Diff Total:|(Warning: )?Consumer group |JAVA_|Java HotSpot|OpenJDK|INFO|log4j|SLF4J"
     r"|RocketMQLog:|RMQ[A-Z]|Picked up|[\[$#>].*[#$>]\s*$|\$\s"
+    r"|[-: ]{3,}$"
 )
 _TPS = re.compile(r"^\s*Consume TPS:\s*([\d.,]+)", re.MULTILINE)
 
@@ -49,13 +59,13 @@ class Row:
 
 def recognises(text: str) -> bool:
     """True if any line is one of the headers, or one of mqadmin's commands."""
-    text = unwrapped(text, _begins)
+    text = _plain(text)
     return any(_header(line) for line in text.splitlines()) or mqadmin.recognises(text)
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
     """All tables of a file, whatever stands between them."""
-    text = unwrapped(text, _begins)
+    text = _plain(text)
     found = Evidence()
     named = groups_named(text) or {block.group for block in blocks(text, _begins) if block.group}
     for block in blocks(text, _begins):
@@ -67,10 +77,18 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
         # Two sights of a group could not be compared if only one of them had a name.
         why = say("names no group; keep the command with its -g GROUP in the file")
         found.remarks.append(Remark(file, 0, "#Topic", why))
+    if not found.count:
+        found.remarks.extend(mqadmin.failures(text, file))
     if not found.sources:
         for command in commands_in(text):
-            found.sources.append(Source(file, command, needs=PROGRESS_TOO))
+            what = say("{command} without its table", command=command) if command in WITH_TABLE else command
+            found.sources.append(Source(file, what, needs=PROGRESS_TOO))
     return found
+
+
+def _plain(text: str) -> str:
+    """The text with its tables as the tool printed them."""
+    return unwrapped("\n".join(map(without_bars, text.splitlines())) if "|" in text else text, _begins)
 
 
 def _begins(line: str) -> bool:

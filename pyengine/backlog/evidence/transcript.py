@@ -38,9 +38,18 @@ _DATES = tuple(
         rf"(?:[a-z]{{3}},?\s+)?(?P<name>[a-z]{{3}})\s+(?P<day>\d\d?)\s+{_CLOCK}{_ZONE}\s+{_YEAR}",  # date in C
         rf"(?:[a-z]{{3,9}},?\s+)?(?P<day>\d\d?)\s+(?P<name>[a-z]{{3}})[a-z]*\s+{_YEAR},?\s+{_CLOCK}{_ZONE}",  # en_US
         rf"{_YEAR}[-/](?P<month>\d\d?)[-/](?P<day>\d\d?)[T ]\s*{_CLOCK}{_ZONE}",
+        rf"(?P<day>\d\d?)\.(?P<month>\d\d?)\.{_YEAR},?\s+{_CLOCK}{_ZONE}",  # de_DE
+        rf"(?P<one>\d\d?)/(?P<other>\d\d?)/{_YEAR},?\s+{_CLOCK}{_ZONE}",  # en_US or en_GB
+        rf"{_YEAR}(?P<month>\d\d)(?P<day>\d\d)[-_T ]?(?P<hour>\d\d):?(?P<minute>\d\d):?(?P<second>\d\d)",
         rf"{_YEAR}年\s*(?P<month>\d\d?)月\s*(?P<day>\d\d?)日\s*(?:星期.|周.)?\s*{_CLOCK}{_ZONE}",
     )
 )
+# A prompt with the moment in it, in front of a command.
+_PROMPT = re.compile(r"[\[(](?P<date>[^\])]*\d\d?:\d\d:\d\d[^\])]*)[\])].*?[$#>%] ")
+# Lines that a mail quotes, one below the other: one alone may be anything.
+_QUOTED = re.compile(r"^ {0,3}>.*\n {0,3}>", re.MULTILINE)
+_QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+", re.MULTILINE)
+_SERVICE = re.compile(r"[\w.-]+ +\| ?")  # `docker compose logs`, in front of every line
 _EPOCH = re.compile(r"(1[0-9]{9})(\d{3})?")
 # `watch` writes the interval and the command in front of the host and the date.
 _WATCH = re.compile(r"^Every [\d.,]+\s*s(?:econds)?: (?P<command>.*?)(?:\s{2,}|\s+\S+:\s+)(?P<date>[A-Z][a-z]{2} .*)$")
@@ -158,6 +167,22 @@ def _together(lines: list[str], wide: int) -> str:
     return "".join(f" {piece}" if piece.startswith("#") else piece for piece in pieces).strip()
 
 
+def without_margin(text: str) -> str:
+    """The text without what a mail or docker puts in front of each line: ``> ``, ``service-1  | ``."""
+    if _QUOTED.search(text):
+        text = _QUOTE.sub("", text)
+    if service := _SERVICE.match(text):
+        lines = text.splitlines()
+        if len(lines) > 1 and all(line.startswith(service[0].rstrip()) for line in lines if line.strip()):
+            text = "\n".join(line[len(service[0]) :] for line in lines)
+    return text
+
+
+def without_bars(line: str) -> str:
+    """A row of a table with bars between its cells, as a wiki has it, with blanks instead."""
+    return line.replace("|", " ").strip() if line.lstrip().startswith("|") else line
+
+
 def groups_named(text: str) -> set[str]:
     """Every group that a command line or a sentence of the tools names."""
     found = {each["name"] for each in _NAMED.finditer(text)}
@@ -185,10 +210,12 @@ def moment_of(line: str) -> int | None:
     A zone that is not UTC and no number counts as this machine's: CST is China's and Chicago's.
     """
     text = line.strip()
-    if len(text) > LONGEST and not text.startswith("Every "):
+    if len(text) > LONGEST and not text.startswith(("Every ", "[", "(")):
         return None
     if watched := _WATCH.match(text):
         text = watched["date"]
+    if prompt := _PROMPT.match(text):
+        text = prompt["date"]
     text = re.sub(r"^(?:[$>]\s*|date\s*[:=]\s*)", "", text.strip("#=*-[]() \t"), flags=re.IGNORECASE).strip()
     if whole := _EPOCH.fullmatch(text):
         return int(whole[1]) * 1000 + int(whole[2] or 0)
@@ -202,6 +229,7 @@ def moment_of(line: str) -> int | None:
 
 
 def _moment(parts: dict[str, str | None]) -> int:
+    parts = _month_told(parts)
     month = int(parts["month"] or 0) if parts.get("month") else _MONTHS[str(parts["name"]).lower()[:3]]
     hour = int(parts["hour"] or 0)
     if half := parts.get("half"):
@@ -216,6 +244,21 @@ def _moment(parts: dict[str, str | None]) -> int:
         east = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         return (calendar.timegm((*numbers, 0, 0, 0)) - (east if zone[0] == "+" else -east)) * 1000
     return int(clock.mktime((*numbers, 0, 0, -1))) * 1000
+
+
+def _month_told(parts: dict[str, str | None]) -> dict[str, str | None]:
+    """With slashes the month stands first beside AM and PM; else whichever number is above 12 is the day.
+
+    Raises ValueError where neither tells.
+    """
+    if not parts.get("one"):
+        return parts
+    one, other = int(parts["one"] or 0), int(parts["other"] or 0)
+    if parts.get("half") or other > 12:
+        return parts | {"month": str(one), "day": str(other)}
+    if one > 12:
+        return parts | {"month": str(other), "day": str(one)}
+    raise ValueError("the day or the month may stand first")
 
 
 def _command(line: str) -> re.Match[str] | None:

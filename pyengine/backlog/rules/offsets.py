@@ -20,6 +20,11 @@ QUIET = 30.0
 DEAD = "%DLQ%"
 RETRY = "%RETRY%"
 FAILING = 0.01  # redeliveries among what a group consumes
+FAILS = say(
+    "The listener throws or answers RECONSUME_LATER: each failure comes back after 10 s, 30 s, 1 min ... "
+    "up to 16 times, then it goes to %DLQ%. Read the listener's log; more clients, threads or queues only "
+    "fail faster."
+)
 UNFINISHED = say(
     "One unfinished message holds the offset of its queue: everything behind it is consumed "
     "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
@@ -245,14 +250,12 @@ class Group:
 def groups(evidence: Evidence) -> Iterator[Group]:
     """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
     them gets everything: those commit to files of their own, never to the broker."""
-    apart = {each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"}
-    apart |= {each.group for each in evidence.groups if each.model == "BROADCASTING"}
-    apart |= {each.group for each in evidence.checks if each.model == "BROADCASTING"}
+    broadcasting = apart(evidence)
     series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
     found: dict[tuple[str, str, str], list[Progress]] = {}
     for states in series.values():
         last = states[-1]
-        if not last.topic.startswith(DEAD) and last.group not in apart:
+        if not last.topic.startswith(DEAD) and last.group not in broadcasting:
             found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
     owned: dict[tuple[str, str], set[str]] = {}
     for each in evidence.offsets:
@@ -262,6 +265,15 @@ def groups(evidence: Evidence) -> Iterator[Group]:
     for (system, name, topic), queues in found.items():
         elsewhere = bool(owned.get((system, name), set()) - {topic})
         yield Group(system, name, topic, tuple(queues), connected.get(name), elsewhere)
+
+
+def apart(evidence: Evidence) -> set[str]:
+    """Groups whose clients say that each of them gets everything: what the broker has of them is not where they are."""
+    return {
+        *(each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"),
+        *(each.group for each in evidence.groups if each.model == "BROADCASTING"),
+        *(each.group for each in evidence.checks if each.model == "BROADCASTING"),
+    }
 
 
 def _connected(evidence: Evidence) -> dict[Hashable, int | None]:
@@ -700,11 +712,7 @@ def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
             Severity.WARNING if not died else Severity.ERROR,
             say("group {group}", group=name or say("(not named)")),
             tuple(seen),
-            say(
-                "The listener throws or answers RECONSUME_LATER: each failure comes back after 10 s, 30 s, 1 min ... "
-                "up to 16 times, then it goes to %DLQ%. Read the listener's log; more clients, threads or queues only "
-                "fail faster."
-            ),
+            FAILS,
         )
     return findings
 
@@ -729,17 +737,23 @@ def _one_cause(found: Sequence[Finding], group: str) -> Finding:
 
 def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
     """What one line a group, or a group and topic, tells: stopped, stalled, slow, draining."""
-    known = {each.group for each in evidence.offsets}
-    for states in by_time(evidence.groups, lambda g: (g.group, g.topic)).values():
-        first, last = states[0], states[-1]
-        if last.group in known or last.diff_total <= 0 or last.model == "BROADCASTING":
-            continue
-        where = (
-            say("group {name}, topic {topic}", name=last.group, topic=last.topic)
-            if last.topic
-            else say("group {group}", group=last.group)
-        )
-        if last.clients == 0:
+    for first, last in _lines(evidence):
+        where = line_of(last)
+        if _fails(last, evidence):
+            yield Finding(
+                "failing_listener",
+                Severity.WARNING,
+                say("group {group}", group=last.group),
+                (
+                    say(
+                        "{rate:.2f} messages a second come to the retry topic ({file})",
+                        rate=last.in_tps or 0,
+                        file=last.file,
+                    ),
+                ),
+                FAILS,
+            )
+        elif last.clients == 0:
             yield Finding(
                 "stopped",
                 Severity.ERROR,
@@ -776,6 +790,42 @@ def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
                     "tells whether more clients help or one queue stands still."
                 ),
             )
+
+
+def _lines(evidence: Evidence) -> Iterator[tuple[GroupState, GroupState]]:
+    """The first and the last line of each group, or group and topic, that has a backlog of which no queue is known."""
+    known = {each.group for each in evidence.offsets} | apart(evidence)
+    for states in by_time(evidence.groups, lambda g: (g.group, g.topic)).values():
+        first, last = states[0], states[-1]
+        if last.group not in known and last.diff_total > 0:
+            yield first, last
+
+
+def line_of(line: GroupState) -> Said:
+    """Of what a line speaks."""
+    if line.topic:
+        return say("group {name}, topic {topic}", name=line.group, topic=line.topic)
+    return say("group {group}", group=line.group)
+
+
+def lines_seen_once(evidence: Evidence) -> Iterator[GroupState]:
+    """Lines with a backlog of more than a breath that were seen once, and whose rates do not tell where it goes.
+
+    The list of all groups shows whole numbers of messages a second: 0 may be nearly one.
+    """
+    for first, last in _lines(evidence):
+        told = last.clients == 0 or _fails(last, evidence) or _nothing_goes(first, last) or _outrun(first, last)
+        rate = (last.tps or 0) + (1 if last.in_tps is None else 0)
+        if not told and not seconds(first, last) and last.diff_total > rate * BREATH:
+            yield last
+
+
+def _fails(line: GroupState, evidence: Evidence) -> bool:
+    """A line of a retry topic to which more than a few of the messages that the group consumes come."""
+    if not line.topic.startswith(RETRY) or not line.in_tps:
+        return False
+    same = [each for each in evidence.groups if each.group == line.group and each.time == line.time]
+    return line.in_tps > FAILING * sum(each.tps or 0 for each in same if not each.topic.startswith(RETRY))
 
 
 def _nothing_goes(first: GroupState, last: GroupState) -> bool:
