@@ -99,7 +99,7 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
 
 def _broadcasting(evidence: Evidence) -> Iterator[Said]:
     """Groups with offsets or a line of their own, of which both say nothing."""
-    named = {each.group for each in (*evidence.offsets, *evidence.groups)}
+    named = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
     shown = {each.group for each in evidence.clients}
     for group in sorted((offsets.apart(evidence) & named) - shown):
         yield say(

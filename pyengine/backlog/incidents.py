@@ -32,6 +32,7 @@ COMES_OF: dict[str, tuple[str, ...]] = {
     "slow": ("flow_control",),
     "too_few_consumers": ("flow_control",),
     "duplicate_client_id": ("unassigned_queue", "uneven_allocation", "idle_clients", "stalled"),
+    "rebalance_storm": ("unassigned_queue", "uneven_allocation", "rewound", "lock_not_held"),
     "different_subscriptions": ("unassigned_queue", "not_subscribed"),
     "consume_disabled": ("stopped", "stalled", "pull_stopped"),
     "offset_illegal": ("rewound", "ahead_of_broker"),

@@ -532,6 +532,13 @@ LOGS: dict[str, tuple[str, set[str]]] = {
     "a topic with fewer queues than members": (
         log(DEALT.format("orders", "a@1", 8, 3, 3), DEALT.format("bills", "a@1", 2, 3, 1),
             DEALT.format("orders", "b@1", 8, 3, 3)), {"idle_clients"}),
+    "clients that come and go": (
+        log(*[DEALT.format("orders", "a@1", 8, 2 + number % 2, 4) for number in range(30)], every=40),
+        {"rebalance_storm"}),
+    "three clients deployed one after the other, twice": (
+        log(*[DEALT.format("orders", "a@1", 8, 2 + number % 2, 4) for number in range(12)], every=40), set()),
+    "clients restarted now and then": (
+        log(*[DEALT.format("orders", "a@1", 8, 2 + number % 2, 4) for number in range(16)], every=220), set()),
     "no pull for two minutes": (
         log("ERROR RocketmqClient - [BUG]doRebalance, billing, remove unnecessary mq, MessageQueue [topic=orders, "
             "brokerName=broker-a, queueId=2], because pull is pause, so try to fixed it"), {"pull_stopped"}),

@@ -113,6 +113,10 @@ PASTED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         logged("a topic with fewer queues than members"),
         logged("members of one topic"),
     ),
+    "rebalance_storm": (
+        logged("clients that come and go"),
+        logged("three clients deployed one after the other, twice"),
+    ),
     "one_queue_stuck, in commits": (logged("one queue's commits stand"), logged("all queues' commits stand")),
 }
 PAIRS = QUEUES | GROUPS | RECORDED | PASTED | {code: pair.evidence for code, pair in KAFKA.items()}

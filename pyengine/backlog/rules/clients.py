@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
@@ -33,6 +34,7 @@ CAUSES = {
     "ack": ("popThresholdForQueue", say("more messages wait for their acknowledgement than the limit")),
     "requests": ("pullThresholdForAll", say("more messages wait for poll() than the limit")),
 }
+STORM, FEWEST = 1800.0, 4  # seconds in which clients leave more often than so many times, and twice each of them
 RESENT = 60.0  # seconds in which every client has sent its subscription again (heartbeats come every 30 s)
 
 # What the tool says of clients too gets the same advice.
@@ -597,6 +599,50 @@ def dealt_out(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def rebalance_storm(evidence: Evidence) -> Iterator[Finding]:
+    """rebalance_storm: by what one client logs, clients leave its group more often within half an hour than two
+    restarts of each of them make it."""
+    worst: dict[str, list[ClientEvent]] = {}
+    for group, events in _by_group(evidence, "rebalanced").items():
+        dealt = [each for each in events if each.members is not None]
+        for states in by_time(dealt, lambda each: (each.client_id, each.topic)).values():
+            falls = [
+                after
+                for before, after in itertools.pairwise(states)
+                if before.members is not None and after.members is not None and after.members < before.members
+            ]
+            most = max(each.members or 0 for each in states)
+            for at in range(len(falls)):
+                within = [each for each in falls[at:] if seconds(falls[at], each) <= STORM]
+                if len(within) > max(2 * most, FEWEST, len(worst.get(group, ()))):
+                    worst[group] = within
+    for group, falls in worst.items():
+        last = falls[-1]
+        yield Finding(
+            "rebalance_storm",
+            Severity.WARNING,
+            say("group {group}", group=group),
+            (
+                say(
+                    "topic {topic}: {count:time|times} in {span} there were fewer clients than before, last {members} "
+                    "({file}:{line})",
+                    topic=last.topic,
+                    count=len(falls),
+                    span=span(seconds(falls[0], last)),
+                    members=last.members,
+                    file=last.file,
+                    line=last.line,
+                ),
+            ),
+            say(
+                "Clients come and go. Each time queues change hands, and what was consumed and not committed comes "
+                "again. Look for clients that restart, that stand still in a garbage collection, or that do not reach "
+                "every broker: a client asks any one broker of the topic who is in the group, and a broker forgets "
+                "who sent no heartbeat for 2 min."
+            ),
+        )
+
+
 def _missing(client: str, topics: dict[str, set[str]], last: dict[tuple[str, str], ClientEvent]) -> bool:
     """A member was dealt queues of one topic and none of another, which has enough for every member of that moment."""
     counts = {last[client, topic].members for topic in topics[client]}
@@ -655,7 +701,7 @@ def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
 CLIENT_RULES = (lock_not_held, unlock_failed, pull_stopped, flow_control_now, slow_listener, failing)
 HEAD_RULES = (blocked, timeout_cleaning)
 GROUP_RULES = (different_subscriptions, duplicate_client_id, more_clients_than_queues)
-LOG_RULES = (from_log, offset_illegal, pull_paused, refused_pulls, of_log, dealt_out)
+LOG_RULES = (from_log, offset_illegal, pull_paused, refused_pulls, of_log, dealt_out, rebalance_storm)
 LOGGED: dict[EventKind, str] = {
     "pull_expired": "pull_stopped",
     "not_locked": "lock_not_held",
