@@ -117,6 +117,20 @@ def test_burrow_s_verdicts_are_the_findings(answer: str, told: set[str]) -> None
     assert judged_healthy(evidence) or told
 
 
+@pytest.mark.parametrize("owner", ["/10.0.0.5", ""])
+@pytest.mark.parametrize(("verdict", "offsets"), [("STALL", (100, 100)), ("STOP", (100, 400))])
+def test_burrow_s_status_lists_only_the_partitions_that_are_not_well(
+    verdict: str, offsets: tuple[int, int], owner: str
+) -> None:
+    answer = json.loads(burrow(verdict, offsets, (20, 620), owner))
+    del answer["status"]["partitions"][0]
+    (finding,) = diagnose(read_text(json.dumps(answer), "burrow.json", 5))
+    assert (finding.code, finding.evidence[0]) == ("one_queue_stuck", "1 other partition is well by the monitor")
+    answer["status"]["partition_count"] = 1
+    (finding,) = diagnose(read_text(json.dumps(answer), "burrow.json", 5))
+    assert finding.code == ("stopped" if verdict == "STOP" and not owner else "stalled")
+
+
 def test_what_burrow_does_not_tell_is_said() -> None:
     (said,) = to_bring(read_text('{"error":false,"message":"consumer list returned","consumers":["billing"],'
                                  '"request":{"url":"/v3/kafka/local/consumer","host":"b"}}', "f.json"))  # fmt: skip

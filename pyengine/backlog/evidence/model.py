@@ -144,6 +144,7 @@ class ConsumerGroupState:
 
     state: Kafka's word (Stable, Empty, PreparingRebalance and so on), or empty where only its members are shown.
     members, idle: how many there are, and how many of them have no partition; None: not shown.
+    well: partitions of all its topics that a monitor finds well and does not list.
     """
 
     file: str
@@ -153,6 +154,7 @@ class ConsumerGroupState:
     state: str = ""
     members: int | None = None
     idle: int | None = None
+    well: int = 0
 
 
 @dataclass(frozen=True, slots=True)

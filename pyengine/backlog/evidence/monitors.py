@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyengine.backlog.evidence.model import Evidence, GroupState, OffsetState, QueueRange, Remark, Source
+from pyengine.backlog.evidence.model import (
+    ConsumerGroupState,
+    Evidence,
+    GroupState,
+    OffsetState,
+    QueueRange,
+    Remark,
+    Source,
+)
 from pyengine.backlog.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import object_of, whole, whole_or_none
 from pyengine.backlog.evidence.transcript import moment_of
@@ -185,6 +193,7 @@ class _Burrow:
     found: Evidence
     sight: int
     owners: set[str] = field(default_factory=set)
+    well: int = 0  # partitions that /status does not list: it lists those that are not
 
     def take(self, document: dict[str, Any]) -> bool:
         """Take over what an answer says of a group; False if it says nothing of one."""
@@ -196,6 +205,14 @@ class _Burrow:
         try:
             if isinstance(status, dict) and "partitions" in status:
                 partitions = list(status["partitions"] or [])
+                if (
+                    partitions
+                    and (well := whole("partition_count", status.get("partition_count", 0)) - len(partitions)) > 0
+                ):
+                    self.well = well
+                    self.found.consumer_groups.append(
+                        ConsumerGroupState(self.file, None, str(status["group"]), well=well)
+                    )
                 if not partitions and status.get("maxlag"):
                     partitions = [status["maxlag"]]
                 self.owners = {str(each.get("owner") or "") for each in partitions} - {""}
@@ -218,7 +235,7 @@ class _Burrow:
     def partition(self, group: str, told: dict[str, Any]) -> None:
         commits = [_commit(told[name]) for name in ("start", "end") if told.get(name)]
         verdict, owner = str(told["status"]), str(told.get("owner") or "") or None
-        if owner is None and verdict == "STOP" and not self.owners:
+        if owner is None and verdict == "STOP" and not self.owners and not self.well:
             owner = ""  # nobody commits, and Burrow knows of no member
         lag = whole_or_none("current_lag", told.get("current_lag"))
         self.window(group, str(told["topic"]), whole("partition", told["partition"]), commits, lag, owner, verdict)

@@ -107,6 +107,10 @@ class Told:
         return next((each.idle for each in reversed(self.states) if each.idle is not None), 0)
 
     @property
+    def well(self) -> int:
+        return next((each.well for each in reversed(self.states) if each.well), 0)
+
+    @property
     def unsettled(self) -> list[ConsumerGroupState]:
         return [each for each in self.states if each.state in REBALANCING]
 
@@ -344,7 +348,7 @@ def _of_kafka(group: Group, told: Told) -> Group:
     queues = tuple(
         Partition(each.first, replace(each.last, client="") if empty else each.last) for each in group.queues
     )
-    return replace(group, queues=queues, connected=0 if empty else told.members)
+    return replace(group, queues=queues, connected=0 if empty else told.members, well=told.well)
 
 
 def _totals(found: Sequence[Group]) -> dict[str, Counter[str]]:

@@ -138,7 +138,7 @@ class Group:
     """All queues of one group in one topic.
 
     connected: clients of the group by another source, None: no such source. elsewhere: another topic of the group has
-    a client.
+    a client. well: partitions of the group that a monitor finds well and does not list.
     """
 
     system: str
@@ -147,6 +147,7 @@ class Group:
     queues: tuple[Progress, ...]
     connected: int | None = None
     elsewhere: bool = False
+    well: int = 0
 
     @property
     def where(self) -> Said:
@@ -349,12 +350,17 @@ def stalled(group: Group) -> Iterator[Finding]:
     moving = [each for each in group.queues if (each.moved or 0) > 0]
     if not stuck:
         return
-    if moving:
+    if moving or group.well:
+        others = (
+            say("{moving:other queue moves|other queues move}", moving=len(moving))
+            if moving
+            else say("{well:other partition is|other partitions are} well by the monitor", well=group.well)
+        )
         yield Finding(
             "one_queue_stuck",
             Severity.ERROR,
             group.where,
-            (say("{moving:other queue moves|other queues move}", moving=len(moving)), *_worst(stuck)),
+            (others, *_worst(stuck)),
             _stuck_advice(group, stuck, moving),
         )
     else:
