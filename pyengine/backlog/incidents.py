@@ -17,9 +17,10 @@ from pyengine.backlog.findings import Finding, Said
 COMES_OF: dict[str, tuple[str, ...]] = {
     "stuck_thread": (
         "message_holds_offset", "blocked_listener", "timeout_cleaning", "unlock_failed", "lock_not_held",
-        "one_queue_stuck", "stalled", "flow_control", "slow_listener",
+        "one_queue_stuck", "stalled", "flow_control", "slow_listener", "poll_too_late",
     ),
-    "slow_call": ("slow_listener", "flow_control", "slow", "too_few_consumers"),
+    "slow_call": ("slow_listener", "flow_control", "slow", "too_few_consumers", "poll_too_late"),
+    "poll_too_late": ("rebalancing", "rewound"),
     "message_holds_offset": ("blocked_listener", "timeout_cleaning", "one_queue_stuck", "stalled", "flow_control"),
     "blocked_listener": ("timeout_cleaning", "one_queue_stuck", "stalled", "flow_control"),
     "unlock_failed": ("lock_not_held", "one_queue_stuck", "stalled"),

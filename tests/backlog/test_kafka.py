@@ -261,6 +261,46 @@ def test_a_date_right_below_a_table_is_no_part_of_its_last_row(release: str) -> 
     assert (codes(evidence), evidence.remarks) == ({"one_queue_stuck"}, [])
 
 
+LOG = (
+    "2026-03-02 10:0{}:11,111 {} [kafka-coordinator-heartbeat-thread | billing] o.a.k.c.c.i.ConsumerCoordinator - "
+    "[Consumer clientId=billing-1, groupId=billing] {}\n"
+)
+LATE = (
+    "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer than the "
+    "configured max.poll.interval.ms"
+)
+
+
+def consumer_log(*said: str) -> Evidence:
+    """Lines of a consumer's log, one a minute."""
+    return read_text("".join(LOG.format(minute, "WARN", words) for minute, words in enumerate(said)), "app.log", 5)
+
+
+def test_the_log_of_a_consumer_says_when_poll_came_too_late() -> None:
+    left = (
+        "Member billing-1-x sending LeaveGroup request to coordinator b:9092 due to consumer poll timeout has expired."
+    )
+    (finding,) = diagnose(consumer_log(LATE, left, "(Re-)joining group", LATE))
+    assert (finding.code, finding.where) == ("poll_too_late", "group billing")
+    assert finding.evidence == ("2 lines of its log: poll() later than max.poll.interval.ms (app.log:4)",)
+    old = (
+        "2017-03-02 10:00:11 WARN ConsumerCoordinator:629 - Auto offset commit failed for group billing: Commit cannot "
+        "be completed since the group has already rebalanced and assigned the partitions to another member.\n"
+    )
+    assert [each.where for each in diagnose(read_text(old, "app.log", 5))] == ["group billing"]
+
+
+def test_what_says_nothing_of_a_group_is_named_with_what_to_bring() -> None:
+    for evidence, what in (
+        (consumer_log("(Re-)joining group"), "Kafka consumer log"),
+        (read_text("$ kafka-consumer-groups.sh --bootstrap-server b:9092 --list\nbilling\naudit\n", "f.txt", 5),
+         "kafka-consumer-groups"),
+    ):  # fmt: skip
+        (hint,) = to_bring(evidence)
+        assert f"is {what}, which tells nothing of a backlog alone: give `kafka-consumer-groups --describe" in hint
+        assert (diagnose(evidence), evidence.remarks, judged_healthy(evidence)) == ([], [], False)
+
+
 def test_what_watch_prints_has_the_group_and_the_moment() -> None:
     head = "Every 60.0s: kafka-consumer-groups --bootstrap-server kb1:9092 --describe --group billing    kb1: {}\n"
     text = "".join(

@@ -17,6 +17,7 @@ from tests.backlog.live_groups import GROUPS, HEALTHY_GROUPS
 from tests.backlog.live_queues import HEALTHY_QUEUES, QUEUES, behind
 from tests.backlog.mqadmin_text import progress
 from tests.backlog.rule_codes import without_a_case
+from tests.backlog.test_kafka import LATE, consumer_log
 from tests.backlog.test_mqadmin import CASES, LOGS, old_topic, two
 
 DATA = Path(__file__).parent / "data"
@@ -117,6 +118,7 @@ PASTED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
         logged("clients that come and go"),
         logged("three clients deployed one after the other, twice"),
     ),
+    "poll_too_late": (lambda: consumer_log(LATE), lambda: consumer_log("(Re-)joining group")),
     "one_queue_stuck, in commits": (logged("one queue's commits stand"), logged("all queues' commits stand")),
 }
 PAIRS = QUEUES | GROUPS | RECORDED | PASTED | {code: pair.evidence for code, pair in KAFKA.items()}

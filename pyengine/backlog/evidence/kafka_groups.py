@@ -54,6 +54,8 @@ _STAMP = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d+)?\]? ")
 _COMMAND = re.compile(
     r"(?:kafka-(?P<kind>consumer|share|streams)-groups|ConsumerOffsetChecker|ConsumerGroupCommand|ShareGroupCommand)\b.*"
 )
+# A command alone, or with what says nothing of a group, as a list of names.
+_RUN = re.compile(r"\bkafka-(?:consumer|share|streams)-groups(?:\.sh|\.bat)? .*--(?:list|describe|bootstrap-server)\b")
 _NAMED = re.compile(r"--group[ =]['\"]?([^\s'\"]+)")
 # What Java, its loggers, shells and the tool itself write between the tables.
 _BETWEEN = re.compile(
@@ -150,10 +152,12 @@ def _adds_up(row: dict[str, str]) -> bool:
 
 
 def recognises(text: str) -> bool:
-    """True for a table of Kafka's tools, or a line in which they say why there is none."""
+    """True for a table of Kafka's tools, one of their commands, or a line in which they say why there is none."""
     if _NOTE.search(text) or _FAILED.search(text) or _FAILED_OLD.search(text):
         return True
     lines = _lines(text)
+    if any(_RUN.search(line) for line in lines if "kafka-" in line):
+        return True
     return any(_header(lines, place) for place in range(len(lines)))
 
 

@@ -348,7 +348,7 @@ class OffsetMove:
 
 EventKind = Literal[
     "subscription", "paused", "resumed", "forbidden", "pull_expired", "not_locked", "locked", "not_unlocked", "expired",
-    "failed", "rebalanced",
+    "failed", "rebalanced", "poll_late",
 ]  # fmt: skip
 
 
@@ -360,8 +360,8 @@ class ClientEvent:
     "resumed" (the program suspended the consumer), "forbidden" (the broker refuses the group: code 16), "pull_expired"
     (no pull for two minutes), "not_locked" and "locked" (a queue consumed in order), "not_unlocked" (a queue given up
     whose listener still runs), "expired" (a message sent back after consumeTimeout), "failed" (the listener threw, or
-    answered null or not OK), "rebalanced" (client, members and queues of one topic). label: topic/broker/queue.
-    words: the log's own.
+    answered null or not OK), "rebalanced" (client, members and queues of one topic), "poll_late" (of Kafka: poll()
+    later than max.poll.interval.ms). label: topic/broker/queue. words: the log's own.
     """
 
     file: str

@@ -16,6 +16,7 @@ from pyengine.backlog.evidence import (
     configuration,
     jolokia,
     kafka_groups,
+    kafka_log,
     monitors,
     prometheus,
     running_info,
@@ -58,6 +59,7 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
         Reader("rocketmq_client.log", client_log.recognises, client_log.read),
         Reader("broker.log of RocketMQ", broker_log.recognises, broker_log.read),
         Reader("tables of mqadmin, activemq-admin and Kafka's tools", _is_table, _tables),
+        Reader("log of a Kafka consumer", kafka_log.recognises, kafka_log.read),
     )
 
 

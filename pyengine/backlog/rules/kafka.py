@@ -365,8 +365,34 @@ def _even(group: Group, partitions: Counter[str]) -> bool:
     return even or (group.period >= QUIET and not any(each.severity for each in offsets.trend(group)))
 
 
+def poll_too_late(evidence: Evidence) -> Iterator[Finding]:
+    """poll_too_late: by a consumer's log, a member leaves its group because its work takes too long."""
+    for group, events in by_time([it for it in evidence.events if it.kind == "poll_late"], lambda it: it.group).items():
+        last = events[-1]
+        yield Finding(
+            "poll_too_late",
+            Severity.WARNING,
+            say("group {group}", group=str(group) or say("(not named)")),
+            (
+                say(
+                    "{count:line|lines} of its log: poll() later than max.poll.interval.ms ({file}:{line})",
+                    count=len(events),
+                    file=last.file,
+                    line=last.line,
+                ),
+            ),
+            say(
+                "The work between two calls of poll() takes longer than max.poll.interval.ms (5 min unless it is set): "
+                "the member leaves, its partitions go to others, and its records come again there. Make the work "
+                "faster, or fetch fewer records a poll (max.poll.records). Thread dumps, given to `pyengine diagnose`, "
+                "name the line that takes the time."
+            ),
+        )
+
+
 def findings(evidence: Evidence) -> Iterator[Finding]:
     """What is told of groups as a whole; then the common rules on every group and topic of Kafka."""
+    yield from poll_too_late(evidence)
     states = by_time(evidence.consumer_groups, lambda each: each.group)
     told = {str(name): Told(tuple(seen)) for name, seen in states.items()}
     for name, each in told.items():
