@@ -174,13 +174,13 @@ def diagnose(
         pages.check_target(report)
         answer = diagnosing.ask(files, encoding, policing.properties_of(define or []))
         evidence, found, refused = answer
-        if report is not None:
+        if report is not None and not answer.says_nothing:
             remarks = [*(Remark(each.source, 0, "", heard(each.problem)) for each in refused), *evidence.remarks]
             hints, read = diagnosing.hints(evidence), diagnosing.read_from(evidence)
             pages.write(findings_page.render("Diagnosis", found, remarks, lang.value, hints=hints, read=read), report)
         if as_json:
             print_json(diagnosing.as_dict(evidence, found, refused))
-        else:
+        elif not answer.says_nothing:
             diagnosing.show(evidence, found, Console(), lang.value)
         for error in refused:
             refuse(error)

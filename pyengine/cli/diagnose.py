@@ -27,6 +27,11 @@ class Answer(NamedTuple):
     refused: list[InvalidSourceError]
 
     @property
+    def says_nothing(self) -> bool:
+        """No file could be read: there is no answer to print, and none to write a page of."""
+        return bool(self.refused) and not self.evidence.count and not self.evidence.sources
+
+    @property
     def exit_code(self) -> int:
         """2 if a file, or all that is in the files, was not understood; 1 for warnings and errors; 0 if something was
         judged and found healthy, else 2: what was read does not tell yet."""
@@ -38,10 +43,8 @@ class Answer(NamedTuple):
 
 
 def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Answer:
-    """What the files say and what follows from it. Raises InvalidSourceError if none of them can be read."""
+    """What the files say, what follows from it, and which of them cannot be read."""
     evidence, refused = read_what_can_be(files, encoding, properties)
-    if refused and not evidence.count:
-        raise refused[0]
     return Answer(evidence, diagnose(evidence), refused)
 
 

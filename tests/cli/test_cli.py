@@ -476,6 +476,13 @@ def test_diagnose_names_causes_for_people_and_for_programs(tmp_path: Path) -> No
     document = json.loads(wrong.stdout)
     assert document["findings"] == found["findings"]
     assert document["not_read"] == [{"file": str(tmp_path / "notes.txt"), "why": "holds nothing that is known here"}]
+    (tmp_path / "empty.txt").write_text("")
+    neither = pyengine("diagnose", tmp_path / "notes.txt", tmp_path / "empty.txt", "--report", tmp_path / "page.html")
+    assert (neither.returncode, neither.stdout, len(neither.stderr.splitlines())) == (2, "", 2)
+    assert not (tmp_path / "page.html").exists()
+    document = json.loads(pyengine("diagnose", "--json", tmp_path / "notes.txt", tmp_path / "empty.txt").stdout)
+    assert [each["why"] for each in document["not_read"]] == ["holds nothing that is known here", "is empty"]
+    assert not document["judged_healthy"]
     lines = pyengine("diagnose", "-", stdin=table.replace("empty", "em\x1b[1mpty\udce9"))
     said = "nothing found in 1 state that was read\nread: standard input: activemq-admin dstat\n"
     assert (lines.returncode, lines.stdout) == (0, said)
