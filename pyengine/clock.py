@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import WeakSet
 
+from pyengine.attributes import Declared
 from pyengine.durations import milliseconds, whole_milliseconds
 from pyengine.errors import IllegalStateError
 
@@ -112,7 +113,7 @@ class Worker(ABC):
         """Run what was submitted, then stop; returns when it has stopped (at once on the worker's own thread)."""
 
 
-class Clock(ABC):
+class Clock(Declared, ABC):
     """Milliseconds since 1970, timers, waiting and workers.
 
     settles: whether ``settle`` may have something to do.

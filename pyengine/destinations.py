@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from urllib.parse import unquote_plus
 
 from pyengine._engine.java.hashing import set_order
+from pyengine.attributes import frozen
 
 V = TypeVar("V")
 ANY_ELEMENT = "*"
@@ -23,6 +24,7 @@ KINDS = ("queue", "topic", "temp-queue", "temp-topic")
 ADVISORY = "ActiveMQ.Advisory."  # before the names of the topics on which a broker tells of itself
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Destination:
     """One destination, or a pattern of destinations.

@@ -11,6 +11,7 @@ from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyengine.attributes import frozen
 from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class MetricKind(Enum):
     GAUGE = "gauge"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One number. name: in snake_case, ending in ``_total`` at counters. help: what it is, with its unit.

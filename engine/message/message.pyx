@@ -1,4 +1,5 @@
 cimport cython
+from cpython.object cimport PyObject_GenericSetAttr
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.math cimport isinf
@@ -33,7 +34,7 @@ from collections.abc import Mapping
 import numpy
 
 from pyengine._engine.message.header import fresh_headers
-from pyengine.errors import InvalidMessageError, did_you_mean
+from pyengine.errors import InvalidMessageError, UnknownNameError, did_you_mean
 
 cdef extern from "Python.h":
     void PyUnicode_InternInPlace(PyObject** text)
@@ -118,6 +119,18 @@ cdef class Message(Envelope):
                 hint = did_you_mean(name, FRESH)
                 raise TypeError(f"Message() has no attribute {name!r}" + (f"; {hint}" if hint else ""))
             setattr(self, name, value)
+
+    def __setattr__(self, name, value):
+        try:
+            PyObject_GenericSetAttr(self, name, value)
+        except AttributeError:
+            if hasattr(type(self), name):
+                raise
+            code = header_code(name)
+            written = name[3:] if name[:3].lower() == "jms" else name
+            hint = f"did you mean {header_attribute(code)!r}?" if code else did_you_mean(written, FRESH)
+            problem = "no such attribute, nothing would read it"
+            raise UnknownNameError(f"{type(self).__name__}.{name}", value, problem, hint) from None
 
     @classmethod
     def from_mapping(cls, mapping):

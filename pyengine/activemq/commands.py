@@ -13,12 +13,14 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch as MessageDispatch
 from pyengine._engine.activemq.client.session_commands import MessageAck as MessageAck
 from pyengine._engine.message.message import Message
+from pyengine.attributes import frozen
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
 
 Answer: TypeAlias = tuple[MessageAck, Callable[[Exception], object]]
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
     """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none."""
@@ -27,6 +29,7 @@ class ConnectionInfo:
     client_id: str = ""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerInfo:
     """A subscription as the client asks for it.
@@ -55,6 +58,7 @@ class ConsumerInfo:
     network_subscription: bool = False
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessagePull:
     """A consumer with prefetch 0 asks for one message. timeout: ms; 0 = wait for ever, -1 = answer at once."""
@@ -64,6 +68,7 @@ class MessagePull:
     timeout: int = 0
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerControl:
     """The broker tells a client that one of its consumers is to be closed (abort of a slow consumer)."""

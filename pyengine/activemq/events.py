@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.commands import ConsumerInfo
+from pyengine.attributes import frozen
 from pyengine.destinations import Destination
 from pyengine.visible import logger
 
@@ -20,6 +21,7 @@ E = TypeVar("E", bound="Event")
 LOG = logger("pyengine.activemq")
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened at a destination."""
@@ -27,6 +29,7 @@ class Event:
     destination: Destination
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerStarted(Event):
     """A consumer was added."""
@@ -34,6 +37,7 @@ class ConsumerStarted(Event):
     consumer: ConsumerInfo
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerClosed(Event):
     """A consumer was removed."""
@@ -41,6 +45,7 @@ class ConsumerClosed(Event):
     consumer: ConsumerInfo
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SlowConsumer(Event):
     """A consumer became slow (spec activemq 3.3, 3.6)."""
@@ -48,6 +53,7 @@ class SlowConsumer(Event):
     consumer: ConsumerInfo
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerAborted(Event):
     """A slow consumer strategy closes a consumer or, with ``connection``, its whole connection."""
@@ -56,6 +62,7 @@ class ConsumerAborted(Event):
     connection: bool
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageDiscarded(Event):
     """A topic subscription gave a pending message up. count: how many it has given up by now."""
@@ -65,6 +72,7 @@ class MessageDiscarded(Event):
     count: int
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageDelivered(Event):
     """A message was sent to a destination; with advisory_for_delivery only."""
@@ -72,6 +80,7 @@ class MessageDelivered(Event):
     message: Message
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageConsumed(Event):
     """A message has left a queue, or a durable subscription acknowledged it; with advisory_for_consumed only."""
@@ -79,6 +88,7 @@ class MessageConsumed(Event):
     message: Message
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageExpired(Event):
     """A message was older than its time to live."""
@@ -86,6 +96,7 @@ class MessageExpired(Event):
     message: Message
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class DeadLetter(Event):
     """A message could not be consumed. sent_to: the dead-letter destination, or None: the strategy dropped it.
@@ -98,6 +109,7 @@ class DeadLetter(Event):
     cause: str
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Redelivery(Event):
     """The redelivery plugin sends a poison message again after ``delay`` ms; ``count``: how many times by then."""
@@ -107,6 +119,7 @@ class Redelivery(Event):
     count: int
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class NoConsumer(Event):
     """A message was sent to a destination without consumers."""
@@ -114,6 +127,7 @@ class NoConsumer(Event):
     message: Message
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SelectorFailed(Event):
     """A selector could not be evaluated on a message: no match. error: the selector's text, or the error's.

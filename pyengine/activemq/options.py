@@ -261,6 +261,7 @@ def connection_options(
     return replace(result, **plain)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class BrokerURL:
     """``vm://name?jms...&broker...``, taken apart. broker, transport: options of the broker and of ``vm:`` itself."""

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason
+from pyengine.attributes import frozen
 from pyengine.destinations import Destination
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class DestinationView:
     """DestinationViewMBean: counts since the destination was made, and its size now.
@@ -35,6 +37,7 @@ class DestinationView:
     dlq: bool = False
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class QueueView(DestinationView):
     """QueueViewMBean.
@@ -52,6 +55,7 @@ class QueueView(DestinationView):
     selector_errors: int = 0
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class TopicView(DestinationView):
     """TopicViewMBean. discarded_count: messages its subscriptions gave up."""
@@ -59,6 +63,7 @@ class TopicView(DestinationView):
     discarded_count: int = 0
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SubscriptionView:
     """SubscriptionViewMBean, TopicSubscriptionViewMBean and DurableSubscriptionViewMBean.
@@ -102,6 +107,7 @@ class SubscriptionView:
     assigned_group_count: Mapping[str, int] = field(default_factory=dict)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
     """A message of a queue that no consumer has now, and why. blocked_by: the consumer the reason is about."""

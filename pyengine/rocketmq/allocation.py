@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pyengine._engine.java.hashing import queue_hash_code
 from pyengine._engine.rocketmq.client import allocation as core
+from pyengine.attributes import frozen
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger
 
@@ -158,6 +159,7 @@ def _first_positions_only(owners: Owners, client_ids: Sequence[str]) -> Owners:
     return owners
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
     """Consecutive runs, the first clients one queue more; RocketMQ's default (spec rocketmq 3.1)."""
@@ -175,6 +177,7 @@ class AllocateMessageQueueAveragely:
         return _first_positions_only(core.averagely(len(queues), len(client_ids)), client_ids)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragelyByCircle:
     """Queue i to client i modulo the clients (spec rocketmq 3.2)."""
@@ -192,6 +195,7 @@ class AllocateMessageQueueAveragelyByCircle:
         return _first_positions_only(core.averagely_by_circle(len(queues), len(client_ids)), client_ids)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
     """Only queues of brokers named ``room@broker`` in the given rooms; the remainder from the tail (spec rocketmq 3.4).
@@ -236,6 +240,7 @@ class AllocateMessageQueueByMachineRoom:
         return parts[0] in self.consumer_idcs
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
     """The configured list, whatever the topic has and whoever asks (spec rocketmq 3.3).
@@ -262,6 +267,7 @@ class AllocateMessageQueueByConfig:
         return np.array([0 if queue in configured else -1 for queue in queues], np.int32)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueConsistentHash:
     """Each queue to the next node on a ring of MD5 hashes (spec rocketmq 3.6).
@@ -294,6 +300,7 @@ class AllocateMessageQueueConsistentHash:
         return core.HashRing(ids, self.virtual_node_count, nodes).owners([self.hash_function(name) for name in names])
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
     """The inner strategy room by room; rooms without a living client are shared by all (spec rocketmq 3.5)."""

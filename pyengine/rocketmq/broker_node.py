@@ -19,6 +19,7 @@ from pyengine._engine.rocketmq.broker.long_polling import PullHold
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine._engine.rocketmq.commands.stored_message import message_id
+from pyengine.attributes import frozen
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
     ConfigurationError,
@@ -71,6 +72,7 @@ _STATUS = {
 }
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Stored:
     """Where a message was stored. flush: the position up to which the log is to be made safe before it is confirmed."""
@@ -81,6 +83,7 @@ class Stored:
     flush: int
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     """How a broker is set up; see Broker. address: ``ip:port``, which message ids are made of."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyengine._engine.rocketmq.broker.consume_lag import LastConsume, delay, last_consume
+from pyengine.attributes import frozen
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt
@@ -34,6 +35,7 @@ class StoredMessages(Protocol):
         """The message at an offset, None where there is none."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class OffsetWrapper:
     """One queue of a group.
@@ -52,6 +54,7 @@ class OffsetWrapper:
     last_consume: LastConsume
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumeStats:
     """A group's queues. It is as old as the last commit: up to the 5 s between two, unless pulls carry them."""

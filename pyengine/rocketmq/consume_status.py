@@ -7,8 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from pyengine._engine.rocketmq.client.consume_rates import Rate
+from pyengine.attributes import frozen
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumeStatus:
     """Rates of one topic. RT: ms a call, over the last minute; consume_rt over the last hour if that has none.

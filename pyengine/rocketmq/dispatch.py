@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyengine import Selector
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.client.tags import broker_accepts, client_accepts
+from pyengine.attributes import frozen
 from pyengine.errors import AllocationError, MissingColumnError, UnsupportedColumnError
 from pyengine.rocketmq.allocation import (
     MessageQueue,
@@ -49,6 +50,7 @@ _REASONS = pa.array([None, "filtered", "evaluation_error", "no_owner", "no_group
 Mask = npt.NDArray[np.bool_]
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageColumns:
     """Where a table of messages has what decides. Empty: it has none; a missing broker_name is ``broker`` everywhere.
@@ -65,6 +67,7 @@ class MessageColumns:
     broker: str = "broker-a"
 
 
+@frozen
 @dataclass(frozen=True)
 class ConsumerGroup:
     """A consumer group: its clients, what they subscribe to, and how they share the queues.
@@ -95,6 +98,7 @@ class ConsumerGroup:
         return found
 
 
+@frozen
 @dataclass(frozen=True)
 class ConsumerGroups:
     """Consumer groups over the message queues of a cluster. queues: MessageQueue or (topic, broker name, queue id).

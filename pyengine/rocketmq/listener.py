@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from pyengine.attributes import Declared
+from pyengine.attributes import Declared, frozen
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.message import MessageExt
@@ -71,6 +71,7 @@ def _check(listener: object) -> None:
         raise ConfigurationError("listener", repr(listener), "cannot be called", hint)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageListenerConcurrently:
     """A listener for messages in any order, on many threads. consume_message: (messages, context) -> status.
@@ -85,6 +86,7 @@ class MessageListenerConcurrently:
         _check(self.consume_message)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageListenerOrderly:
     """A listener for each queue's messages in their order. consume_message: (messages, context) -> status.

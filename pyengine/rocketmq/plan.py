@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyengine._engine.rocketmq.client.allocation import plan_difference
+from pyengine.attributes import frozen
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.allocation import (
     MessageQueue,
@@ -53,6 +54,7 @@ class Move(NamedTuple):
     after: str | None
 
 
+@frozen
 @dataclass(frozen=True, eq=False)
 class AllocationPlan:
     """The owners of all queues of several topics, each topic allocated by itself, as the real rebalance does it.

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyengine._engine.rocketmq.client.process_queue import FlowControl
 from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
+from pyengine.attributes import Declared
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.allocation import MessageQueue
 from pyengine.rocketmq.remoting import check_listed, whole_number
@@ -64,7 +65,7 @@ def _no_work(work: object) -> ConfigurationError:
     return ConfigurationError("work", repr(work), "no record in hand", "give what take() returned")
 
 
-class RecordWorker:
+class RecordWorker(Declared):
     """Hands out polled records to any number of threads or tasks and keeps the offset that is safe to commit.
 
     order: ``"key"`` works on one record of a key at a time, in order (records without a key in any order); ``"queue"``

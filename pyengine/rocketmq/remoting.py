@@ -13,6 +13,7 @@ from enum import Enum
 from operator import index
 from typing import Protocol, cast
 
+from pyengine.attributes import frozen
 from pyengine.clock import Clock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.allocation import MessageQueue
@@ -106,6 +107,7 @@ class SubscriptionData:
     sub_version: int = 0
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class PullMessageRequest:
     """One pull (PullMessageRequestHeader). Times in ms, sizes in bytes.
@@ -130,6 +132,7 @@ class PullMessageRequest:
     expression_type: str = "TAG"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class PullResult:
     """What the broker found. next_begin_offset: where to pull next. messages: copies of the client's own; in FOUND."""
@@ -159,6 +162,7 @@ class SendStatus(Enum):
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SendResult:
     """Where a sent message lies. msg_id: the client's id. offset_msg_id: the broker's."""
@@ -170,6 +174,7 @@ class SendResult:
     queue_offset: int
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class HeartbeatData:
     """One group of a client, as the broker is told (ConsumerData with the client's id)."""

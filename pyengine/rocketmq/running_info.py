@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
+from pyengine.attributes import frozen
 from pyengine.rocketmq.allocation import MessageQueue, sort_queues
 from pyengine.rocketmq.consume_status import ConsumeStatus
 from pyengine.rocketmq.offset_store import ReadOffsetType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
     """A consumer at one moment.

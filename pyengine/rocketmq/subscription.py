@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyengine._engine.rocketmq.client.tags import parse_tags
+from pyengine.attributes import frozen
 from pyengine.errors import ConfigurationError, NullArgumentError
 from pyengine.rocketmq.remoting import SubscriptionData, plain_text
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
     """What a consumer wants of a topic. expression_type: ``TAG`` or ``SQL92``; any other goes to the broker.

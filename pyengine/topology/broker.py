@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from pyengine.attributes import frozen
 from pyengine.destinations import Destination
 from pyengine.topology.checked import Checked, check_arguments
 from pyengine.topology.policy import (
@@ -21,6 +22,7 @@ from pyengine.topology.policy import (
 )
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class NotModelled:
     """Something a file says that pyengine does not do.
@@ -44,6 +46,7 @@ class NotModelled:
         return f"{self.file}:{self.line}: {what}{given}: {self.reason}"
 
 
+@frozen
 @dataclass(frozen=True)
 class BrokerConfiguration(Checked):
     """What a broker is started with.

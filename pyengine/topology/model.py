@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from pyengine.attributes import frozen
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
 from pyengine.topology.checked import Checked, Properties, check, check_arguments, check_selector, refuse_if
 from pyengine.topology.limits import (
@@ -37,6 +38,7 @@ TOPIC = "topic://"  # before the name of a destination that is a topic
 _COLUMN = "name a column"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Steps(Checked):
     """A priority read off a number: the last step whose threshold the number reaches.
@@ -69,6 +71,7 @@ class Steps(Checked):
         return found
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class TimeColumn(Checked):
     """A moment read from columns.
@@ -94,6 +97,7 @@ class TimeColumn(Checked):
         return (self.column, self.plus_minutes) if self.plus_minutes else (self.column,)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Source(Checked):
     """Where rows come from and how a row becomes a message.
@@ -161,6 +165,7 @@ class Source(Checked):
         return tuple(dict.fromkeys(name for name in names if name))
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class DestinationEntry(Checked):
     """A destination worth a word in the report. What rows name exists without an entry, as on the broker."""
@@ -176,6 +181,7 @@ class DestinationEntry(Checked):
         object.__setattr__(self, "name", found.name if found.kind == "queue" else str(found))
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Consumer(Properties):
     """One consumer. Consumers are registered in the order of the file.
@@ -207,6 +213,7 @@ class Consumer(Properties):
         check_selector(self)
 
 
+@frozen
 @dataclass(frozen=True)
 class Topology(Checked):
     """Source, destinations, policies, consumers. ``file`` is where it was read from and takes no part in comparing."""

@@ -469,6 +469,7 @@ class RedeliveryPlugin(Checked):
         return DestinationMap({entry_pattern(name): policy for name, policy in self.policies})
 
 
+@frozen
 @dataclass(frozen=True)
 class DiscardingPlugin(Checked):
     """Drop messages instead of making them dead letters, whatever the dead-letter strategies say

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import logging
 import os
 import re
@@ -16,8 +18,16 @@ import pytest
 from pyengine import Message
 from pyengine.activemq import Broker, ConnectionFactory, ConnectionOptions, PrefetchPolicy, RedeliveryPolicy, aio
 from pyengine.clock import ManualClock, SystemClock
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError, PyengineError
-from pyengine.topology.policy import Policy, RedeliveryPlugin, TimedSubscriptionRecoveryPolicy
+from pyengine.destinations import Destination
+from pyengine.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidMessageError,
+    PyengineError,
+    UnknownNameError,
+)
+from pyengine.rocketmq import RecordWorker
+from pyengine.topology.policy import DiscardingPlugin, Policy, RedeliveryPlugin, TimedSubscriptionRecoveryPolicy
 
 UNSTARTED = (
     "Received a message on a connection which is not yet started. Have you forgotten to call Connection.start()?"
@@ -141,11 +151,68 @@ def test_a_name_that_nothing_reads_raises_with_the_one_that_was_meant(scene, who
         (Policy("q"), "queuePrefetch", "queue_prefetch"),
         (Policy("q"), "queue_prefetch", "dataclasses.replace"),
         (RedeliveryPlugin(), "sendToDlqIfMaxRetriesExceeded", "send_to_dlq_if_max_retries_exceeded"),
+        (DiscardingPlugin(), "dropAll", "drop_all"),
+        (Destination("q"), "physicalName", "no such attribute"),
+        (Destination("q"), "name", "dataclasses.replace"),
     ],
 )
 def test_a_policy_is_not_changed_and_says_how_another_is_made(thing, name, meant):
     with pytest.raises(AttributeError, match=rf"^{type(thing).__name__}\.{name}=9: .*{re.escape(meant)}"):
         setattr(thing, name, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("JMSReplyTo", "reply_to"),
+        ("JMSXGroupID", "group_id"),
+        ("jmsType", "type"),
+        ("correlationID", "correlation_id"),
+        ("colour", "no such attribute"),
+    ],
+)
+def test_a_message_says_which_attribute_was_meant(name, meant):
+    message = Message()
+    with pytest.raises(UnknownNameError, match=rf"^Message\.{name}=9: .*{meant}"):
+        setattr(message, name, 9)
+    message.reply_to = "answers"
+    assert str(message.reply_to) == "queue://answers"
+    with pytest.raises(InvalidMessageError):
+        message.priority = "high"
+
+    class Mine(Message):
+        pass
+
+    mine = Mine()
+    mine.seen = 3
+    assert mine.seen == 3
+
+
+def test_clocks_and_record_workers_have_no_other_attributes():
+    for thing in (ManualClock(), SystemClock(), RecordWorker()):
+        with pytest.raises(UnknownNameError, match=rf"^{type(thing).__name__}\.speed=2: no such attribute"):
+            thing.speed = 2
+
+
+FROZEN = [
+    kind
+    for module in (
+        "pyengine.activemq", "pyengine.activemq.events", "pyengine.activemq.views", "pyengine.destinations",
+        "pyengine.metrics", "pyengine.rocketmq", "pyengine.topology", "pyengine.topology.policy",
+    )
+    for kind in vars(importlib.import_module(module)).values()
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(FROZEN), ids=lambda kind: kind.__name__)
+def test_what_cannot_be_changed_says_so_of_every_name(kind):
+    thing = object.__new__(kind)
+    with pytest.raises(UnknownNameError, match=rf"^{kind.__name__}\.somethingElse=1: no such attribute"):
+        thing.somethingElse = 1
+    for name in [field.name for field in dataclasses.fields(kind)][:1]:
+        with pytest.raises(UnknownNameError, match=rf"^{kind.__name__}\.{name}=1: a {kind.__name__} cannot be changed"):
+            setattr(thing, name, 1)
 
 
 def test_the_nouns_of_asyncio_raise_too(broker):
