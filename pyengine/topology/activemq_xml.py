@@ -134,7 +134,7 @@ class _Reader:
                 ):
                     low = -1 if name == "offlineDurableSubscriberTimeout" else 0
                     found[_TIMES[name]] = self._number(element, prop, int, low)
-                case _:
+                case _ if name not in schema.AS_HERE or not self._says(prop, schema.AS_HERE[name]):
                     self._leave(element, prop, schema.BROKER, known=_BROKER_PROPERTIES)
         found["store_directory"] = _store(found, adapter)
         if interceptors is None:
@@ -632,6 +632,11 @@ class _Reader:
         if (small := text.strip().lower()) not in _TRUE + _FALSE:
             self._refuse(element, prop.name, text, "is neither true nor false", "write true or false")
         return small in _TRUE
+
+    def _says(self, prop: Property, wanted: bool) -> bool:
+        """Whether a flag that nothing reads here has this value."""
+        written = [value.strip().lower() for value in prop.values if isinstance(value, str)]
+        return len(written) == len(prop.values) == 1 and written[0] in (_TRUE if wanted else _FALSE)
 
     def _number(self, element: Element, prop: Property, kind: type, low: int | None) -> Any:
         text = self._text(element, prop)

@@ -8,6 +8,7 @@ _ONE_BROKER = ("it would connect brokers; pyengine is one broker, and networks a
 _NO_LIMITS = ("producers would wait or fail at a limit of memory or disk; these limits are not modelled", True)
 _MONITORING = ("monitoring and logging are not modelled", False)
 _SECURITY = ("it would refuse users without a right; everybody may do everything here", True)
+_USER_ID = ("each message would have its user in JMSXUserID; here it has what its producer gave it", True)
 _CURSOR = ("pending messages are kept in the broker's own order whatever the cursor", False)
 _ADVISORY = ("this advisory is not sent", False)
 _START_STOP = ("how the process starts and stops is yours to say", False)
@@ -70,11 +71,11 @@ BROKER: dict[str, tuple[str, bool]] = {
     "mbeanInvocationTimeout": _MONITORING,
     "populateUserNameInMBeans": _MONITORING,
     "useLoggingForShutdownErrors": _MONITORING,
-    "advisorySupport": ("advisories are callbacks here, and always there", False),
+    "advisorySupport": ("the advisories that a policy asks for are sent all the same, and no others", False),
     "anonymousProducerAdvisorySupport": _ADVISORY,
     "messageAuthorizationPolicy": _SECURITY,
-    "populateJMSXUserID": _SECURITY,
-    "useAuthenticatedPrincipalForJMSXUserID": _SECURITY,
+    "populateJMSXUserID": _USER_ID,
+    "useAuthenticatedPrincipalForJMSXUserID": _USER_ID,
     "start": _START_STOP,
     "startAsync": _START_STOP,
     "useShutdownHook": _START_STOP,
@@ -111,6 +112,24 @@ BROKER: dict[str, tuple[str, bool]] = {
     "masterConnectorURI": _ONE_BROKER,
     "masterConnector": _ONE_BROKER,
     "supportFailOver": _ONE_BROKER,
+}
+
+# What is done here anyway, where a flag of the broker has this value.
+AS_HERE = {
+    "keepDurableSubsActive": True,
+    "monitorConnectionSplits": False,
+    "passiveSlave": False,
+    "populateJMSXUserID": False,
+    "rejectDurableConsumers": False,
+    "schedulerSupport": False,
+    "supportFailOver": False,
+    "useAuthenticatedPrincipalForJMSXUserID": False,
+    "useJmx": False,
+    "useMirroredQueues": False,
+    "useTempMirroredQueues": False,
+    "useVirtualDestSubs": False,
+    "useVirtualDestSubsOnCreation": False,
+    "waitForSlave": False,
 }
 
 POLICY_ENTRY: dict[str, tuple[str, bool]] = {

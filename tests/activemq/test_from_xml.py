@@ -101,6 +101,28 @@ def test_what_it_does_not_do_is_listed_and_warned_of_once(clock: ManualClock) ->
     Broker.from_xml(xml(), clock=clock).close()  # the broker whose warning was raised does not run any more
 
 
+@pytest.mark.parametrize(
+    ("flag", "done"),
+    [
+        ("schedulerSupport", "false"),
+        ("keepDurableSubsActive", "true"),
+        ("useMirroredQueues", "False"),
+        ("rejectDurableConsumers", "no"),
+        ("populateJMSXUserID", "false"),
+        ("useJmx", "false"),
+    ],
+)
+def test_a_flag_that_asks_for_what_is_done_anyway_is_not_listed(flag: str, done: str, clock: ManualClock) -> None:
+    with Broker.from_xml(xml("", f'persistent="false" {flag}="{done}"'), clock=clock) as broker:
+        assert broker.left_out == ()
+    other = {"true": "false"}.get(done, "true")
+    with (
+        pytest.warns(UserWarning, match=flag),
+        Broker.from_xml(xml("", f'persistent="false" {flag}="{other}"'), clock=clock) as broker,
+    ):
+        assert [part.name for part in broker.left_out] == [flag]
+
+
 STORES = [
     ("", "", None),
     ('persistent="false" dataDirectory="data"', "", None),
