@@ -217,6 +217,26 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "rocketmq.consumers:\n  - {group: a, consumeThreadMax: '20'}\n  - {group: b, consumeThreadMax: '${X}'}\n",
         "consumer group a",
     ),
+    "number_refused, of the listeners": (
+        jms("max-concurrency: lots"),
+        jms("max-concurrency: '@most@', concurrency: '${LOW}'"),
+        "spring.jms.listener.max-concurrency",
+    ),
+    "group_refused": (
+        "rocketmq.consumer: {group: bad group!}",
+        "rocketmq.consumer: {group: '${NAME}-@stage@ x'}",
+        "consumer group bad group!",
+    ),
+    "group_refused, of one that pulls": (
+        "rocketmq.pull-consumer: {group: a b, topic: t}",
+        "rocketmq.pull-consumer: {group: a-b, topic: t}",
+        "consumer group a b",
+    ),
+    "group_twice, of a list under a name of one's own": (
+        "app.consumers:\n  - {group: a, consumeThreadMin: 20}\n  - {group: a, topic: t}\n",
+        "app.consumers:\n  - {group: a, concurrency: 20}\n  - {group: a, topic: t}\n",
+        "consumer group a",
+    ),
     "group_twice": (GROUP % "a", GROUP % "b", "consumer group a"),
     "name_servers_joined": (
         "rocketmq.name-server: 'a:9876,b:9876'",
@@ -291,6 +311,16 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "spring.jms.template.qos-enabled",
     ),
 }
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["spring.artemis: {mode: native}", "ibm.mq: {queue-manager: QM1}", "amqphub.amqp10jms: {remote-url: 'amqp://a'}"],
+)
+def test_the_client_of_another_broker_has_no_prefetch_of_activemq(other: str) -> None:
+    text = f"{other}\nspring.jms.listener: {{concurrency: 4}}\n"
+    assert codes(text) == set()
+    assert "prefetch_hides_work" in {code for code, _ in codes(f"{text}spring.activemq: {{user: a}}\n")}
 
 
 @pytest.mark.parametrize("case", SPRING)

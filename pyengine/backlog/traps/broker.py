@@ -287,7 +287,7 @@ def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
         return
     yield Finding(
         "dead_letters_discarded",
-        Severity.WARNING,
+        Severity.WARNING if plugin.drop_all else Severity.INFO,
         say("discardingDLQBrokerPlugin"),
         (
             say("dropAll true, which is the default")
@@ -297,7 +297,9 @@ def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
         say(
             "A message that fails or expires there is gone, whatever deadLetterStrategy its entry has. To drop those "
             'of some destinations alone set dropAll="false" and name them in dropOnly, as regular expressions.'
-        ),
+        )
+        if plugin.drop_all
+        else say("A message that fails or expires there is gone, whatever deadLetterStrategy its entry has."),
         "DiscardingDLQBroker.sendToDeadLetterQueue",
     )
 

@@ -19,7 +19,7 @@ from pyengine._engine.rocketmq.client.allocation import averagely
 from pyengine._engine.rocketmq.client.consume_orderly import suspend_time
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.rebalance import shared_threshold
-from pyengine._engine.rocketmq.client.validators import check_ranges
+from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_ranges
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
@@ -34,6 +34,7 @@ NO_EFFECT = {
     "adjust_thread_pool_nums_threshold": "MQClientInstance.adjustThreadPool",
     "pull_time_delay_mills_when_exception": "DefaultMQPushConsumerImpl",
 }
+_UNKNOWN = re.compile(r"\$\{|@[\w.-]+@")
 MEMORY = 1024  # MiB of cached bodies beyond which a client's heap should be known
 
 
@@ -98,6 +99,11 @@ class Consumer:
         return Finding(code, severity, self.where, seen, advice, source)
 
 
+def is_filled_in(value: str) -> bool:
+    """Whether something else puts the value in: a placeholder, or what a build replaces."""
+    return _UNKNOWN.search(value) is not None
+
+
 def _true(value: object) -> bool:
     return str(value).lower() in ("true", "yes", "on", "1")
 
@@ -124,7 +130,8 @@ def findings(
 
 
 def refused(consumer: Consumer) -> Iterator[Finding]:
-    """refused, timeout_not_positive, unknown_parameter: what start() throws, and what nobody reads."""
+    """refused, group_refused, timeout_not_positive, unknown_parameter: what start() throws, and what nobody reads."""
+    yield from _group_refused(consumer)
     values = {java_name(name): consumer.number(name) for name, default in DEFAULTS.items() if type(default) is int}
     try:
         check_ranges(values)
@@ -155,6 +162,22 @@ def refused(consumer: Consumer) -> Iterator[Finding]:
                 heard(meant),
                 "DefaultMQPushConsumer",
             )
+
+
+def _group_refused(consumer: Consumer) -> Iterator[Finding]:
+    name = consumer.given.get("consumer_group")
+    if name is None or is_filled_in(str(name)):
+        return
+    try:
+        check_consumer_group(str(name))
+    except MQClientError as error:
+        yield consumer.trap(
+            "group_refused",
+            Severity.ERROR,
+            (heard(str(error).partition("\n")[0]),),
+            say("start() throws MQClientException. A group has letters, digits, _, -, % and |, at most 120 of them."),
+            "Validators.checkGroup, DefaultMQPushConsumerImpl.checkConfig",
+        )
 
 
 def threads(consumer: Consumer) -> Iterator[Finding]:

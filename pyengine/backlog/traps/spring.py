@@ -62,9 +62,12 @@ PULL_CODES = {
     "pull_batch_capped",
     "unknown_parameter",
     "number_refused",
+    "group_refused",
 }  # what of a push consumer's traps a DefaultLitePullConsumer has
 # Options of the URL that the factory takes and that mean nothing here.
 ELSEWHERE_OPTIONS = ("jms.blobTransferPolicy.", "jms.xaAckMode", "jms.brokerURL", "jms.strictCompliance")
+# Settings of JMS clients that are not ActiveMQ's.
+OTHER_JMS = (("spring", "artemis"), ("ibm", "mq"), ("amqphub", "amqp10jms"), ("solace", "jms"))
 OWN = re.compile(r"(?:^|\.)rocketmq\.consumer$", re.IGNORECASE)
 
 
@@ -107,6 +110,9 @@ def _found(node: Settings, rocketmq: bool, consumer: bool) -> Iterator[SpringCon
     ):
         last = relaxed(node.name.rpartition(".")[2])
         yield SpringConsumer(node.name, _parameters(leaves), pulls="pull" in last or "simple" in last)
+    listed = [each for name, each in node.below.items() if name.isdecimal()]
+    # Of a list whose one consumer is RocketMQ's the others are, too.
+    rocketmq = rocketmq or (consumer and any(ROCKETMQ_ONLY & each.below.keys() for each in listed))
     for name, each in node.below.items():
         if each.below and not (name in ELSEWHERE or name.endswith("producer")) and each.name != "spring.cloud":
             yield from _found(each, rocketmq or "rocketmq" in name, consumer or "consumer" in name)
@@ -314,6 +320,7 @@ class JmsClient:
         self.activemq = settings.at("spring", "activemq")
         self.jms = settings.at("spring", "jms")
         self.listener = self.jms.at("listener")
+        self.is_another = not self.activemq.below and any(settings.at(*path).below for path in OTHER_JMS)
         self.url = self.activemq.text("brokerurl")
         brackets = re.fullmatch(r"(?s)[a-zA-Z+:]*\((.*)\)(?:\?(.*))?", self.url)
         self.inside = brackets[1] if brackets else ""
@@ -540,7 +547,7 @@ def subscribers(client: JmsClient) -> Iterator[Finding]:
 def prefetch(client: JmsClient) -> Iterator[Finding]:
     """prefetch_hides_work: several consumers of a queue, each of which may hold a thousand messages."""
     size = client.options.prefetch_policy.queue_prefetch
-    if client.consumers > 1 and not client.of_topics and size >= 1000 and client.known:
+    if client.consumers > 1 and not client.of_topics and size >= 1000 and client.known and not client.is_another:
         yield client.trap(
             "prefetch_hides_work",
             Severity.INFO,
@@ -574,6 +581,24 @@ def template(client: JmsClient) -> Iterator[Finding]:
         )
 
 
+def numbers(client: JmsClient) -> Iterator[Finding]:
+    """number_refused: what is not a number where Spring Boot binds one."""
+    of_listeners = (client.listener.at(name) for name in ("concurrency", "minconcurrency", "maxconcurrency"))
+    for setting in (*of_listeners, client.jms.at("template", "priority"), client.jms.at("cache", "sessioncachesize")):
+        written = text_of(setting.value).strip()
+        if isinstance(setting.value, Unresolved) or push_consumer.is_filled_in(written):
+            continue
+        if written and not re.fullmatch(r"[+-]?[0-9]+|-?(?:0[xX]|#)[0-9a-fA-F]+", written):
+            yield client.trap(
+                "number_refused",
+                Severity.ERROR,
+                setting,
+                (say("{name}: {value}", name=setting.name.rpartition(".")[2], value=written),),
+                say("It is not a whole number: the program does not start. Write digits only."),
+                "JmsProperties",
+            )
+
+
 def tries_multiply(configuration: SpringConfiguration, broker: BrokerConfiguration) -> Iterator[Finding]:
     """redeliveries_multiply: the client's redeliveries and those of the broker's plugin."""
     for profile, settings in configuration.profiles:
@@ -592,4 +617,4 @@ def tries_multiply(configuration: SpringConfiguration, broker: BrokerConfigurati
                 )
 
 
-JMS_RULES = (url_options, redeliveries, sessions, subscribers, prefetch, template)
+JMS_RULES = (url_options, redeliveries, sessions, subscribers, prefetch, template, numbers)
