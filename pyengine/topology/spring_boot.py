@@ -222,11 +222,28 @@ def _resolved(
     return found
 
 
+def _spelled(name: str) -> tuple[bool, int]:
+    """How near a spelling is to that by which Spring Boot looks first, lower case with dashes."""
+    return name == name.lower() and "_" not in name, name.count("-")
+
+
+def _put(settings: dict[tuple[str, ...], Settings], setting: Settings) -> None:
+    """Take in a setting of one document: of one name the later, of several spellings that with dashes, else the first,
+    where Spring takes any (SpringIterableConfigurationPropertySource)."""
+    path = _path(setting.name)
+    there = settings.get(path)
+    if there is None or there.name == setting.name or _spelled(setting.name) > _spelled(there.name):
+        settings[path] = setting
+
+
 def _properties(text: str) -> list[dict[tuple[str, ...], Settings]]:
-    return [
-        {_path(name): Settings(name, value.strip()) for name, value in parse_properties(part).items()}
-        for part in _DOCUMENT_LINE.split(text)
-    ]
+    found = []
+    for part in _DOCUMENT_LINE.split(text):
+        document: dict[tuple[str, ...], Settings] = {}
+        for name, value in parse_properties(part).items():
+            _put(document, Settings(name, value.strip()))
+        found.append(document)
+    return found
 
 
 def _yaml(text: str, file: str) -> list[dict[tuple[str, ...], Settings]]:
@@ -290,7 +307,7 @@ class _Document:
             for place, inner in enumerate(node.value):
                 self.add(inner, f"{name}[{place}]", above)
         else:
-            self.settings[_path(name)] = Settings(name, self._scalar(node), node.start_mark.line + 1)
+            _put(self.settings, Settings(name, self._scalar(node), node.start_mark.line + 1))
 
     def _mapping(self, node: Any, name: str, above: tuple[int, ...]) -> None:
         written: set[str] = set()

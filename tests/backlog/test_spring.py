@@ -88,7 +88,7 @@ SEVERAL = {
                     "    y.consumer: {group: b, consumeThreadMax: 64}\n",
     "no word of the product": "first: {consumerGroup: a, topic: t}\nlast: {consumerGroup: b, consumeThreadMax: 64}\n",
     "an anchor": "x: &d {topic: t, consume-thread-max: 20}\nrocketmq.consumers:\n  p: {<<: *d, group: a}\n"
-                 "  q: {<<: *d, group: b, consumeThreadMax: 64}\n",
+                 "  q: {<<: *d, group: b, consume-thread-max: 64}\n",
     "properties": "rocketmq.consumers[0].group=a\nrocketmq.consumers[1].group=b\n"
                   "rocketmq.consumers[1].consume-thread-max=64\n",
     "prefixes": "billing.consumerGroup=a\nshipping.consumerGroup = b\nshipping.consumeThreadMax : 64\n",
@@ -145,6 +145,21 @@ def test_a_profile_says_what_is_other_than_without_it() -> None:
     properties = "rocketmq.consumer.group=g\n#---\nspring.config.activate.on-profile=prod\n" \
                  "rocketmq.consumer.pullBatchSize=64\n"  # fmt: skip
     assert ("pull_batch_capped", "consumer group g, profile prod") in codes(properties, "application.properties")
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("spring.activemq.broker-url=tcp://a:1\nspring.activemq.brokerUrl=tcp://b:1\n", "tcp://a:1"),
+        ("spring.activemq.brokerUrl=tcp://b:1\nspring.activemq.broker-url=tcp://a:1\n", "tcp://a:1"),
+        ("spring.activemq.broker-url=tcp://a:1\n#---\nspring.activemq.brokerUrl=tcp://b:1\n", "tcp://b:1"),
+    ],
+)
+def test_of_two_spellings_the_one_with_dashes_counts_and_of_two_documents_the_later(text: str, url: str) -> None:
+    as_yaml = text.replace("=", ": ").replace("#---", "---")
+    for written, file in ((text, "a.properties"), (as_yaml, "a.yml")):
+        ((_, settings),) = configuration(written, file).profiles
+        assert settings.text("spring", "activemq", "brokerurl") == url
 
 
 def test_values_are_those_that_spring_reads() -> None:
