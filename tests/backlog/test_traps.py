@@ -81,6 +81,10 @@ REST = '<filteredDestination selector="x = 1 OR x IS NULL" queue="C"/>'
 # code: (trap, neighbour)
 CASES: dict[str, tuple[BrokerConfiguration, BrokerConfiguration]] = {
     "wrong_kind": (broker(queue('topicPrefetch="10"')), broker(topic('topicPrefetch="10"'))),
+    "prefix_in_name": (
+        broker('<policyEntry queue="queue://A"/>'),
+        broker('<policyEntry queue="A"/><policyEntry queue="A,topic://B"/>'),
+    ),
     "prefetch_below_zero": (broker(queue('queuePrefetch="-1"')), broker(queue('queuePrefetch="0" topicPrefetch="-1"'))),
     "exclusive_by_default": (broker(queue('allConsumersExclusiveByDefault="true"')), broker(queue(""))),
     "strict_order_fills_one": (

@@ -13,7 +13,7 @@ from typing import Literal
 from pyengine._engine.activemq.topic.eviction_strategies import maximum_pending_messages
 from pyengine.activemq.core_settings import limit_of
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.destinations import entry_pattern
+from pyengine.destinations import KINDS, entry_pattern
 from pyengine.topology import Policy
 from pyengine.topology.policy import (
     AbortSlowAckConsumerStrategy,
@@ -102,6 +102,19 @@ def wrong_kind(entry: Entry) -> Iterator[Finding]:
                 "queue serves its consumers there are strictOrderDispatch and useConsumerPriority."
             ),
             "PolicyEntry.configure",
+        )
+
+
+def prefix_in_name(entry: Entry) -> Iterator[Finding]:
+    """prefix_in_name: an entry for queue="queue://A", whose name has the prefix, and so no queue that people use."""
+    name = entry_pattern(entry.policy.destination).name
+    if "," not in name and name.startswith(tuple(f"{kind}://" for kind in KINDS)):
+        yield entry.trap(
+            "prefix_in_name",
+            Severity.WARNING,
+            (say("the name is {name}, prefix included", name=name),),
+            say("It covers no destination that is written as usual, and counts for none. Leave the prefix out."),
+            "DestinationMapEntry.setQueue, ActiveMQDestination.setPhysicalName",
         )
 
 
@@ -452,6 +465,7 @@ def prefetch_for_slow_work(entry: Entry) -> Iterator[Finding]:
 
 RULES = (
     wrong_kind,
+    prefix_in_name,
     prefetch_below_zero,
     exclusive_by_default,
     strict_order,
