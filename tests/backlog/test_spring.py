@@ -232,6 +232,16 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "rocketmq.consumers:\n  - {group: a, consumeThreadMax: '20'}\n  - {group: b, consumeThreadMax: '${X}'}\n",
         "consumer group a",
     ),
+    "selector_refused": (
+        "rocketmq.consumer: {group: g, selector-type: SQL92, selector-expression: 'price >> 1'}",
+        "rocketmq.consumer: {group: g, selector-type: SQL92, selector-expression: '${FILTER}'}",
+        "consumer group g",
+    ),
+    "selector_refused, of a binder": (
+        "spring.cloud.stream: {bindings.in.group: g, rocketmq.bindings.in.consumer: {subscription: 'sql:a == 1'}}",
+        "spring.cloud.stream: {bindings.in.group: g, rocketmq.bindings.in.consumer: {subscription: 'a || b'}}",
+        "consumer group g",
+    ),
     "number_refused, of the listeners": (
         jms("max-concurrency: lots"),
         jms("max-concurrency: '@most@', concurrency: '${LOW}'"),

@@ -306,6 +306,14 @@ ORDERLY = {"orderly": True, "max_reconsume_times": 16}
 CONSUMERS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "refused": ({"pull_batch_size": 2000}, {"pull_batch_size": 20}),
     "group_refused": ({"consumer_group": "bad group!"}, {"consumer_group": "good-group_1"}),
+    "selector_refused": (
+        {"selector_type": "SQL92", "selector_expression": "price >> 10"},
+        {"selector_type": "TAG", "selector_expression": "price >> 10"},
+    ),
+    "selector_misread": (
+        {"selector_type": "SQL92", "selector_expression": "price = 05"},
+        {"selector_type": "SQL92", "selector_expression": "price > 10.0"},
+    ),
     "timeout_not_positive": ({"consume_timeout": 0}, {"consume_timeout": 1}),
     "unknown_parameter": ({"consume_thread_mim": 10}, {"consume_thread_min": 10}),
     "thread_max_unused": ({"consume_thread_max": 64}, {"consume_thread_min": 64, "consume_thread_max": 64}),

@@ -14,6 +14,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
+from pyengine import Selector
 from pyengine._engine.rocketmq.broker.consume_queue import MAX_TRANSFER_COUNT
 from pyengine._engine.rocketmq.client.allocation import averagely
 from pyengine._engine.rocketmq.client.consume_orderly import suspend_time
@@ -23,13 +24,16 @@ from pyengine._engine.rocketmq.client.validators import check_consumer_group, ch
 from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
-from pyengine.errors import InvalidSourceError, MQClientError, did_you_mean, json_problem
+from pyengine.errors import InvalidSelectorError, InvalidSourceError, MQClientError, did_you_mean, json_problem
 from pyengine.rocketmq.parameters import ConsumerParameters, java_name
 from pyengine.topology.properties import parse_properties
 
 DEFAULTS = {each.name: each.default for each in fields(ConsumerParameters)}
 # What a file may say about the consumer beside its parameters.
-ABOUT = ("consumer_group", "orderly", "read_queue_nums", "clients", "topic")
+ABOUT = (
+    "consumer_group", "orderly", "read_queue_nums", "clients", "topic", "selector_type", "selector_expression",
+    "subscription",
+)  # fmt: skip
 NO_EFFECT = {
     "adjust_thread_pool_nums_threshold": "MQClientInstance.adjustThreadPool",
     "pull_time_delay_mills_when_exception": "DefaultMQPushConsumerImpl",
@@ -499,4 +503,36 @@ def group(consumer: Consumer) -> Iterator[Finding]:
         )
 
 
-RULES = (refused, threads, batches, thresholds, failures, without_effect, group)
+def selector(consumer: Consumer) -> Iterator[Finding]:
+    """selector_refused, selector_misread: a filter of SQL92 that brokers cannot read, or read otherwise."""
+    text = _sql92(consumer.given)
+    if not text or is_filled_in(text):
+        return
+    try:
+        surprises = Selector(text, dialect="rocketmq").surprises
+    except InvalidSelectorError as error:
+        found = (say("at {position} of {selector}", position=error.position, selector=text), heard(error.problem))
+        advice = heard(error.hint) if error.hint else say("start() throws MQClientException. Correct the expression.")
+        yield consumer.trap("selector_refused", Severity.ERROR, found, advice, "SelectorParser, checkClientInBroker")
+        return
+    for position, words in surprises:
+        yield consumer.trap(
+            "selector_misread",
+            Severity.WARNING,
+            (say("at {position} of {selector}", position=position, selector=text), heard(words)),
+            say("Write what is meant; `Selector(text).surprises` checks it."),
+            "SelectorParser",
+        )
+
+
+def _sql92(given: Mapping[str, Any]) -> str:
+    """The filter of a consumer whose type is SQL92, or of Spring Cloud Stream, where it stands behind ``sql:``."""
+    subscription = str(given.get("subscription") or "").strip()
+    if subscription.startswith("sql:"):
+        return subscription.removeprefix("sql:").strip()
+    if str(given.get("selector_type", "")).strip().upper() != "SQL92":
+        return ""
+    return str(given.get("selector_expression") or "").strip()
+
+
+RULES = (refused, selector, threads, batches, thresholds, failures, without_effect, group)

@@ -63,6 +63,8 @@ PULL_CODES = {
     "unknown_parameter",
     "number_refused",
     "group_refused",
+    "selector_refused",
+    "selector_misread",
 }  # what of a push consumer's traps a DefaultLitePullConsumer has
 # Options of the URL that the factory takes and that mean nothing here.
 ELSEWHERE_OPTIONS = ("jms.blobTransferPolicy.", "jms.xaAckMode", "jms.brokerURL", "jms.strictCompliance")
