@@ -262,7 +262,8 @@ cdef int of_term(Tree tree, Term term, list found) except -1:
             found.append((first.position, f"{first.value} is never null"))
     elif kind == CAST:
         if activemq:
-            found.append((first.position, f"{first.value} alone is false unless it is a boolean true"))
+            if KIND_OF_HEADER.get(first.value) != "TRUE or FALSE":
+                found.append((first.position, f"{first.value} alone is false unless it is a boolean true"))
         else:
             found.append((first.position, f"{first.value} alone is never true; write {first.value} = TRUE"))
     elif kind == BETWEEN or kind == NOT_BETWEEN:

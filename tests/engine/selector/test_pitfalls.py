@@ -19,3 +19,12 @@ def test_a_text_is_another_selector_in_another_dialect() -> None:
     assert theirs
     assert ours != theirs
     assert pyengine.Selector("a").surprises == ours
+
+
+def test_a_header_that_is_always_true_or_false_may_stand_alone() -> None:
+    for text in ("JMSRedelivered", "NOT JMSRedelivered", "a = 1 AND NOT JMSXGroupFirstForConsumer"):
+        assert pyengine.Selector(text).surprises == []
+    for text in ("vip", "JMSType"):
+        assert [advice for _, advice in pyengine.Selector(text).surprises] == [
+            f"{text} alone is false unless it is a boolean true"
+        ]
