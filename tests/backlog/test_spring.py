@@ -232,6 +232,11 @@ SPRING: dict[str, tuple[str, str, str]] = {
         "rocketmq.consumers:\n  - {group: a, consumeThreadMax: '20'}\n  - {group: b, consumeThreadMax: '${X}'}\n",
         "consumer group a",
     ),
+    "value_unknown": (
+        "rocketmq.consumers: [{group: g, consumeFromWhere: FIRST}]",
+        "rocketmq.consumers: [{group: g, consumeFromWhere: consume-from-first-offset, messageModel: '${MODEL}'}]",
+        "consumer group g",
+    ),
     "selector_refused": (
         "rocketmq.consumer: {group: g, selector-type: SQL92, selector-expression: 'price >> 1'}",
         "rocketmq.consumer: {group: g, selector-type: SQL92, selector-expression: '${FILTER}'}",

@@ -306,6 +306,7 @@ ORDERLY = {"orderly": True, "max_reconsume_times": 16}
 CONSUMERS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "refused": ({"pull_batch_size": 2000}, {"pull_batch_size": 20}),
     "group_refused": ({"consumer_group": "bad group!"}, {"consumer_group": "good-group_1"}),
+    "value_unknown": ({"message_model": "broadcast"}, {"message_model": "broadcasting"}),
     "selector_refused": (
         {"selector_type": "SQL92", "selector_expression": "price >> 10"},
         {"selector_type": "TAG", "selector_expression": "price >> 10"},

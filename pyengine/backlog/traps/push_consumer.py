@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any
 
 from pyengine import Selector
@@ -103,6 +104,23 @@ class Consumer:
         return Finding(code, severity, self.where, seen, advice, source)
 
 
+def _value_unknown(consumer: Consumer) -> Iterator[Finding]:
+    for name, default in DEFAULTS.items():
+        written = str(consumer.given.get(name) or "")
+        if not isinstance(default, Enum) or not written or is_filled_in(written):
+            continue
+        known = [each.name for each in type(default)]
+        # Spring and people write BROADCASTING, broadcasting and MessageModel.BROADCASTING.
+        if written.rpartition(".")[2].replace("-", "_").strip().upper() not in known:
+            yield consumer.trap(
+                "value_unknown",
+                Severity.ERROR,
+                (say("{name}: {value}", name=java_name(name), value=written),),
+                heard(did_you_mean(written.upper(), known) or f"known: {', '.join(known)}"),
+                type(default).__name__,
+            )
+
+
 def is_filled_in(value: str) -> bool:
     """Whether something else puts the value in: a placeholder, or what a build replaces."""
     return _UNKNOWN.search(value) is not None
@@ -134,8 +152,10 @@ def findings(
 
 
 def refused(consumer: Consumer) -> Iterator[Finding]:
-    """refused, group_refused, timeout_not_positive, unknown_parameter: what start() throws, and what nobody reads."""
+    """refused, group_refused, value_unknown, timeout_not_positive, unknown_parameter: what start() throws, and what
+    nobody reads."""
     yield from _group_refused(consumer)
+    yield from _value_unknown(consumer)
     values = {java_name(name): consumer.number(name) for name, default in DEFAULTS.items() if type(default) is int}
     try:
         check_ranges(values)

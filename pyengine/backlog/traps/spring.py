@@ -63,6 +63,7 @@ PULL_CODES = {
     "unknown_parameter",
     "number_refused",
     "group_refused",
+    "value_unknown",
     "selector_refused",
     "selector_misread",
 }  # what of a push consumer's traps a DefaultLitePullConsumer has
