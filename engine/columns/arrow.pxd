@@ -56,6 +56,7 @@ cdef extern from *:
     struct ArrowSchema:
         const char* format
         const char* name
+        const char* metadata
         int64_t n_children
         ArrowSchema** children
         ArrowSchema* dictionary

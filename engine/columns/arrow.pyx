@@ -1,12 +1,12 @@
 import numpy
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport (
     INT64_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport strcmp
+from libc.string cimport memcpy, strcmp
 
 from cython cimport critical_section
 
@@ -184,8 +184,8 @@ cdef object described(const ArrowSchema* schema):
     cdef str text = (<bytes> schema.format).decode("utf-8", "replace")
     if schema.dictionary != NULL:
         return f"dictionary of {described(schema.dictionary)}"
-    cdef object name = FORMAT_NAMES.get(text.partition(":")[0])
-    return f"Arrow format {text!r}" if name is None else f"{name} (Arrow format {text!r})"
+    cdef object name = extension_of(schema).decode("utf-8", "replace") or FORMAT_NAMES.get(text.partition(":")[0])
+    return f"Arrow format {text!r}" if not name else f"{name} (Arrow format {text!r})"
 
 
 cdef dict FORMAT_NAMES = {
@@ -210,12 +210,14 @@ cdef class Columns:
     float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String. Timestamps, dates,
     times and durations of any unit are a long of milliseconds, rounded down, moments since 1970 (without a zone: as if
     in UTC). Decimals of any width compare as the exact numbers that they are. A null is an absent property, in numpy a
-    masked element, NaT, or None among text. An extension type counts as what it is stored as (arrow.bool8: a byte).
+    masked element, NaT, or None among text. An extension type counts as what it is stored as, but for arrow.bool8, a
+    boolean, and the periods of pandas, which are not read.
     Columns of other types may be there as long as no selector reads them, and so may those that their library cannot
     hand over (pandas: of mixed objects).
 
-    Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column. Not picklable: it
-    holds memory of other libraries; pickle the batch itself.
+    Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column,
+    UnreadableBatchError where a library fails on the whole. Not picklable: it holds memory of other libraries; pickle
+    the batch itself.
     """
 
     def __cinit__(self, object batch):
@@ -357,7 +359,7 @@ cdef int import_batch(Columns self, object batch, object names) except -1:
     if isinstance(batch, dict):
         return import_arrays(self, dict(batch), names)
     if hasattr(batch, "__arrow_c_array__") or hasattr(batch, "__arrow_c_stream__"):
-        return import_frame(self, batch, names)
+        return import_frame(self, batch, frame_of(type(batch)), names)
     raise TypeError(
         "a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays, or an object with"
         f" the Arrow PyCapsule interface, not {type(batch).__name__}"
@@ -397,15 +399,17 @@ cdef int frame_of(object kind) except -1:
     return known
 
 
-cdef int import_frame(Columns self, object batch, object names) except -1:
+cdef int import_frame(Columns self, object batch, int frame, object names) except -1:
     """The columns of these names (None: all) of an object with the Arrow interface; what its library cannot hand over
     is in ``refused``."""
-    cdef int frame = frame_of(type(batch))
     cdef list offered, wanted
     if frame == NO_FRAME or frame >= GIVEN and (names is None or columns_in(batch, frame) <= len(names) + FEW):
         hand_over(self, batch)
         return view_columns(self)
-    offered = list(batch.column_names if frame == SELECTED else batch.columns)
+    try:
+        offered = list(batch.column_names if frame == SELECTED else batch.columns)
+    except BaseException as error:   # a relation whose table is gone
+        raise unreadable(batch, error)
     wanted = offered if names is None else [name for name in offered if name in names]
     if len(set(wanted)) < len(wanted):
         self.refused = {name: ("ambiguous", TWICE_HINT) for name in wanted if wanted.count(name) > 1}
@@ -430,15 +434,26 @@ cdef int import_chosen(Columns self, object batch, int frame, list names, bint a
         import_arrays(self, {"": numpy.zeros(len(batch), numpy.int8)}, None)
         self.positions = {}
         return 0
-    if all_of_them:
+    if all_of_them and (frame != COMPUTED or "UHUGEINT" not in batch.types):
         import_capsules(self, batch)
     elif frame == COMPUTED:
-        import_capsules(self, batch.project(", ".join(['"' + name.replace('"', '""') + '"' for name in names])))
+        import_capsules(self, batch.project(", ".join(expressions(batch, names))))
     elif frame == SELECTED:
         import_capsules(self, batch.select(names))
     else:
         import_capsules(self, batch[names])
     return view_columns(self)
+
+
+cdef list expressions(object relation, list names):
+    """The columns of a relation in DuckDB's SQL. It hands over a UHUGEINT from 2^127 on as a negative number, where
+    the cast fails."""
+    cdef dict kinds = dict(zip(relation.columns, relation.types))
+    cdef list written = []
+    for name in names:
+        column = '"' + name.replace('"', '""') + '"'
+        written.append(f"CAST({column} AS HUGEINT) AS {column}" if kinds[name] == "UHUGEINT" else column)
+    return written
 
 
 cdef int import_singly(Columns self, object batch, int frame, list names, object failure) except -1:
@@ -455,7 +470,7 @@ cdef int import_singly(Columns self, object batch, int frame, list names, object
             if not is_foreign(error):
                 raise
             self.refused[name] = described_column(batch, name), f"{said_by(error)}; {REFUSED_HINT}"
-    if len(good) == len(names):
+    if len(good) == len(names) or not good and not has_rows(batch):
         raise UnreadableBatchError(type(batch).__name__, said_by(failure)) from failure
     self.forget()
     try:
@@ -467,6 +482,26 @@ cdef int import_singly(Columns self, object batch, int frame, list names, object
         raise UnsupportedColumnError(name, *self.refused[name]) from failure
 
 
+cdef bint has_rows(object batch) except -1:
+    """Whether the rows can be told without a column of theirs; else it is not the columns that cannot be read."""
+    try:
+        len(batch)
+    except BaseException as error:
+        if not is_foreign(error):
+            raise
+        return False
+    return True
+
+
+cdef object unreadable(object batch, object error):
+    """What to raise where a call into a batch's library raised."""
+    if not is_foreign(error):
+        return error
+    found = UnreadableBatchError(type(batch).__name__, said_by(error))
+    found.__cause__ = error
+    return found
+
+
 cdef bint is_foreign(object error):
     """Whether an error is another library's; a panic of polars is no Exception."""
     return not isinstance(error, (PyengineError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit))
@@ -474,7 +509,9 @@ cdef bint is_foreign(object error):
 
 cdef str said_by(object error):
     """What a foreign library said, in a line."""
-    cdef object said = error.args[0] if error.args and isinstance(error.args[0], str) else error
+    cdef object said = error
+    if error.args and isinstance(error.args[0], str) and not isinstance(error, UnicodeError):
+        said = error.args[0]
     return " ".join(str(said).split())[:300] or type(error).__name__
 
 
@@ -485,13 +522,13 @@ cdef str REFUSED_HINT = "make its values of one type, cast it, or leave it out o
 cdef int hand_over(Columns self, object batch) except -1:
     """Import an object as it is."""
     try:
-        import_capsules(self, batch)
-    except (OSError, ArithmeticError, LookupError) as error:
-        raise UnreadableBatchError(type(batch).__name__, said_by(error)) from error
+        given = given_by(batch)
     except BaseException as error:
-        if is_foreign(error) and not type(error).__module__ == "builtins":
-            raise UnreadableBatchError(type(batch).__name__, said_by(error)) from error
-        raise
+        raise unreadable(batch, error)
+    try:
+        import_given(self, given)
+    except OSError as error:
+        raise unreadable(batch, error)
     return 0
 
 
@@ -505,19 +542,29 @@ cdef str described_column(object batch, object name):
 
 
 cdef int import_capsules(Columns self, object batch) except -1:
-    if hasattr(batch, "__arrow_c_array__"):
-        return import_array(self, batch.__arrow_c_array__())
-    return import_stream(self, batch.__arrow_c_stream__())
+    return import_given(self, given_by(batch))
 
 
-cdef int import_array(Columns self, tuple capsules) except -1:
-    take_schema(self, <ArrowSchema*> PyCapsule_GetPointer(capsules[0], b"arrow_schema"))
-    take_array(self, <ArrowArray*> PyCapsule_GetPointer(capsules[1], b"arrow_array"))
-    return 0
+cdef object given_by(object batch):
+    """The capsules that a library hands over: of an array two, of a stream one."""
+    return batch.__arrow_c_array__() if hasattr(batch, "__arrow_c_array__") else batch.__arrow_c_stream__()
 
 
-cdef int import_stream(Columns self, object capsule) except -1:
-    cdef ArrowArrayStream* stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, b"arrow_array_stream")
+cdef int import_given(Columns self, object given) except -1:
+    """Raises OSError where a library fails."""
+    if isinstance(given, tuple) and len(given) == 2:
+        take_schema(self, <ArrowSchema*> held_by(given[0], b"arrow_schema"))
+        return take_array(self, <ArrowArray*> held_by(given[1], b"arrow_array"))
+    return import_stream(self, <ArrowArrayStream*> held_by(given, b"arrow_array_stream"))
+
+
+cdef void* held_by(object capsule, const char* what) except NULL:
+    if not PyCapsule_IsValid(capsule, what):
+        raise OSError(f"instead of a capsule with an {what.decode()} its Arrow interface gives {capsule!r:.200}")
+    return PyCapsule_GetPointer(capsule, what)
+
+
+cdef int import_stream(Columns self, ArrowArrayStream* stream) except -1:
     cdef ArrowSchema schema
     cdef ArrowArray array
     cdef int failed
@@ -622,6 +669,9 @@ cdef int view_column(
         column.dictionary = values
         column.java_type = values.java_type
         column.storage = UNSUPPORTED if values.storage == UNSUPPORTED else CODES
+    extension = extension_of(schema)
+    if extension == b"pandas.period":  # a number of weeks, months, quarters, ...
+        column.storage = UNSUPPORTED
     if column.storage == NO_VALUES or column.storage == UNSUPPORTED:
         return 0
     needed = 3 if column.storage in (TEXT32, TEXT64, TEXT_VIEWS) else 2
@@ -646,7 +696,40 @@ cdef int view_column(
                 (<const int32_t*> column.values)[length] if column.storage == TEXT32
                 else (<const int64_t*> column.values)[length]
             )
+    if extension == b"arrow.bool8" and column.storage == INT8_VALUES:
+        pack_booleans(self, column)
     return 0
+
+
+cdef int pack_booleans(Columns self, Column* column) except -1:
+    """Booleans that are bytes as bits."""
+    cdef int64_t row
+    cdef const int8_t* given = <const int8_t*> column.values
+    cdef uint8_t* bits = <uint8_t*> self.own((column.length + 7) // 8)
+    for row in range(column.length):
+        bits[row >> 3] |= <uint8_t> ((given[row] != 0) << (row & 7))
+    column.values = bits
+    column.storage, column.java_type = BOOLEAN_BITS, BOOLEAN
+    return 0
+
+
+cdef bytes extension_of(const ArrowSchema* schema):
+    """The name of a column's extension type, or nothing."""
+    cdef const char* read = schema.metadata
+    cdef int32_t pairs, size
+    cdef bytes key, value
+    if read == NULL:
+        return b""
+    memcpy(&pairs, read, 4)
+    read += 4
+    for _ in range(pairs):
+        memcpy(&size, read, 4)
+        key, read = read[4 : 4 + size], read + 4 + size
+        memcpy(&size, read, 4)
+        value, read = read[4 : 4 + size], read + 4 + size
+        if key == b"ARROW:extension:name":
+            return value
+    return b""
 
 
 cdef int narrow(Columns self, Column* column, const uint8_t* validity, int64_t start) except -1:
@@ -889,7 +972,7 @@ cdef int64_t bytes_of_text(const Column* column, int64_t row) noexcept nogil:
 
 
 cdef str TYPE_HINT = (
-    "a property is a boolean, an integer, a float or double, text, or a timestamp, date, time or duration;"
+    "a property is a boolean, an integer, a float or double, a decimal, text, or a timestamp, date, time or duration;"
     " cast the column or leave it out of the selector"
 )
 

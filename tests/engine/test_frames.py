@@ -103,15 +103,75 @@ def test_two_columns_of_one_name() -> None:
 
 def test_a_source_that_fails_is_told_with_its_words() -> None:
     failing = duckdb.connect().sql("SELECT 1 AS a FROM range(3) AS t(i) WHERE CAST('x' || i AS INT) = 1")
-    with pytest.raises(UnsupportedColumnError, match=r"column 'a' .*Conversion Error"):
-        Selector("a = 1").mask(failing)
+    for text in ("a = 1", "1 = 1"):  # it is not the column that fails
+        with pytest.raises(UnreadableBatchError, match=r"Relation cannot be read: .*Conversion Error"):
+            Selector(text).mask(failing)
 
-    class Closed:
-        def __arrow_c_stream__(self, _: object = None) -> object:
-            raise OSError("the connection is closed")
 
-    with pytest.raises(UnreadableBatchError, match="Closed cannot be read: the connection is closed"):
-        Selector("a = 1").mask(Closed())
+def dropped() -> duckdb.DuckDBPyRelation:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE orders AS SELECT 1 AS a")
+    found = connection.table("orders")
+    connection.execute("DROP TABLE orders")
+    return found
+
+
+def closed() -> duckdb.DuckDBPyRelation:
+    connection = duckdb.connect()
+    found = connection.sql("SELECT 1 AS a")
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("relation", [dropped, closed])
+@pytest.mark.parametrize(
+    "ask", [Selector("a = 1").mask, Selector("1 = 1").mask, Columns, Subscriptions({"x": "a = 1"}).match_batch]
+)
+def test_a_relation_that_is_gone_is_told(relation: Callable[[], Any], ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnreadableBatchError, match=r"DuckDBPyRelation cannot be read: (Catalog|Connection) Error"):
+        ask(relation())
+
+
+@pytest.mark.parametrize("name", ["__arrow_c_stream__", "__arrow_c_array__"])
+@pytest.mark.parametrize("kind", [OSError, ValueError, TypeError, NotImplementedError])
+def test_a_batch_whose_arrow_interface_fails_is_told(name: str, kind: type[Exception]) -> None:
+    raised = kind("gone")
+
+    def fail(self: object, _: object = None) -> object:
+        raise raised
+
+    with pytest.raises(UnreadableBatchError, match="Broken cannot be read: gone") as told:
+        Selector("a = 1").mask(type("Broken", (), {name: fail})())
+    assert told.value.__cause__ is raised
+    wrong = type("Broken", (), {name: lambda *_: (1, 2)})()
+    with pytest.raises(UnreadableBatchError, match=r"instead of a capsule with an arrow_\w+ its Arrow interface gives"):
+        Selector("a = 1").mask(wrong)
+
+
+def test_extension_types() -> None:
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0, -1] * 5, pa.int8()))
+    table = pa.table({"flag": flags}).slice(1)
+    assert Selector("flag = TRUE").truth(table).tolist() == ([1, -1, 0, 1] * 5)[1:]
+    months = pd.DataFrame({"month": pd.period_range("2024-01", periods=2, freq="M"), "a": [1, 2]})
+    assert Selector("a = 2").mask(months).tolist() == [False, True]
+    with pytest.raises(UnsupportedColumnError, match=r"column 'month' of type pandas\.period"):
+        Selector("month > 5").mask(months)
+
+
+def test_a_uhugeint_is_itself_or_refused() -> None:
+    """DuckDB hands one from 2^127 on over as a negative number."""
+    for number, columns in ((2**127 - 1, "n"), (2**127 - 1, "n, 1 AS a")):
+        found = duckdb.connect().sql(f"SELECT {columns} FROM (SELECT {number}::UHUGEINT AS n)")
+        assert Selector("n > 9223372036854775806").mask(found).tolist() == [True]
+    large = duckdb.connect().sql(f"SELECT {2**127}::UHUGEINT AS n, 1 AS a")
+    assert Selector("a = 1").mask(large).tolist() == [True]
+    with pytest.raises(UnsupportedColumnError, match=r"column 'n' of type UHUGEINT .*out of range"):
+        Selector("n > 1").mask(large)
+
+
+def test_half_of_a_character_is_told() -> None:
+    with pytest.raises(UnsupportedColumnError, match=r"column 's' .*can't encode character .*position 0"):
+        Selector("s = 'x'").mask(pd.DataFrame({"s": ["x", "\ud800"]}))
 
 
 # Decimals
