@@ -46,7 +46,7 @@ def read_source(source: Source) -> Rows:
     wanted = _wanted(source)
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted, settle=True)
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted)
         _refuse_mixed([rows])
     else:
         rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
@@ -83,14 +83,14 @@ def read_files(
     types: dict[str, Any] | None = None,
     wanted: Container[str] | None = None,
     *,
-    mixed_as_json: bool = False,
+    asked: Container[str] | None = None,
 ) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
     A file without a byte has no rows and no columns, whatever its format. format: "parquet", "jsonl", "csv", or "" = by
-    suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. mixed_as_json: where a
-    single file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns), and a
-    column of CSV is of texts where some value is; else most values decide and rows with others are rejects.
+    suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. Most values of a column
+    decide which type it has, and rows with others are rejects. asked: the columns of a single file for which that
+    counts; where a file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns).
     Raises as read_source.
     """
     paths = list(paths)
@@ -103,10 +103,10 @@ def read_files(
                 foreign_hint([Path(path).suffix], str(path)) or "name it .parquet, .jsonl or .csv, or give the format"
             )
             raise InvalidSourceError(str(path), "has no known suffix", hint)
-        parts.append(_read(str(path), path, kind, types or {}, wanted, settle=not mixed_as_json))
+        parts.append(_read(str(path), path, kind, types or {}, wanted, asked=asked))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
-    if not mixed_as_json:
+    if asked is None:
         _refuse_mixed(parts)
     return _together(parts, ", ".join(map(str, paths)))
 
@@ -140,7 +140,7 @@ def _together(parts: Sequence[Rows], names: str) -> Rows:
 
 
 def mixed_columns(table: Any) -> set[str]:
-    """The columns whose values are JSON because they have several types; empty but for what mixed_as_json read."""
+    """The columns whose values are JSON because they have several types; empty but for what was read with ``asked``."""
     return {field.name for field in table.schema if field.metadata and MIXED in field.metadata}
 
 
@@ -256,10 +256,9 @@ def read_piece(piece: Piece, source: Source) -> Rows:
     return _apply_types(piece.path, table, numbers, [], dict(source.types), piece.file_first, texts_may_break=True)
 
 
-def read_stream(stream: BinaryIO, format: str, name: str) -> Rows:
-    """The rows of an open binary stream, read to its end, as of files with mixed_as_json. name: for errors. Raises as
-    read_source."""
-    return _read(name, io.BytesIO(stream.read()), format, {}, None)
+def read_stream(stream: BinaryIO, format: str, name: str, asked: Container[str]) -> Rows:
+    """The rows of an open binary stream, read to its end, as of one file. name: for errors. Raises as read_source."""
+    return _read(name, io.BytesIO(stream.read()), format, {}, None, asked=asked)
 
 
 def _suffix(path: str | Path) -> str:
@@ -317,18 +316,24 @@ def _packaged(package: str, table: str) -> tuple[str, bytes]:
 
 
 def _read_packed(
-    name: str, file: Any, kind: str, types: dict[str, Any], wanted: Container[str] | None, settle: bool
+    name: str,
+    packed: str,
+    file: Any,
+    kind: str,
+    types: dict[str, Any],
+    wanted: Container[str] | None,
+    asked: Container[str] | None,
 ) -> Rows:
     """What is in a .zip or .gz; the data files of an archive in name order. Of a .gz that breaks off its whole lines,
-    and a reject for what is lost."""
-    if name.lower().endswith(".gz"):
+    and a reject for what is lost. packed: the file's name inside what is unpacked already."""
+    if packed.lower().endswith(".gz"):
         data, breaks_off = unpacked(file)
         whole = len(data)
         if breaks_off:
             whole = 0 if kind == "parquet" else whole_lines(data, quotes=kind == "csv")
             if not whole:
                 raise EOFError("the .gz breaks off")
-        rows = _read(name[:-3], io.BytesIO(data[:whole]), kind, types, wanted, settle=settle)
+        rows = _read(name, io.BytesIO(data[:whole]), kind, types, wanted, asked=asked, packed=packed[:-3])
         if breaks_off:
             end = len(rows.numbers) + len({each.row for each in rows.rejects})
             reason = "the .gz breaks off here: this row and those behind it are lost"
@@ -348,7 +353,7 @@ def _read_packed(
                     SUFFIXES.get(Path(each).suffix.lower(), kind),
                     types,
                     wanted,
-                    settle=settle,
+                    asked=asked,
                 )
                 for each in known or plain
             ],
@@ -378,7 +383,8 @@ def _read(
     types: dict[str, Any],
     wanted: Container[str] | None = None,
     *,
-    settle: bool = False,
+    asked: Container[str] | None = None,
+    packed: str | None = None,
 ) -> Rows:
     readers: dict[str, Callable[..., tuple[Any, Any, list[Reject], list[tuple[int, int]]]]] = {
         "parquet": _read_parquet,
@@ -390,16 +396,18 @@ def _read(
             file = io.BytesIO(Path(file).read_bytes())  # a pipe, of which every byte comes once
         if _is_empty(file):
             return Rows(required_pyarrow().table({}), row_numbers(0), files=((0, name),))
-        if name.lower().endswith(PACKED):
-            return _read_packed(name, file, kind, types, wanted, settle)
+        packed = name if packed is None else packed
+        if packed.lower().endswith(PACKED):
+            return _read_packed(name, packed, file, kind, types, wanted, asked)
+        if kind == "csv" and asked is not None:
+            wanted = asked
         table, numbers, rejects, lines = readers[kind](name, file, types, wanted)
-    if settle:
-        odd: list[Reject] = []
-        if kind == "jsonl":
-            table, numbers, odd = settled_json(table, numbers, _numbers_as_one)
-        elif kind == "csv":
-            table, numbers, odd = settled_texts(table, numbers, types, wanted)
-        rejects = [*rejects, *odd]
+    odd: list[Reject] = []
+    if kind == "csv":
+        table, numbers, odd = settled_texts(table, numbers, types, wanted)
+    elif kind == "jsonl" and asked is None:
+        table, numbers, odd = settled_json(table, numbers, _numbers_as_one)
+    rejects = [*rejects, *odd]
     rows = _apply_types(name, table, numbers, rejects, types, texts_may_break=kind == "parquet")
     return replace(rows, lines=tuple(lines))
 

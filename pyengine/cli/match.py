@@ -64,9 +64,9 @@ def match(question: Question, files: Sequence[str], format: str, *, count: bool)
     findings = 0
     for file in files:
         if file == "-":
-            rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin")
+            rows = read_stream(sys.stdin.buffer, format or "jsonl", "stdin", asked.names)
         else:
-            rows = read_files([file], format, mixed_as_json=True)
+            rows = read_files([file], format, asked=asked.names)
         rows = _with_plain_values(rows, asked.names)
         for start in range(0, rows.table.num_rows, BATCH):
             try:

@@ -218,8 +218,8 @@ def test_what_is_packed_is_unpacked_whole(tmp_path: Path) -> None:
     assert rows.table.column("a").to_pylist() == [1, 2, 3, 4, 5]
     assert [each.row for each in rows.rejects] == [1]
     assert [(first, name.removeprefix(f"{tmp_path}/")) for first, name in rows.files] == [
-        (0, "1.jsonl"),
-        (3, "2.parquet"),
+        (0, "1.jsonl.gz"),
+        (3, "2.parquet.gz"),
         (4, "3.csv.zip/d/1.csv"),
         (5, "3.csv.zip/d/2.csv"),
     ]
@@ -534,6 +534,7 @@ def test_a_gz_that_breaks_off_keeps_what_came_before(tmp_path: Path, kind: str, 
     (lost,) = rows.rejects
     assert lost.row == kept
     assert lost.reason.startswith("the .gz breaks off here")
+    assert rows.files == ((0, str(file)),)
     changed = bytearray(packed)
     changed[len(packed) // 2 - 100 : len(packed) // 2] = b"\xff" * 100
     file.write_bytes(changed)

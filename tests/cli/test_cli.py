@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
@@ -364,6 +366,24 @@ def test_match_counts_over_files_of_every_format(tmp_path: Path) -> None:
         f"pyengine: {files[0]}: has no column 'town'; known: city, n; --missing-null takes it for null\n"
     )
     assert pyengine("match", "-c", "town IS NULL", "--missing-null", files[0]).stdout == "3\n"
+
+
+def test_match_leaves_out_rows_of_csv_with_another_value_where_it_asks(tmp_path: Path) -> None:
+    """One text among numbers makes no texts of the others, as in run, and costs no row that nobody asks for it."""
+    text = "city,n,m\nOslo,5,1.5\nRome,many,2\nOslo,2,9007199254740993\nOslo,7,x\n"
+    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    with zipfile.ZipFile(tmp_path / "a.csv.zip", "w") as archive:
+        archive.writestr("a.csv", text)
+    (tmp_path / "many.toml").write_text("more = 'n > 3'")
+    for suffix in ("", ".gz", ".zip"):
+        done = pyengine("match", "n > 3", tmp_path / f"a.csv{suffix}")
+        assert (done.returncode, [json.loads(line)["n"] for line in done.stdout.splitlines()]) == (1, [5, 7])
+        assert done.stderr.endswith(f"a.csv{suffix}: row 1: 'n' is not a long, as most values of the column are\n")
+    assert pyengine("match", "-c", f"@{tmp_path / 'many.toml'}", tmp_path / "a.csv").stdout == "2\tmore\n"
+    assert pyengine("match", "-c", "--format", "csv", "n > 3", stdin=text).stdout == "2\n"
+    done = pyengine("match", "-c", "city = 'Oslo'", tmp_path / "a.csv")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 
 def test_match_asks_every_line_with_its_own_types(tmp_path: Path) -> None:
