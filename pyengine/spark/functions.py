@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyengine import Selector
-from pyengine.errors import ConfigurationError, UnsupportedColumnError
+from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.session import require_spark
 from pyengine.topology.checked import check
@@ -256,9 +256,17 @@ def where(
     """The rows that a selector matches, for ``df.transform(ps.where, "price > 100")``.
 
     As ``df.where(matches(...))`` with the schema of df; a native expression reaches the source as a pushed filter.
+    Raises also MissingColumnError for a name that is no column of df, and UnsupportedColumnError where two have it.
     """
     require_spark()
     _check_arguments(selector, columns, dialect, on_error, using)
+    given = columns or {}
+    read = [source for name in Selector(selector, dialect).names if isinstance(source := given.get(name, name), str)]
+    plain = [source for source in read if source not in given.values() or "." not in source]  # dots reach into structs
+    for source in plain:
+        if not has_column(df, source):
+            raise MissingColumnError(source, df.columns, "the DataFrame")
+    refuse_ambiguous(df, plain)
     if using in ("auto", "native"):
         try:
             return df.where(native_truth(selector, columns or {}, dialect, df))
@@ -353,6 +361,30 @@ def map_in_arrow(
     """``rows.mapInArrow(work, schema)`` for columns of any name: pyspark's own takes ``a.b`` for a field of ``a``."""
     names = rows.columns
     return rows.toDF(*map(str, range(len(names)))).mapInArrow(Named(names, work), schema)
+
+
+def has_column(df: DataFrame, name: str) -> bool:
+    """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
+    if name in df.columns:
+        return True
+    heeded = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    return not heeded and name.lower() in (each.lower() for each in df.columns)
+
+
+def refuse_ambiguous(df: DataFrame, names: Iterable[str]) -> None:
+    """Raise UnsupportedColumnError for a name by which Spark finds two columns."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for name in names:
+        alike = [each for each in df.columns if each.lower() == name.lower()]
+        if len(alike) < 2:
+            continue
+        try:
+            _ = df.select(F.col(quoted(name))).schema  # one column twice, or in other capitals, may be no problem
+        except AnalysisException as error:
+            hint = f"the DataFrame has {', '.join(alike)}, which Spark cannot tell apart by this name; rename one"
+            raise UnsupportedColumnError(name, "ambiguous", hint) from error
 
 
 def quoted(name: str) -> str:

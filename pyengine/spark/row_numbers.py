@@ -9,7 +9,7 @@ import numpy as np
 
 from pyengine.backlog.rows import Reject
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
-from pyengine.spark.functions import quoted
+from pyengine.spark.functions import has_column, quoted, refuse_ambiguous
 from pyengine.topology.checked import check
 
 if TYPE_CHECKING:
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 PART = "__row:"  # begins the name of one of several columns of numbers
 UNNUMBERED = "the number of the row is missing or beyond long"
 REPEATED = "the number comes more than once among the rows of its queue"
-
-
-def has_column(df: DataFrame, name: str) -> bool:
-    """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
-    heeded = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    return name in df.columns or (not heeded and name.lower() in (each.lower() for each in df.columns))
 
 
 def numbered(df: DataFrame, row: Column | str | None) -> Column:
@@ -69,6 +63,7 @@ def _whole(df: DataFrame, row: Column | str) -> tuple[str, Column]:
 
     if isinstance(row, str) and not has_column(df, row):
         raise MissingColumnError(row, df.columns, "the DataFrame")
+    refuse_ambiguous(df, [row] if isinstance(row, str) else [])
     number = F.col(quoted(row)) if isinstance(row, str) else row
     field = df.select(number).schema.fields[0]
     scale = 0 if isinstance(field.dataType, IntegralType) else getattr(field.dataType, "scale", None)

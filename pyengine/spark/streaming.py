@@ -26,8 +26,8 @@ from pyengine.errors import (
     UnsupportedColumnError,
 )
 from pyengine.spark.failure import problem_of, raised_on_driver, sent_to_driver
-from pyengine.spark.functions import arrow_schema, map_in_arrow, quoted
-from pyengine.spark.row_numbers import UNNUMBERED, has_column, numbered, repeated_problems
+from pyengine.spark.functions import arrow_schema, has_column, map_in_arrow, quoted, refuse_ambiguous
+from pyengine.spark.row_numbers import UNNUMBERED, numbered, repeated_problems
 from pyengine.spark.session import require_count, require_path, require_spark
 from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
 from pyengine.spark.transforms import source_read
@@ -104,6 +104,7 @@ def dispatch_stream(
     numbered(df, row)
     if event is not None and not has_column(df, event):
         raise MissingColumnError(event, df.columns, "the DataFrame")
+    refuse_ambiguous(df, [event] if event is not None else [])
     arrow = arrow_schema(df.select(*(quoted(name) for name in needed)).schema.fields)
     declared = dict(source.types)
     for name in source.destination_columns:

@@ -14,9 +14,11 @@ from pyengine.spark.functions import (
     OnError,
     arrow_schema,
     columns_of,
+    has_column,
     map_in_arrow,
     no_rows,
     quoted,
+    refuse_ambiguous,
     udf_of,
     worker_inputs,
 )
@@ -24,7 +26,6 @@ from pyengine.spark.row_numbers import (
     PART,
     UNNUMBERED,
     Renumbered,
-    has_column,
     numbers_array,
     numbers_of,
     numbers_schema,
@@ -82,6 +83,7 @@ def match(
                 read[wanted] = None
             elif not wanted.startswith("JMS"):
                 raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
+    refuse_ambiguous(df, read)
     wanted_by.match_places(no_rows(df, {name: name for name in read}), missing="null")
     kind, made = udf_of("auto")
     texts = tuple((name, wanted_by[name].text) for name in wanted_by)
@@ -194,20 +196,21 @@ def dispatch(
 def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], Sequence[str]]:
     """The topology's source with the properties that selectors read, the columns that takes, and what was offered.
 
-    Raises MissingColumnError.
+    Raises MissingColumnError, UnsupportedColumnError where two columns have a name.
     """
     read = {name for consumer in topology.consumers if consumer.selector for name in Selector(consumer.selector).names}
     read |= topology.policy_properties
     offered = df.columns if topology.source.properties is None else topology.source.properties
     source = replace(
         topology.source,
-        properties=tuple(name for name in offered if name in read),
+        properties=tuple(name for name in dict.fromkeys(offered) if name in read),
         types=tuple(item for item in topology.source.types if item[0] in read or item[0] in topology.source.columns),
     )
     for name in (*source.columns, *(source.properties or ())):
         if name not in df.columns:
             raise MissingColumnError(name, df.columns, "the DataFrame")
     needed = list(dict.fromkeys((*source.columns, *(source.properties or ()))))
+    refuse_ambiguous(df, needed)
     return source, needed, offered
 
 
@@ -225,7 +228,8 @@ def _consume(
     from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
-    names = groups.columns_read(df.columns)
+    names = list(dict.fromkeys(groups.columns_read(df.columns)))
+    refuse_ambiguous(df, names)
     for name in names:
         refuse_own_name(name)
     read = [F.col(quoted(name)) for name in names]

@@ -9,6 +9,7 @@ import pytest
 from pyengine import InvalidSelectorError, MissingColumnError, Selector, Subscriptions, UnsupportedColumnError
 from pyengine import spark as ps
 from pyengine.errors import ConfigurationError
+from pyengine.topology import Consumer, Source, Topology
 from tests.spark.conftest import WORKERS
 
 ROWS = [
@@ -147,6 +148,32 @@ def test_an_unknown_name_in_columns_raises(spark: Any) -> None:
 def test_an_unknown_column_is_sparks_own_error(orders: Any) -> None:
     with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.*regio"):
         orders.where(ps.matches("regio = 'EU'")).collect()
+
+
+def test_where_names_a_column_that_is_not_there(orders: Any) -> None:
+    for selector, given in (("regio = 'EU'", {}), ("JMSType = 'x'", {}), ("region = 'EU'", {"region": "regio"})):
+        for using in ("auto", "arrow"):
+            with pytest.raises(MissingColumnError, match="the DataFrame has no column"):
+                orders.transform(ps.where, selector, columns=given, using=using)
+    assert orders.transform(ps.where, "JMSType IS NULL", columns={"JMSType": None}).count() == 5
+    nested = orders.selectExpr("id", "struct(region) AS s")
+    assert ids(nested.transform(ps.where, "r = 'US'", columns={"r": "s.region"})) == [3]
+
+
+@pytest.mark.parametrize("twin", ["a", "A"])
+def test_a_name_that_two_columns_have_is_told_before_a_job(spark: Any, twin: str) -> None:
+    frame = spark.sql(f"SELECT id, id AS a, id AS {twin}, id AS q FROM range(2)")
+    topology = Topology(Source("q.{q}"), (Consumer("c", "q.>", selector="a = 1"),))
+    for ask in (
+        lambda: ps.where(frame, "a = 1"),
+        lambda: ps.match(frame, {"x": "a = 1"}),
+        lambda: ps.dispatch(frame, topology, row="id"),
+        lambda: ps.dispatch(frame.withColumnRenamed("q", "b").withColumn("q", frame.id), topology, row="a"),
+    ):
+        with pytest.raises(UnsupportedColumnError, match=rf"'a' of type ambiguous .*has a, {twin}, .*rename one"):
+            ask()
+    assert ids(ps.where(frame, "id = 1")) == [1]
+    assert ids(ps.where(spark.range(2).selectExpr("id", "id"), "id = 1").toDF("id", "again")) == [1]  # one column twice
 
 
 def test_rows_that_cannot_be_evaluated(spark: Any) -> None:
