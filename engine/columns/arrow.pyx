@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -460,17 +462,19 @@ cdef int import_singly(Columns self, object batch, int frame, list names, object
     """The columns that can be handed over, each asked alone, after all of them together could not."""
     cdef list good = []
     cdef Columns alone = Columns(LATER)
+    cdef object given = batch
     self.refused = {} if self.refused is None else self.refused
     for name in names:
-        try:
-            alone.forget()
-            import_chosen(alone, batch, frame, [name], False)
+        problem = problem_alone(alone, batch, frame, name)
+        if problem is not None and frame == CONVERTED:
+            exact = with_decimals(batch, name)
+            if exact is not None and problem_alone(alone, exact, frame, name) is None:
+                batch, problem = exact, None
+        if problem is None:
             good.append(name)
-        except BaseException as error:
-            if not is_foreign(error):
-                raise
-            self.refused[name] = described_column(batch, name), f"{said_by(error)}; {REFUSED_HINT}"
-    if len(good) == len(names) or not good and not has_rows(batch):
+        else:
+            self.refused[name] = described_column(batch, name), f"{said_by(problem)}; {REFUSED_HINT}"
+    if len(good) == len(names) and batch is given or not good and not has_rows(batch):
         raise UnreadableBatchError(type(batch).__name__, said_by(failure)) from failure
     self.forget()
     try:
@@ -480,6 +484,43 @@ cdef int import_singly(Columns self, object batch, int frame, list names, object
             raise
         name = next(iter(self.refused))
         raise UnsupportedColumnError(name, *self.refused[name]) from failure
+
+
+cdef object problem_alone(Columns alone, object batch, int frame, object name):
+    """What a library raises for one column, or None."""
+    try:
+        alone.forget()
+        import_chosen(alone, batch, frame, [name], False)
+    except BaseException as error:
+        if not is_foreign(error):
+            raise
+        return error
+    return None
+
+
+cdef object with_decimals(object frame, object name):
+    """A pandas frame whose column of Decimals and whole numbers is one of Decimals: of those alone pyarrow finds the
+    digits that all of them need. None for other columns."""
+    cdef list values, absent
+    cdef bint any_decimal = False
+    try:
+        values, absent = frame[name].tolist(), frame[name].isna().tolist()
+        for place, value in enumerate(values):
+            if absent[place]:
+                values[place] = None
+            elif isinstance(value, (int, numpy.integer)) and not isinstance(value, bool):
+                values[place] = Decimal(int(value))
+            elif isinstance(value, Decimal):
+                any_decimal = True
+            else:
+                return None
+        if not any_decimal:
+            return None
+        frame = frame.copy(deep=False)
+        frame.isetitem(frame.columns.get_loc(name), values)
+    except Exception:   # of another library: the column's own problem is told
+        return None
+    return frame
 
 
 cdef bint has_rows(object batch) except -1:

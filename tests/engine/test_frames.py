@@ -245,6 +245,12 @@ def test_decimals_of_every_library() -> None:
         assert Selector(text).mask(sums).tolist() == [wanted], text
     objects = pd.DataFrame({"price": [Decimal("0.10"), None, Decimal("99.995"), 3], "note": ["x", 1, 2.5, None]})
     assert Selector("price = 0.1 OR price >= 99.995").mask(objects).tolist() == [True, False, True, False]
+    filled = pd.DataFrame({"price": [Decimal("0.1"), Decimal("0.25"), None, 12], 7: ["x", 1, 2, 3]}).fillna(0)
+    for whole in (filled, filled[::-1]):  # whatever comes first
+        assert Selector("price < 0.2 OR price = 12").mask(whole).tolist().count(True) == 3
+        assert Selector("price = 12").mask(Columns(whole)).sum() == 1
+    with pytest.raises(UnsupportedColumnError, match=r"column 'price' of type object"):
+        Selector("price = 12").mask(pd.DataFrame({"price": [Decimal("0.1"), 1, "x"]}))
     frame = pl.DataFrame(
         {"price": [Decimal("0.10"), Decimal("3")], "n": [2**70, 3]}, {"price": pl.Decimal(10, 2), "n": pl.Int128}
     )
