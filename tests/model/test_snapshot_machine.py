@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from pyengine import Message
 from pyengine._engine.activemq.queue.queue import Queue
-from tests.model.queue_model import ModelMessage
-from tests.model.test_queue_machine import SELECTORS, QueueMachine
+from tests.model.test_queue_machine import SELECTORS, QueueMachine, read
 
 
 class SnapshotMachine(QueueMachine):
@@ -17,12 +17,13 @@ class SnapshotMachine(QueueMachine):
     @initialize(always=st.booleans())
     def how_often(self, always: bool) -> None:
         self.always = always
-        self.sent: dict[int, ModelMessage] = {}
+        self.sent: dict[int, object] = {}
 
     def save(self, thing: object) -> bytes:
-        if isinstance(thing, ModelMessage):
-            self.sent[thing.n] = thing
-            return b"m%d" % thing.n
+        if isinstance(thing, (dict, Message)):
+            number = read(thing, "n")
+            self.sent[number] = thing
+            return b"m%d" % number
         return b"s%d" % SELECTORS.index(thing)  # type: ignore[arg-type]
 
     def load(self, data: bytes) -> object:
