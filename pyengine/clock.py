@@ -222,7 +222,7 @@ class SystemClock(Clock):
             self._timers.clear()
             self._changed.notify()
             thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join()
 
     def _run(self) -> None:
@@ -425,7 +425,7 @@ class _ThreadWorker(Worker):
             if not self._closed:
                 self._closed = True
                 self._asked.put(None)
-        if self._thread is not threading.current_thread():
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
     def _run(self) -> None:

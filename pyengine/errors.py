@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
-from pyengine.visible import one_line, visible
+from pyengine.visible import one_line, one_sentence, visible
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -51,13 +51,6 @@ def json_problem(error: Exception) -> str:
     return "a number has thousands of digits" if "integer string conversion" in str(error) else str(error)
 
 
-# What the real client puts behind its texts (FAQUrl).
-_POINTERS = (
-    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
-    "\nFor more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ",
-)
-
-
 class PyengineError(Exception):
     """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else.
 
@@ -66,9 +59,7 @@ class PyengineError(Exception):
     """
 
     def __str__(self) -> str:
-        words = self._words()
-        pointer = next((each for each in _POINTERS if words.endswith(each)), "")
-        return one_line(words.removesuffix(pointer)) + pointer
+        return one_sentence(self._words())
 
     def _words(self) -> str:
         """The text, with names as they are."""

@@ -26,6 +26,19 @@ def one_line(text: str) -> str:
     return visible(text, _COMMANDS_AND_ENDS)
 
 
+# What RocketMQ's client puts behind its texts, on a line of its own (FAQUrl).
+_POINTERS = (
+    "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
+    "\nFor more information, please visit the url, https://rocketmq.apache.org/docs/bestPractice/06FAQ",
+)
+
+
+def one_sentence(text: str) -> str:
+    """The same for a text of an error, which may have RocketMQ's own pointer to its FAQ on a second line."""
+    pointer = next((each for each in _POINTERS if text.endswith(each)), "")
+    return one_line(text.removesuffix(pointer)) + pointer
+
+
 def visible_json(document: str) -> str:
     """A JSON document with the same characters as JSON writes them; it reads as before."""
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
@@ -38,7 +51,7 @@ class _Shown:
         self._value = value
 
     def __str__(self) -> str:
-        return one_line(str(self._value))
+        return one_sentence(str(self._value))
 
     def __repr__(self) -> str:
         return one_line(repr(self._value))

@@ -141,14 +141,14 @@ cdef int order_text(const Value* left, const Value* right) noexcept nogil:
 
 cdef bint has_text(const Value* text, const Value* part, int place) noexcept nogil:
     cdef Units here, wanted
-    cdef uint32_t skipped, total = count_units(text)
+    cdef uint32_t total = count_units(text)
     cdef uint32_t length = count_units(part)
     cdef int32_t unit
     if length > total:
         return False
     start_units(&here, text)
     if place == AT_END:
-        for skipped in range(total - length):
+        for _ in range(total - length):
             next_unit(&here)
     start_units(&wanted, part)
     unit = next_unit(&wanted)

@@ -23,8 +23,9 @@ cdef struct Segment:
     int count
     int words                  # of 64 bits for ``count`` bits
     uint64_t* masks            # by character class, ``words`` each: where in the segment the class may stand
-    int* borders               # instead of masks in a long segment without ANY_ONE: by element, the length of the longest
-                               # border (Knuth, Morris, Pratt) of what ends with it
+    # Instead of masks in a long segment without ANY_ONE: by element, the length of the longest border (Knuth, Morris,
+    # Pratt) of what ends with it.
+    int* borders
 
 
 cdef struct Pattern:

@@ -7,8 +7,10 @@ import hmac
 from dataclasses import dataclass, field
 
 from pyengine._engine.wire.remoting import RemotingCommand
+from pyengine.attributes import frozen
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
     """Who a client is. access_key, secret_key: as the broker's administrator gave them. security_token: of temporary

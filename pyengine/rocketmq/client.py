@@ -26,9 +26,13 @@ SAMPLING = 10_000
 
 
 def write_log(lines: Iterable[tuple[str, str]]) -> None:
-    """Log the core's lines, (level, text) each."""
+    """Log the core's lines, (level, text) each; what an error says stands on a second line, as the real client's."""
     for level, text in lines:
-        log.log(logging.getLevelNamesMapping()[level], "%s", text)
+        line, _, problem = text.partition("\n")
+        if problem:
+            log.log(logging.getLevelNamesMapping()[level], "%s\n%s", line, problem)
+        else:
+            log.log(logging.getLevelNamesMapping()[level], "%s", line)
 
 
 def settle(clock: Clock) -> None:

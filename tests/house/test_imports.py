@@ -51,8 +51,8 @@ WINGS: dict[str, set[str]] = {
     "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker"},
 }
 
-# What a room may import besides rooms. numpy is its C interface; errors and durations, which say what is
-# wrong and what a timedelta is in ms, are the floor under everything.
+# What a room may import besides rooms. numpy is its C interface; errors, durations and visible, which
+# say what is wrong, what a timedelta is in ms and which characters a line shows, are the floor under everything.
 CORE_MAY = {
     "libc",
     "cpython",
@@ -60,6 +60,7 @@ CORE_MAY = {
     "numpy",
     "pyengine.errors",
     "pyengine.durations",
+    "pyengine.visible",
     "datetime",
     "typing",
     "typing_extensions",
@@ -70,6 +71,7 @@ CORE_MAY = {
 }
 # Some rooms wrap a library, on first use; one is shared by threads that change it and match, and has a lock.
 CORE_ALSO = {
+    "columns/arrow": {"decimal"},
     "index/subscriptions": {"threading"},
     "selector/xpath": {"lxml", "re"},
     "java/character_classes": {"unicodedata", "functools"},
@@ -84,7 +86,8 @@ RUNTIME_MAY = CORE_MAY | {PACKAGE, RUNTIME_PACKAGE, "pyengine.clock", "threading
 
 # Package of pyengine -> packages of pyengine that it may import.
 FACADE_MAY: dict[str, set[str] | None] = {
-    "errors": set(),
+    "visible": set(),
+    "errors": {"visible"},
     "durations": {"errors"},
     "attributes": {"errors"},
     "processes": {"errors"},
@@ -97,6 +100,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     "metrics": {"errors", "attributes", "_engine"},
     "activemq": {
         "errors",
+        "visible",
         "durations",
         "attributes",
         "processes",
@@ -109,6 +113,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     },
     "rocketmq": {
         "errors",
+        "visible",
         "durations",
         "attributes",
         "processes",
@@ -122,6 +127,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     },
     "spark": {
         "errors",
+        "visible",
         "_engine",
         "disk_sync",
         "folder_lock",
@@ -133,6 +139,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     },
     "backlog": {
         "errors",
+        "visible",
         "durations",
         "attributes",
         "_engine",

@@ -545,6 +545,14 @@ class ClusterCase(Case):
         self.broker.close()
 
 
+@case("pyengine.rocketmq.Cluster", dear=100)
+class NetworkCase(Case):
+    """Clusters that nobody asks anything of: no connection is made."""
+
+    def __call__(self, name: str) -> None:
+        rocketmq.Cluster(f"{name}.example:9876").close()
+
+
 @case("pyengine.rocketmq.Broker", "pyengine.rocketmq.Producer", dear=10)
 class StoreCase(ClusterCase):
     def __call__(self, name: str) -> None:

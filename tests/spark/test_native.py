@@ -15,7 +15,7 @@ import pytest
 from pyengine import Selector
 from pyengine import spark as ps
 from pyengine._engine.message.header import fresh_headers
-from pyengine.errors import PyengineError
+from pyengine.errors import PyengineError, UnsupportedColumnError
 from pyengine.spark.functions import native_truth
 from pyengine.spark.native import NotNativeError
 from tests.spark.conftest import WORKERS
@@ -204,7 +204,7 @@ def test_a_column_that_means_something_else_is_refused(spark: Any) -> None:
     frame = spark.sql("SELECT 4L AS JMSPriority, 1 AS n, 2 AS n, 5 AS `a.b`, named_struct('b', 6) AS a, '7' AS q")
     with pytest.raises(NotNativeError, match="JMSPriority is a int"):
         frame.transform(ps.where, "JMSPriority = 4", using="native")
-    with pytest.raises(NotNativeError, match="the type of n is not known"):
+    with pytest.raises(UnsupportedColumnError, match="ambiguous"):
         frame.transform(ps.where, "n = 1", using="native")
     with pytest.raises(NotNativeError, match="not read from a column"):
         frame.transform(ps.where, "x = 5", columns={"x": "a.b"}, using="native")

@@ -1,7 +1,8 @@
 """group_map: who owns each message group, in the broker's three maps, and how many groups each consumer was given.
 
-A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. What is owned is a *key*: the handle itself
-(simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one owner.
+A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. What is owned is a
+*key*: the handle itself (simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one
+owner.
 
 Invariants: ``owner[key]`` is a consumer slot or -1. cached: the listed handles are exactly those with an owner, at most
 ``capacity`` of them, eldest access first. bucket: the listed handles are what the broker would display (at most

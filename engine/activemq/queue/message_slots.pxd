@@ -7,8 +7,8 @@ StoreQueueCursor; ``turns`` says when they change. A broker that starts with per
 store batch by batch (AbstractStoreCursor): until none is left they are ``unread``, in the order of the store, and the
 cursor has the batch alone.
 
-A message's handle is its slot with the slot's generation, which goes up whenever the slot is freed. Slots that are added
-start at the lowest generation here, so that no handle from before ``shed`` means one of them.
+A message's handle is its slot with the slot's generation, which goes up whenever the slot is freed. Slots that are
+added start at the lowest generation here, so that no handle from before ``shed`` means one of them.
 
 Invariants: a message lies in one chain; ``position`` orders the window, smaller first, and holds the tier.
 """

@@ -7,6 +7,7 @@ from pyengine._engine.rocketmq.client.process_queue cimport FlowControl, Process
 from typing import NamedTuple
 
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine.visible import one_line
 
 # How long a request waits, ms.
 CACHE_FLOW_CONTROL = 50
@@ -133,7 +134,7 @@ cdef class PullGate:
 
     def fix_failed(self, PullRequest request not None, str problem, int64_t exception_delay=1000):
         """There is no offset to start from; problem: the error's text."""
-        line = f"Failed to compute pull offset, pullResult: {request}\n{problem}"
+        line = f"Failed to compute pull offset, pullResult: {one_line(str(request))}\n{problem}"
         return PullVerdict(PullStep.LATER, exception_delay, (("ERROR", line),))
 
     def not_subscribed(self, PullRequest request not None, int64_t exception_delay=1000):
@@ -183,7 +184,7 @@ cdef class PullGate:
                             f"group={self.consumer_group}, messageQueue={request.queue}"),)
         elif not retry_topic:
             log = (("WARN", f"execute the pull request exception, group={self.consumer_group}, "
-                            f"messageQueue={request.queue}\n{problem}"),)
+                            f"messageQueue={one_line(str(request.queue))}\n{problem}"),)
         delay = BROKER_FLOW_CONTROL if code == BROKER_CODE_FLOW_CONTROL else exception_delay
         return PullVerdict(PullStep.LATER, delay, log)
 

@@ -257,7 +257,7 @@ def play(trace: Trace) -> list[Any]:
         try:
             result = player.play(operation)
         except rocketmq.AllocationError as error:
-            result = {"class": error.java_class, "text": str(error)}
+            result = {"class": error.java_class, "text": error._words()}
         except rocketmq.IllegalStateError:
             result = {"class": "java.util.NoSuchElementException", "text": None}
         except MQClientError:

@@ -56,7 +56,7 @@ class Texts:
         try:
             return getattr(self, name)(*asked)
         except MQClientError as error:
-            return {"class": CLIENT, "text": str(error)}
+            return {"class": CLIENT, "text": error._words()}
         except NullArgumentError:
             return {"class": "java.lang.NullPointerException", "text": None}
 
@@ -64,9 +64,9 @@ class Texts:
         try:
             data = rocketmq.build_subscription("T", rocketmq.MessageSelector(text, kind))
         except NullArgumentError as error:
-            return {"class": "java.lang.IllegalArgumentException", "text": str(error)}
+            return {"class": "java.lang.IllegalArgumentException", "text": error._words()}
         except MQClientError as error:
-            return {"class": "java.lang.Exception", "text": str(error)}
+            return {"class": "java.lang.Exception", "text": error._words()}
         tags = sorted(data.tags_set, key=lambda tag: tag.encode("utf-16-be", "surrogatepass"))
         return [data.sub_string, tags, sorted(data.code_set), data.expression_type]
 
