@@ -58,6 +58,7 @@ def main() -> None:
     assert importlib.util.find_spec("engine") is None, "the wheel claims the top-level name engine"
     files = importlib.metadata.files("pyengine-dispatch") or []
     top = {file.parts[0] for file in files if ".dist-info" not in file.parts[0] and ".." not in file.parts}
+    top -= {"__pycache__"}  # pip compiles the module for pytest beside it
     assert top == {"pyengine", "pyengine_pytest.py"}, f"top-level names in the wheel: {top}"
     assert not [file for file in files if file.suffix in {".c", ".pyx"}], "sources in the wheel"
     assert any(file.name == "py.typed" for file in files)
