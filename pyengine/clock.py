@@ -17,10 +17,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from queue import SimpleQueue
+from threading import get_ident
 from typing import Any
 from weakref import WeakSet
 
-from pyengine.attributes import Declared
 from pyengine.durations import milliseconds, whole_milliseconds
 from pyengine.errors import IllegalStateError
 
@@ -113,7 +113,7 @@ class Worker(ABC):
         """Run what was submitted, then stop; returns when it has stopped (at once on the worker's own thread)."""
 
 
-class Clock(Declared, ABC):
+class Clock(ABC):
     """Milliseconds since 1970, timers, waiting and workers.
 
     settles: whether ``settle`` may have something to do.
@@ -279,7 +279,7 @@ class ManualClock(Clock):
 
     def __init__(self, now: int = 1_000_000_000_000) -> None:
         self._owner = threading.current_thread()
-        self._owner_ident = threading.get_ident()
+        self._owner_ident = get_ident()
         self._now = now
         self._timers = _Timers()
         self._asked: deque[tuple[_ManualWorker, Action]] = deque()
@@ -290,17 +290,18 @@ class ManualClock(Clock):
         return {name: value for name, value in vars(self).items() if name not in ("_owner", "_owner_ident")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state, _owner=threading.current_thread(), _owner_ident=threading.get_ident())
+        vars(self).update(state, _owner=threading.current_thread(), _owner_ident=get_ident())
 
     def _check_thread(self) -> None:
-        if threading.get_ident() != self._owner_ident:
+        if get_ident() != self._owner_ident:
             raise IllegalStateError(
                 f"this ManualClock belongs to thread {self._owner.name!r}, and this is thread "
                 f"{threading.current_thread().name!r}: its time moves for one thread; with several use SystemClock()"
             )
 
     def now(self) -> int:
-        self._check_thread()
+        if get_ident() != self._owner_ident:
+            self._check_thread()
         return self._now
 
     def call_at(self, when: int, action: Action) -> Timer:
@@ -358,8 +359,9 @@ class ManualClock(Clock):
 
         Within an action of a worker this is left to whoever settles already.
         """
-        self._check_thread()
-        if self._settling:
+        if get_ident() != self._owner_ident:
+            self._check_thread()
+        if self._settling or not self._asked:
             return
         self._settling = True
         try:
@@ -396,7 +398,8 @@ class ManualClock(Clock):
 
     def ask(self, worker: _ManualWorker, action: Action) -> None:
         """Run ``action`` at the next :meth:`settle`."""
-        self._check_thread()
+        if get_ident() != self._owner_ident:
+            self._check_thread()
         self._asked.append((worker, action))
 
     def _step(self) -> None:
