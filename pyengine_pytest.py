@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pyengine.activemq.broker import Broker
-    from pyengine.activemq.connection import Connection
+    from pyengine.activemq.broker.broker import Broker
+    from pyengine.activemq.client.connection import Connection
     from pyengine.clock import ManualClock
 
 
@@ -33,7 +33,7 @@ def activemq_clock() -> ManualClock:
 @pytest.fixture
 def activemq_make_broker(activemq_clock: ManualClock) -> Iterator[Callable[..., Broker]]:
     """Makes brokers, with the settings of pyengine.activemq.Broker; they are closed after the test."""
-    from pyengine.activemq.broker import Broker
+    from pyengine.activemq.broker.broker import Broker
 
     made: list[Broker] = []
 
@@ -55,7 +55,7 @@ def activemq_broker(activemq_make_broker: Callable[..., Broker]) -> Broker:
 @pytest.fixture
 def activemq_connection(activemq_broker: Broker) -> Iterator[Connection]:
     """A started connection to ``activemq_broker``, closed after the test."""
-    from pyengine.activemq.connection_factory import ConnectionFactory
+    from pyengine.activemq.client.connection_factory import ConnectionFactory
 
     with ConnectionFactory(broker=activemq_broker).create_connection() as connection:
         yield connection

@@ -15,7 +15,13 @@ from pathlib import Path
 
 import pyengine
 from pyengine.activemq import AckKind, Broker
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessageDispatch
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerInfo,
+    MessageAck,
+    MessageDispatch,
+)
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
 

@@ -32,7 +32,7 @@ class Handing:
         self.text = text
 
     def __call__(self, numbers: Iterator[Any]) -> Iterator[Any]:
-        from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
+        from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
         from pyengine.backlog.shards import shard_batches
 
         schema = pa.schema([ASSIGNMENT_SCHEMA.field(name) for name in LEAN])
@@ -65,7 +65,7 @@ def rows() -> Iterator[Row]:
 def measured(session: Any, topology: Topology, folder: Path) -> Iterator[Row]:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
+    from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
 
     shards = folder / "shards"
     assert ps.write_shards(session, topology, shards, shards=SHARDS) == MESSAGES

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from bench.contest import Row
 from pyengine import spark as ps
-from pyengine.activemq.dispatch import columns_read, compiled, order_columns
+from pyengine.activemq.tables.dispatch import columns_read, compiled, order_columns
 from pyengine.spark.session import start_session
 from pyengine.spark.transforms import assign
 from pyengine.topology import Consumer, Policy, Source, Topology
@@ -77,7 +77,7 @@ def masked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Columns cross, and nothing comes back but an assignment's shape of nulls."""
-    from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA, kept_of
+    from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA, kept_of
 
     for batch in batches:
         kept = kept_of(batch, np.zeros(batch.num_rows, bool))

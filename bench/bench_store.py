@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyengine
 from bench.contest import Contest, RivalMissingError, Side, speed_test
-from pyengine.activemq.record import encode_message
-from pyengine.activemq.store import SqliteStore
+from pyengine.activemq.store.record import encode_message
+from pyengine.activemq.store.store import SqliteStore
 
 MESSAGES = 1_000
 MAP_SIZE = 1 << 28

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyengine.activemq.dispatch import dispatch_batches
+from pyengine.activemq.tables.dispatch import dispatch_batches
 from pyengine.backlog.measures import Measures
 from pyengine.backlog.runs import ordered, write_run
 from pyengine.backlog.shards import write_assignments

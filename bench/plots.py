@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import pyengine
 from bench import bench_columns, bench_subscriptions, workloads
-from pyengine.activemq.dispatch import DESTINATION, dispatch_table
+from pyengine.activemq.tables.dispatch import DESTINATION, dispatch_table
 from pyengine.topology import Consumer, Policy, Source, Topology
 
 FOLDER = Path(__file__).parent.parent / "docs" / "plots"

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyspark
 
 from pyengine import spark as ps
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.spark.java import find_java
 from pyengine.spark.session import start_session

@@ -1,10 +1,10 @@
-"""Where the modules are that pickles of 0.1.0 name: a pickle finds a class by the module that had it then."""
+"""Where the modules are that pickles and programs of 0.1.0 name: a pickle finds a class by the module that had it."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -53,24 +53,28 @@ WINGS = {
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """An import of a module of 0.1.0 makes one with the names of today's; asked last of all finders."""
+    """An import of a module's former name in one package gives the module itself; asked last of all finders."""
+
+    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
+        self._package = package
+        self._modules = modules  # former name -> today's, both below the package
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module's spec, None for any other name."""
-        package, _, room = fullname.rpartition(".")
-        return ModuleSpec(fullname, self) if package == PACKAGE and room in MODULES else None
+        package, _, name = fullname.rpartition(".")
+        return ModuleSpec(fullname, self) if package == self._package and name in self._modules else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give it the names of the room that it became."""
-        room = importlib.import_module(f"{PACKAGE}.{MODULES[module.__name__.rpartition('.')[2]]}")
-        vars(module).update({name: value for name, value in vars(room).items() if not name.startswith("__")})
+        """Put today's module in the place of the one that the import has made."""
+        name = module.__name__.rpartition(".")[2]
+        sys.modules[module.__name__] = importlib.import_module(f"{self._package}.{self._modules[name]}")
 
 
 def register() -> None:
     """Let pickles of 0.1.0 find what they name. Called once, when ``pyengine`` is imported."""
-    sys.meta_path.append(MovedModules())
+    sys.meta_path.append(MovedModules(PACKAGE, MODULES))
     for wing, (room, names) in WINGS.items():
         source = importlib.import_module(f"{PACKAGE}.{room}")
         vars(importlib.import_module(f"{PACKAGE}.{wing}")).update({name: vars(source)[name] for name in names})

@@ -7,16 +7,18 @@ from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
 from pyengine._engine.closed_enums import close
 from pyengine._engine.serialization.codec import SharedValues
-from pyengine.activemq.broker import Broker
-from pyengine.activemq.browser import QueueBrowser
-from pyengine.activemq.connection import Connection
-from pyengine.activemq.connection_factory import ConnectionFactory
-from pyengine.activemq.consumer import Closing, MessageConsumer, TopicSubscriber
-from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
-from pyengine.activemq.producer import NON_PERSISTENT, PERSISTENT, MessageProducer
-from pyengine.activemq.session import Session
+from pyengine.activemq.broker.broker import Broker
+from pyengine.activemq.client.browser import QueueBrowser
+from pyengine.activemq.client.connection import Connection
+from pyengine.activemq.client.connection_factory import ConnectionFactory
+from pyengine.activemq.client.consumer import Closing, MessageConsumer, TopicSubscriber
+from pyengine.activemq.client.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
+from pyengine.activemq.client.producer import NON_PERSISTENT, PERSISTENT, MessageProducer
+from pyengine.activemq.client.session import Session
+from pyengine.activemq.moved import register
 
 close(AckKind, AcknowledgeMode, HoldReason, Verdict)
+register()
 
 SESSION_TRANSACTED = AcknowledgeMode.SESSION_TRANSACTED
 AUTO_ACKNOWLEDGE = AcknowledgeMode.AUTO_ACKNOWLEDGE

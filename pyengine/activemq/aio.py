@@ -19,15 +19,15 @@ from typing import Generic, Self, TypeVar
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.message.message import Message
-from pyengine.activemq import connection as blocking_connection
-from pyengine.activemq import connection_factory as blocking_factory
-from pyengine.activemq import consumer as blocking_consumer
-from pyengine.activemq import producer as blocking_producer
-from pyengine.activemq import session as blocking_session
-from pyengine.activemq.browser import QueueBrowser
-from pyengine.activemq.commands import Transport
-from pyengine.activemq.consumer import Closing
-from pyengine.activemq.options import ConnectionOptions, UnknownOptions
+from pyengine.activemq.client import connection as blocking_connection
+from pyengine.activemq.client import connection_factory as blocking_factory
+from pyengine.activemq.client import consumer as blocking_consumer
+from pyengine.activemq.client import producer as blocking_producer
+from pyengine.activemq.client import session as blocking_session
+from pyengine.activemq.client.browser import QueueBrowser
+from pyengine.activemq.client.consumer import Closing
+from pyengine.activemq.client.options import ConnectionOptions, UnknownOptions
+from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination

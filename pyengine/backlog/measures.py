@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.activemq.assignments import DESTINATION, QUEUE
+from pyengine.activemq.tables.assignments import DESTINATION, QUEUE
 from pyengine.backlog.explanation import explain
 from pyengine.backlog.summary import ConsumerSummary, DaySummary, DestinationSummary, HeldSummary
 from pyengine.topology import Topology

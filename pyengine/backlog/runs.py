@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyengine import Columns
-from pyengine.activemq.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
+from pyengine.activemq.tables.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.output import replace_file
 from pyengine.backlog.rows import Reject, Rows

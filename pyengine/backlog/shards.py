@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyengine.activemq.assignments import encoded, gathered
-from pyengine.activemq.dispatch import QUEUE, TRUTH, columns_read
+from pyengine.activemq.tables.assignments import encoded, gathered
+from pyengine.activemq.tables.dispatch import QUEUE, TRUTH, columns_read
 from pyengine.backlog.messages import rejects_table
 from pyengine.backlog.output import replace_file
 from pyengine.backlog.rows import Reject, Rows

@@ -25,10 +25,10 @@ from pyspark.sql.types import StructType
 from pyengine import Char
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.message.message import Message
-from pyengine.activemq.broker import Broker
-from pyengine.activemq.connection_factory import ConnectionFactory
-from pyengine.activemq.store_file import Stored
-from pyengine.activemq.store_reader import StoreReader
+from pyengine.activemq.broker.broker import Broker
+from pyengine.activemq.client.connection_factory import ConnectionFactory
+from pyengine.activemq.store.store_file import Stored
+from pyengine.activemq.store.store_reader import StoreReader
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidMessageError
 from pyengine.spark.log_source import (

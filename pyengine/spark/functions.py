@@ -40,7 +40,7 @@ class SelectorMask:
     def __call__(self, *arrays):  # type: ignore[no-untyped-def]
         import pyarrow as pa
 
-        from pyengine.activemq.dispatch import compiled
+        from pyengine.activemq.tables.dispatch import compiled
 
         batch = columns_of(self.kind, self.names, arrays)
         mask = compiled(self.text, self.dialect).mask(batch, self.on_error)

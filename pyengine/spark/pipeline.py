@@ -184,7 +184,7 @@ def _complete(work: Path) -> None:
     """Folders that got no file get an empty one, so that everything can be read the same way."""
     import pyarrow.parquet as pq
 
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+    from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.messages import REJECT_SCHEMA
 
     for name, schema in (("deliveries", ASSIGNMENT_SCHEMA), ("held", ASSIGNMENT_SCHEMA), ("rejects", REJECT_SCHEMA)):
@@ -301,7 +301,7 @@ class _Plan:
 
 def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
     """What is to be done, or what an interrupted run of the same topology over the same files left to do."""
-    from pyengine.activemq.dispatch import columns_read
+    from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.messages import message_schema
     from pyengine.backlog.sources import parquet_pieces, read_schema
 
@@ -347,7 +347,7 @@ def _seen(topology: Topology) -> str:
 
 def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
     """Messages, rejects and runs of a source that is not Parquet, read in this process."""
-    from pyengine.activemq.dispatch import columns_read
+    from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.messages import message_schema
     from pyengine.backlog.rows import Rows
     from pyengine.backlog.runs import write_run
@@ -404,7 +404,7 @@ def _dispatch(session: SparkSession, plan: _Plan, runs: int, work: Path) -> list
         import base64
         import pickle
 
-        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.activemq.tables.dispatch import dispatch_batches
         from pyengine.backlog.measures import Measures
         from pyengine.backlog.runs import ordered
         from pyengine.backlog.shards import write_assignments

@@ -135,7 +135,7 @@ def assign_shards(
     text, names = topology.to_text(), tuple(schema.names)
 
     def assign(number: int) -> str:
-        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.activemq.tables.dispatch import dispatch_batches
         from pyengine.backlog import shards as files
 
         here = Topology.from_text(text)
@@ -177,7 +177,7 @@ def _shards_of(
     """Paths of the shard files, and the schema of the answer."""
     import pyarrow as pa
 
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+    from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA
     from pyengine.backlog.shards import read_marker
 
     check("topology", topology, Topology)
@@ -205,7 +205,7 @@ class ShardAssignment:
         self.columns = columns
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        from pyengine.activemq.dispatch import dispatch_batches
+        from pyengine.activemq.tables.dispatch import dispatch_batches
         from pyengine.backlog.shards import shard_batches
 
         with sent_to_driver():

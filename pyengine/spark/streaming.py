@@ -77,7 +77,7 @@ def dispatch_stream(
     require_spark()
     require_count("shards", shards)
     require_count("partitions", partitions)
-    from pyengine.activemq.dispatch import columns_read
+    from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.declared_types import arrow_type
     from pyengine.backlog.messages import DESTINATION, message_schema
 
@@ -137,7 +137,7 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     require_path("state", state)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.activemq.carry import STREAM_SCHEMA
+    from pyengine.activemq.tables.stream_state import STREAM_SCHEMA
 
     progress = StateFolder(str(state)).read_progress()
     if progress is None:
@@ -194,7 +194,7 @@ class _Work:
     def _told(self, df: DataFrame, done: Path) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from pyengine.activemq.carry import STREAM_SCHEMA
+        from pyengine.activemq.tables.stream_state import STREAM_SCHEMA
 
         # What would make Spark look for other folders is a part of this one's name.
         path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
@@ -240,7 +240,7 @@ def _queue_name(source: Source) -> Column:
 def _carry(progress: Progress) -> Any:
     import pyarrow as pa
 
-    from pyengine.activemq.carry import Carry
+    from pyengine.activemq.tables.stream_state import Carry
 
     columns = pa.ipc.read_schema(pa.py_buffer(progress.columns))
     return Carry(Topology.from_text(progress.topology), columns, progress.late)
@@ -330,7 +330,7 @@ class _Shards:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pyengine.activemq.carry import encoded
+        from pyengine.activemq.tables.stream_state import encoded
         from pyengine.backlog.messages import DESTINATION, ROW, to_messages
 
         source = carry.topology.source

@@ -177,7 +177,7 @@ def dispatch(
     # As text, in which it travels, a source must come from somewhere.
     topology = replace(topology, source=replace(topology.source, path="DataFrame", package="", table=""))
 
-    from pyengine.activemq.dispatch import columns_read
+    from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.messages import ROW, message_schema
 
     source, needed, offered = source_read(df, topology)
@@ -257,7 +257,7 @@ def assign(
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, DESTINATION, QUEUE, columns_read, order_columns
+    from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA, DESTINATION, QUEUE, columns_read, order_columns
 
     names = columns_read(topology, messages.columns)
     names += [name for name in messages.columns if name == REJECT or name.startswith(PART)]
@@ -375,8 +375,8 @@ class Assignment:
         self.order = order
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        from pyengine.activemq.assignments import gathered
-        from pyengine.activemq.dispatch import QUEUE, ROW, Dispatcher
+        from pyengine.activemq.tables.assignments import gathered
+        from pyengine.activemq.tables.dispatch import QUEUE, ROW, Dispatcher
 
         with sent_to_driver():
             topology = Topology.from_text(self.text)
@@ -421,7 +421,7 @@ class Assignment:
                 yield once
 
     def _numbers(self, batch: Any) -> list[Any]:
-        from pyengine.activemq.dispatch import ROW
+        from pyengine.activemq.tables.dispatch import ROW
 
         parts = [name for name in batch.schema.names if name.startswith(PART)]
         return [batch.column(name) for name in parts or [ROW]]
@@ -429,7 +429,7 @@ class Assignment:
     def _rejected(self, rows: Any, problems: Any) -> Any:
         import pyarrow as pa
 
-        from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA
+        from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA
 
         schema = numbers_schema(ASSIGNMENT_SCHEMA, self.numbers)
         given = {

@@ -17,7 +17,7 @@ import pytest
 
 from pyengine import Message
 from pyengine.activemq import Broker, ConnectionFactory, MessageConsumer
-from pyengine.activemq.events import DeadLetter, SlowConsumer
+from pyengine.activemq.broker.events import DeadLetter, SlowConsumer
 from pyengine.clock import ManualClock
 from pyengine.errors import StoreError
 from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, Policy

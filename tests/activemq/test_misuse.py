@@ -11,8 +11,8 @@ from unittest.mock import MagicMock, Mock
 import pytest
 
 from pyengine import InvalidMessageError, InvalidSelectorError, Message, activemq
-from pyengine.activemq.events import Event
-from pyengine.activemq.session import Session
+from pyengine.activemq.broker.events import Event
+from pyengine.activemq.client.session import Session
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError, StoreError
 from pyengine.topology.policy import VirtualTopic
@@ -200,7 +200,7 @@ def test_every_mode_makes_a_session(activemq_connection: activemq.Connection) ->
 def test_only_events_can_be_listened_to() -> None:
     with activemq.Broker(name="events", clock=ManualClock()) as broker:
         for wrong in (int, "DeadLetter"):
-            with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.events"):
+            with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.broker\.events"):
                 broker.on(wrong, print)  # type: ignore[type-var, arg-type]
         with pytest.raises(TypeError, match="a callback is a function of an event; not 5"):
             broker.on(Event, 5)  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ import pytest
 from pyengine.activemq import AckKind, AcknowledgeMode, Broker, ConnectionFactory
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.commands import ConnectionSink, MessageAck, MessageDispatch
-from pyengine.activemq.events import ConsumerStarted
+from pyengine.activemq.broker.events import ConsumerStarted
+from pyengine.activemq.transport.commands import ConnectionSink, MessageAck, MessageDispatch
 from pyengine.clock import ManualClock, SystemClock
 from tests.activemq.held import held
 from tests.activemq.wire import until

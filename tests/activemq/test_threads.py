@@ -10,8 +10,8 @@ import pytest
 
 import pyengine
 from pyengine.activemq import AckKind, Broker, ConnectionFactory
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck
-from pyengine.activemq.tasks import SessionTasks
+from pyengine.activemq.client.tasks import SessionTasks
+from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck
 from pyengine.clock import SystemClock
 from pyengine.destinations import Destination
 

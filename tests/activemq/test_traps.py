@@ -197,8 +197,9 @@ def test_a_record_worker_has_no_other_attributes():
 FROZEN = [
     kind
     for module in (
-        "pyengine.activemq", "pyengine.activemq.events", "pyengine.activemq.views", "pyengine.destinations",
-        "pyengine.metrics", "pyengine.rocketmq", "pyengine.topology", "pyengine.topology.policy",
+        "pyengine.activemq", "pyengine.activemq.broker.events", "pyengine.activemq.broker.views",
+        "pyengine.destinations", "pyengine.metrics", "pyengine.rocketmq", "pyengine.topology",
+        "pyengine.topology.policy",
     )
     for kind in vars(importlib.import_module(module)).values()
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen

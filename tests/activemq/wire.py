@@ -8,8 +8,8 @@ from typing import Any
 
 import pyengine
 from pyengine.activemq import AckKind, MessageConsumer
-from pyengine.activemq.broker import Broker
-from pyengine.activemq.commands import (
+from pyengine.activemq.broker.broker import Broker
+from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
     ConsumerControl,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyengine.activemq.dispatch import QUEUE, dispatch_batches, order_columns
+from pyengine.activemq.tables.dispatch import QUEUE, dispatch_batches, order_columns
 from pyengine.backlog import measures
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.runs import queue_keys

@@ -17,7 +17,8 @@ import numpy as np
 import pyengine
 import pyengine.errors
 from pyengine import activemq, rocketmq
-from pyengine.activemq import commands, events
+from pyengine.activemq.broker import events
+from pyengine.activemq.transport import commands
 from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination, DestinationMap

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from pyengine import Message, activemq
-from pyengine.activemq.commands import Answer, ConnectionInfo, ConnectionSink, MessageDispatch
-from pyengine.activemq.events import ConsumerClosed, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
-from pyengine.activemq.session import destination_of
+from pyengine.activemq.broker.events import ConsumerClosed, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
+from pyengine.activemq.client.session import destination_of
+from pyengine.activemq.transport.commands import Answer, ConnectionInfo, ConnectionSink, MessageDispatch
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
 from pyengine.errors import (

@@ -164,9 +164,10 @@ CIRCLES = [
     ("pyengine._engine.selector", "interpreter program"),
     (
         "pyengine.activemq",
-        "_runtime.arrivals _runtime.region_broker _runtime.sender _runtime.session_executor administration advisories "
-        "broker browser connection consumer dead_letters durable_subscriptions inactive producer queues router session "
-        "slow_consumers subscription topic_destination topics transaction",
+        "_runtime.arrivals _runtime.region_broker _runtime.sender _runtime.session_executor broker.administration "
+        "broker.advisories broker.broker broker.dead_letters broker.durable_subscriptions broker.inactive "
+        "broker.queues broker.router broker.slow_consumers broker.subscription broker.topic_destination broker.topics "
+        "broker.transaction client.browser client.connection client.consumer client.producer client.session",
     ),
     (
         "pyengine.rocketmq",

@@ -10,8 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pyengine import Message
 from pyengine.activemq import AckKind, Broker
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessageDispatch
-from pyengine.activemq.queues import QueueDestination
+from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerInfo,
+    MessageAck,
+    MessageDispatch,
+)
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination
 from pyengine.errors import JMSError

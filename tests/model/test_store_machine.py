@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from pyengine import Message
-from pyengine.activemq.journal import MOST
-from pyengine.activemq.store import SqliteStore
-from pyengine.activemq.store_reader import StoreReader
+from pyengine.activemq.store.journal import MOST
+from pyengine.activemq.store.store import SqliteStore
+from pyengine.activemq.store.store_reader import StoreReader
 
 QUEUES = ["queue://a", "queue://b"]
 TOPIC = "topic://t"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas import functions
 
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.spark.session import start_session

@@ -22,7 +22,7 @@ import pytest
 
 from pyengine import rocketmq
 from pyengine import spark as ps
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
 from pyengine.errors import InvalidSelectorError

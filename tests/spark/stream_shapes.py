@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source
 from pyengine.spark.session import start_session

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyengine import Char
 from pyengine._engine.message.message import Message
 from pyengine.activemq import Broker, ConnectionFactory
-from pyengine.activemq.store import SqliteStore
-from pyengine.activemq.store_reader import StoreReader
+from pyengine.activemq.store.store import SqliteStore
+from pyengine.activemq.store.store_reader import StoreReader
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.spark import activemq_store, register_logs

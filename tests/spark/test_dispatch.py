@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyengine import MissingColumnError, Selector, UnsupportedColumnError
 from pyengine import spark as ps
-from pyengine.activemq.dispatch import (
+from pyengine.activemq.tables.dispatch import (
     ASSIGNMENT_SCHEMA,
     DESTINATION,
     QUEUE,

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyengine import spark as ps
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.spark import transforms
 from pyengine.spark.shards import scheduled

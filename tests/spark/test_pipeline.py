@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from pyengine.activemq.dispatch import dispatch_table
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog import runs
 from pyengine.backlog.findings import translated
 from pyengine.backlog.messages import to_messages

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyengine.activemq.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
+from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
 from pyengine.backlog import runs
 from pyengine.backlog.messages import rejects_table, to_messages
 from pyengine.backlog.rows import Rows

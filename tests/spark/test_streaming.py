@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pyengine.activemq.assignments import ASSIGNMENT_SCHEMA
-from pyengine.activemq.carry import STREAM_SCHEMA, Carry
-from pyengine.activemq.dispatch import columns_read, dispatch_table
+from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
+from pyengine.activemq.tables.dispatch import columns_read, dispatch_table
+from pyengine.activemq.tables.stream_state import STREAM_SCHEMA, Carry
 from pyengine.backlog import output
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.sources import read_source

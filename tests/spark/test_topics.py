@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyengine import Message, activemq
-from pyengine.activemq.dispatch import dispatch_table
-from pyengine.activemq.events import MessageDiscarded
+from pyengine.activemq.broker.events import MessageDiscarded
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import sql

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from pyengine.activemq import RedeliveryPolicy
-from pyengine.activemq.dispatch import dispatch_table
-from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy
+from pyengine.activemq.client.options import ConnectionOptions, PrefetchPolicy
+from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError
 from pyengine.topology import policy
 from pyengine.topology.broker import BrokerConfiguration

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyengine.activemq import Broker, ConnectionFactory, RedeliveryPolicy
-from pyengine.activemq.session import destination_of
+from pyengine.activemq.client.session import destination_of
 from pyengine.destinations import (
     Destination,
     DestinationMap,

@@ -3,7 +3,7 @@ from typing import Self, final
 from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine.activemq._runtime.route import Route
 from pyengine.activemq._runtime.session_executor import SessionExecutor
-from pyengine.activemq.session import Session
+from pyengine.activemq.client.session import Session
 
 @final
 class Arrivals(Route):

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Self, final
 
 from pyengine.activemq._runtime.route import Route
-from pyengine.activemq.commands import ConnectionSink, MessageAck
+from pyengine.activemq.transport.commands import ConnectionSink, MessageAck
 from pyengine.clock import Clock
 
 @final

@@ -6,9 +6,9 @@ from typing_extensions import disjoint_base
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.commands import MessageAck
-from pyengine.activemq.router import Router
-from pyengine.activemq.transaction import Transaction
+from pyengine.activemq.broker.router import Router
+from pyengine.activemq.broker.transaction import Transaction
+from pyengine.activemq.transport.commands import MessageAck
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
 

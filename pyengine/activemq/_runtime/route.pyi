@@ -1,7 +1,7 @@
 from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
-from pyengine.activemq.commands import Answer
+from pyengine.activemq.transport.commands import Answer
 
 @disjoint_base
 class Route:

@@ -5,7 +5,7 @@ from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.client.message_producer import Outgoing
 from pyengine._engine.message.message import Message
-from pyengine.activemq.session import Session
+from pyengine.activemq.client.session import Session
 from pyengine.destinations import Destination
 
 SECONDS: Final[str]

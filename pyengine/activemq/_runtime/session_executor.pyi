@@ -8,9 +8,9 @@ from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
 from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
-from pyengine.activemq.commands import Transport
-from pyengine.activemq.connection import Connection
-from pyengine.activemq.tasks import SessionTask
+from pyengine.activemq.client.connection import Connection
+from pyengine.activemq.client.tasks import SessionTask
+from pyengine.activemq.transport.commands import Transport
 from pyengine.clock import Clock
 
 @disjoint_base

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyengine.activemq.broker import Broker as ActiveMQBroker
-from pyengine.activemq.views import QueueView, SubscriptionView
+from pyengine.activemq.broker.broker import Broker as ActiveMQBroker
+from pyengine.activemq.broker.views import QueueView, SubscriptionView
 from pyengine.backlog.evidence.model import (
     HERE,
     ClientState,

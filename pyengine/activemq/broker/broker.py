@@ -1,0 +1,755 @@
+"""The broker in this process: who is connected, and what every command of a client changes."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from types import EllipsisType, TracebackType
+from typing import Any, ClassVar, Literal, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from pyengine import Selector
+from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.region.queue_region import QueueRegion
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.dispatch_task import DispatchTask
+from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq._runtime.region_broker import RegionBroker
+from pyengine.activemq.broker.administration import Administration
+from pyengine.activemq.broker.advisories import Advisories
+from pyengine.activemq.broker.dead_letters import DeadLetters
+from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
+from pyengine.activemq.broker.inactive import InactiveDestinations
+from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.broker.router import AnyDestination, Router
+from pyengine.activemq.broker.slow_consumers import SlowConsumers
+from pyengine.activemq.broker.subscription import Connection, Subscription
+from pyengine.activemq.broker.topic_destination import TopicDestination
+from pyengine.activemq.broker.topics import Topics
+from pyengine.activemq.broker.transaction import Acknowledged, Sent, Transaction, in_order
+from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
+from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
+from pyengine.attributes import Declared, letters
+from pyengine.clock import Clock, ManualClock, SystemClock, Timer
+from pyengine.destinations import Destination, composite_parts, parse_destination
+from pyengine.durations import milliseconds
+from pyengine.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidClientIDError,
+    JMSError,
+    PyengineError,
+    counted,
+)
+from pyengine.processes import belong, forget_at_fork
+from pyengine.topology.broker import BrokerConfiguration, NotModelled
+from pyengine.topology.checked import check_arguments
+from pyengine.topology.policy import (
+    DEFAULT_VIRTUAL_TOPIC,
+    DiscardingPlugin,
+    Policy,
+    PolicyMap,
+    RedeliveryPlugin,
+    VirtualDestination,
+)
+
+E = TypeVar("E", bound=Event)
+WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
+_RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
+_LOCK = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
+_STARTED = threading.Condition(_LOCK)
+
+
+def _forget_running() -> None:
+    """In a process that was forked: the brokers are the parent's, and another thread may have held the lock."""
+    global _LOCK, _STARTED
+    _RUNNING.clear()
+    _LOCK = threading.RLock()
+    _STARTED = threading.Condition(_LOCK)
+
+
+forget_at_fork(_forget_running)
+
+
+def running_broker(name: str, wait: int = 0) -> Broker | None:
+    """The broker of that name in this process (``vm://name``), or None if none comes within ``wait`` ms."""
+    if wait > 0:
+        with _LOCK:
+            _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
+    return _RUNNING.get(name)
+
+
+class Broker(Declared, RegionBroker, Administration):
+    """An ActiveMQ broker inside this process.
+
+    directory: where its store is (made if it is not there); None: everything is in memory. name: what ``vm://name``
+    means. policies: a PolicyMap or policy entries. virtual_destinations: virtual topics and composite destinations; the
+    broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
+    messages again later. discarding_plugin: drops what would become a dead letter. journal_disk_sync_strategy: see
+    SqliteStore. cursor_limit: with a store, how many messages of a queue, or of a topic for one durable subscription,
+    stand ready in memory besides those that are paged in and in flight; for a queue at least two pages.
+    release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
+    (AMQ-9153), a topic counts messages that expired while they waited as discarded (AMQ-9168), an individual
+    dead-letter strategy has one audit for all its destinations, and the delay of a client's redelivery runs on from
+    rollback to rollback (AMQ-8617).
+    offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
+    looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
+    inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. These three are ms, or a
+    timedelta. clock: SystemClock by
+    default; with a ManualClock nothing happens by itself.
+
+    left_out: of a broker made by :meth:`from_xml`, what its file says and it does not do.
+
+    Use it as a context manager, or call :meth:`close`. Raises IllegalStateError if a broker of that name is running or
+    another one uses the directory, StoreError if the store cannot be read, ConfigurationError and InvalidSelectorError
+    for settings that cannot be used.
+    """
+
+    name: str
+    policies: PolicyMap
+    store: SqliteStore | None
+    cursor_limit: int
+    release: str
+    offline_durable_subscriber_timeout: int
+    offline_durable_subscriber_task_schedule: int
+    started: int
+    dead_letters: DeadLetters
+    slow_consumers: SlowConsumers
+    topics: Topics
+    left_out: tuple[NotModelled, ...] = ()
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        letters("broker_name"): "it is Broker(name=...)",
+        letters("data_directory"): "it is Broker(directory=...)",
+        letters("destination_policy"): "it is Broker(policies=...)",
+        letters("scheduler_support"): "there is no scheduler here",
+        letters("plugins"): "of them there are Broker(redelivery_plugin=...) and Broker(discarding_plugin=...)",
+    }
+
+    def __init__(
+        self,
+        directory: str | Path | None = None,
+        *,
+        name: str = "localhost",
+        policies: PolicyMap | Iterable[Policy] = (),
+        virtual_destinations: Iterable[VirtualDestination] = (DEFAULT_VIRTUAL_TOPIC,),
+        redelivery_plugin: RedeliveryPlugin | None = None,
+        discarding_plugin: DiscardingPlugin | None = None,
+        journal_disk_sync_strategy: SyncStrategy = "periodic",
+        cursor_limit: int = 5000,
+        release: Literal["newest", "5.17"] = "newest",
+        offline_durable_subscriber_timeout: int | timedelta = -1,
+        offline_durable_subscriber_task_schedule: int | timedelta = 300_000,
+        schedule_period_for_destination_purge: int | timedelta = 0,
+        clock: Clock | None = None,
+    ) -> None:
+        check_arguments("Broker", Broker.__init__, locals())
+        if cursor_limit < 1:
+            raise ConfigurationError("Broker.cursor_limit", cursor_limit, "must be above 0")
+        if directory == "":
+            raise ConfigurationError("Broker.directory", "''", "names no folder", "None keeps no store, '.' is here")
+        if name in _RUNNING:
+            raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
+        self.name = name
+        self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
+        self._owns_clock = clock is None
+        self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
+        store: SqliteStore | None = None
+        try:
+            if directory is not None:
+                store = SqliteStore(directory, journal_disk_sync_strategy)
+            self.store = store
+            self.cursor_limit = cursor_limit
+            self.release = release
+            self.offline_durable_subscriber_timeout = milliseconds(
+                "Broker.offline_durable_subscriber_timeout", offline_durable_subscriber_timeout
+            )
+            self.offline_durable_subscriber_task_schedule = milliseconds(
+                "Broker.offline_durable_subscriber_task_schedule", offline_durable_subscriber_task_schedule
+            )
+            self.started = self.clock.now()
+            self.outbox = Outbox(self.store, self._write_later, self._acknowledge)
+            self._write_timer: Timer | None = None
+            self._connections: dict[str, Connection] = {}
+            self._clients: dict[str, str] = {}
+            self.region = QueueRegion(self.outbox.posted)
+            self._subscriptions: dict[str, Subscription] = self.region.subscriptions
+            self._spread: dict[str, Subscription] = {}
+            self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
+            self._advisories = Advisories(self)
+            self.dead_letters = DeadLetters(self, redelivery_plugin, discarding_plugin)
+            self.slow_consumers = SlowConsumers(self)
+            self.topics = Topics(self)
+            self.router = Router(self, virtual_destinations)
+            self._transactions: dict[str, Transaction] = {}
+            self._producers: dict[str, Connection] = {}
+            self._produced: Counter[Destination | None] = Counter()
+            self._temporary: dict[Destination, Connection] = {}
+            self._connected = 0
+            purge = milliseconds("Broker.schedule_period_for_destination_purge", schedule_period_for_destination_purge)
+            InactiveDestinations(self, purge)
+            self._closed = False
+            _RUNNING[name] = self
+            with self.outbox:
+                if self.store is not None:
+                    for known in self.store.destinations():
+                        self.router.find(parse_destination(known)[0])
+                    self.topics.durables.recover(self.store)
+            belong(self)
+            with _LOCK:
+                _STARTED.notify_all()
+        except BaseException:  # Ctrl-C too
+            self._closed = True
+            _RUNNING.pop(name, None)
+            try:
+                if store is not None:
+                    store.close()
+            finally:
+                if self._owns_clock:
+                    self.clock.close()
+            raise
+
+    @classmethod
+    def from_xml(
+        cls,
+        source: str | Path,
+        *,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        broker: str = "",
+        name: str = "",
+        directory: str | Path | EllipsisType | None = ...,
+        cursor_limit: int = 5000,
+        release: Literal["newest", "5.17"] = "newest",
+        clock: Clock | None = None,
+    ) -> Self:
+        """A broker that does what an ``activemq.xml`` says: name, policies, virtual destinations, plugins, destinations
+        that exist from the start, times, and where its messages are kept.
+
+        source: the path of the file (a ``.toml`` says the same), or its text, which begins with ``<``. properties,
+        environment, broker: see BrokerConfiguration.load. name: in place of the file's. directory: of the store; by
+        default the folder that the file names (of ``kahaDB``, else the broker's name in ``dataDirectory``, else in
+        ``activemq-data``), in memory where the file says nothing of it or ``persistent="false"``; None: in memory.
+        A relative folder is the process's. Nothing of the real broker's own store is read.
+
+        What the file says and this broker does not do is in ``left_out``, and a UserWarning says so once. Raises
+        InvalidTopologyError for the file, and what Broker raises.
+        """
+        check_arguments("Broker.from_xml", cls.from_xml, locals())
+        options: dict[str, Any] = {"properties": properties, "environment": environment, "broker": broker}
+        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+            found = BrokerConfiguration.from_text(source, **options)
+        else:
+            found = BrokerConfiguration.load(source, **options)
+        folder = found.store_directory if isinstance(directory, EllipsisType) else directory
+        if folder is not None and found.delete_all_messages_on_startup:
+            delete_store(folder)
+        made = cls(
+            folder,
+            name=name or found.name,
+            policies=found.policies,
+            virtual_destinations=found.virtual_destinations,
+            redelivery_plugin=found.redelivery_plugin,
+            discarding_plugin=found.discarding_plugin,
+            journal_disk_sync_strategy=found.journal_disk_sync_strategy,
+            cursor_limit=cursor_limit,
+            release=release,
+            offline_durable_subscriber_timeout=found.offline_durable_subscriber_timeout,
+            offline_durable_subscriber_task_schedule=found.offline_durable_subscriber_task_schedule,
+            schedule_period_for_destination_purge=found.schedule_period_for_destination_purge,
+            clock=clock,
+        )
+        made.left_out = found.not_modelled
+        try:
+            with made.outbox:
+                for each in found.destinations:
+                    made.router.find(each, create_temporary=True)
+            if made.left_out:
+                first = max(made.left_out, key=lambda part: part.changes_answers)
+                count = counted(len(made.left_out), "thing that the file says is", "things that the file says are")
+                warnings.warn(f"{count} not done: {first}; all are in left_out of the broker", stacklevel=2)
+        except BaseException:  # a warning may be an error
+            made.close()
+            raise
+        return made
+
+    # Life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed:
+            warnings.warn(f"unclosed broker {self.name!r}", ResourceWarning, source=self, stacklevel=1)
+
+    def close(self) -> None:
+        """Stop: connections that are left fail. Closing twice is harmless."""
+        with ExitStack() as ending:  # the store and the clock end, whatever a connection says to that
+            with self.outbox:
+                if self._closed:
+                    return
+                if self._owns_clock:
+                    ending.callback(self.clock.close)
+                if self.store is not None:
+                    ending.callback(self.store.close)
+                self._closed = True
+                if _RUNNING.get(self.name) is self:
+                    del _RUNNING[self.name]
+                left = list(self._connections.values())
+                self._connections.clear()
+            for connection in left:
+                connection.sink.failed(f"broker {self.name!r} has stopped")
+                connection.task.close()
+            with self.outbox:
+                for subscription in self._subscriptions.values():
+                    subscription.forget()
+            self._callbacks.clear()  # one may hold messages that know how they are acknowledged, and so the broker
+
+    def _open(self) -> None:
+        if self._closed:
+            raise IllegalStateError(f"broker {self.name!r} is closed")
+
+    def call_at(self, when: int, action: Callable[[], Any]) -> Timer:
+        """Run ``action`` as a change of this broker when the clock reaches ``when``."""
+
+        def change() -> None:
+            with self.outbox:
+                if not self._closed:
+                    action()
+
+        return self.clock.call_at(when, change)
+
+    def _write_later(self) -> None:
+        if not self._closed and (self._write_timer is None or not self._write_timer.pending):
+            self._write_timer = self.clock.call_at(self.clock.now() + WRITE_DELAY, self._write_left)
+
+    def _write_left(self) -> None:
+        if not self._closed and self.store is not None and not self.store.write():
+            self._write_later()
+
+    def settle(self) -> None:
+        """Under a manual clock: run what workers were asked to do."""
+        if isinstance(self.clock, ManualClock):
+            self.clock.settle()
+
+    # Connections
+
+    def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            if info.connection_id in self._connections:
+                raise JMSError(f"connection {info.connection_id!r} exists")
+            if info.client_id:
+                if info.client_id in self._clients:
+                    raise InvalidClientIDError(
+                        f"client id {info.client_id!r} is already connected as {self._clients[info.client_id]}"
+                    )
+                self._clients[info.client_id] = info.connection_id
+            self._connected += 1
+            name = f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}"
+            task = DispatchTask(self.clock, name, sink, self.acknowledge)
+            self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
+
+    def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """See Transport."""
+        with ExitStack() as ending, self.outbox:
+            connection = self._connections.pop(connection_id, None)
+            if connection is None:
+                return
+            ending.callback(connection.task.close)  # it has gone, whatever the rounds that follow say to that
+            if self._clients.get(connection.client_id) == connection_id:
+                del self._clients[connection.client_id]
+            if lost:
+                for subscription in connection.subscriptions.values():
+                    subscription.route = None
+            self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
+            for transaction in list(connection.transactions.values()):
+                self._rollback(transaction)
+            for producer_id in list(connection.producers):
+                self._remove_producer(producer_id)
+            for destination in list(connection.temporary):
+                self._remove_destination(destination)
+
+    def _connection(self, connection_id: str) -> Connection:
+        found = self._connections.get(connection_id)
+        if found is None:
+            raise JMSError(f"connection {connection_id!r} is not connected to broker {self.name!r}")
+        return found
+
+    # Producers and consumers
+
+    def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
+        """See Transport."""
+        with self.outbox:
+            connection = self._connection(connection_id)
+            for part in () if destination is None else composite_parts(destination):
+                self.router.find(part)
+            self._remove_producer(producer_id)
+            self._producers[producer_id] = connection
+            connection.producers[producer_id] = destination
+            self._produced[destination] += 1
+
+    def remove_producer(self, producer_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._remove_producer(producer_id)
+
+    def _remove_producer(self, producer_id: str) -> None:
+        connection = self._producers.pop(producer_id, None)
+        if connection is not None:
+            destination = connection.producers.pop(producer_id)
+            self._produced[destination] -= 1
+            if not self._produced[destination]:
+                del self._produced[destination]
+
+    def add_consumer(self, info: ConsumerInfo) -> int:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(info.connection_id)
+            if info.consumer_id in self._subscriptions:
+                return self._subscriptions[info.consumer_id].prefetch
+            if not -128 <= info.priority <= 127:
+                raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
+            # A region has destinations of its own kind only (RegionBroker.addConsumer).
+            kind = info.destination.kind
+            patterns = tuple(part for part in composite_parts(info.destination) if part.kind == kind)
+            policy = self.policies.policy_of(info.destination)  # of a composite the entry that covers its whole text
+            subscription = Subscription(
+                info=info,
+                connection=connection,
+                patterns=patterns,
+                selector=None if info.selector is None else Selector(info.selector),
+                policy=policy,
+                prefetch=info.prefetch_size if policy is None else _prefetch_under(policy, info),
+            )
+            subscription.last_acknowledged = self.clock.now()
+            if not subscription.spread:
+                self.router.find(patterns[0], create_temporary=True)
+            elif "," not in info.destination.name:
+                self.router.make_wildcard(patterns[0])
+            if info.subscription_name:
+                self.topics.durables.subscribe(subscription)
+            self._subscriptions[info.consumer_id] = subscription
+            connection.subscriptions[info.consumer_id] = subscription
+            self._advisories.join(subscription)
+            self.report(ConsumerStarted(info.destination, info))
+            if not info.subscription_name:
+                met = [
+                    found
+                    for name, found in self.router.candidates(patterns)
+                    if subscription.meets(name) and self.router.lets_in(info.destination, name)
+                ]
+                # A queue may have a wildcard's name: it serves whoever consumes what it covers, too.
+                subscription.spread |= len(met) > 1
+                if subscription.spread:
+                    self._spread[info.consumer_id] = subscription
+                for found in met:
+                    found.add(subscription)
+            return subscription.prefetch
+
+    def attach_waiting(self, destination: AnyDestination) -> None:
+        """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
+        if isinstance(destination, TopicDestination):
+            self.topics.durables.attach(destination)
+        for subscription in list(self._spread.values()):
+            if subscription.covers(destination.destination) and self.router.lets_in(
+                subscription.info.destination, destination.destination
+            ):
+                destination.add(subscription)
+
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
+        with self.outbox:
+            subscription = self._subscriptions.get(consumer_id)
+            if subscription is not None:
+                self._remove_all([subscription], last_delivered, lost)
+
+    def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
+        """See Transport."""
+        with self.outbox:
+            known = [self._subscriptions[each] for each in consumer_ids if each in self._subscriptions]
+            self._remove_all(known, last_delivered, False)
+
+    def _remove_all(self, leaving: list[Subscription], last_delivered: str | None, lost: bool) -> None:
+        """Remove consumers that leave together, session by session. What one held goes to the next at once; the rounds
+        that this asks for come when all have left, as the broker makes them on another thread."""
+        queues: dict[QueueDestination, None] = {}
+        # A durable subscription compares the place of that message with its own, whoever of them had it.
+        last_of_topics = self.topics.handle_of(last_delivered, leaving)
+        sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
+        for subscription in sorted(leaving, key=lambda each: sessions.index(each.info.session_id)):
+            del self._subscriptions[subscription.info.consumer_id]
+            self._spread.pop(subscription.info.consumer_id, None)
+            subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
+            queues.update(dict.fromkeys(subscription.queues))
+            for queue in list(subscription.queues):
+                queue.remove(subscription, last_delivered=last_delivered, lost=lost)
+            self.topics.remove(subscription, last_delivered=last_of_topics, lost=lost)
+            subscription.forget()
+            self.slow_consumers.forget(subscription)
+            self._advisories.leave(subscription)
+            self.report(ConsumerClosed(subscription.info.destination, subscription.info))
+        for queue in queues:
+            queue.run()
+
+    def remove_subscription(self, client_id: str, name: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self.topics.durables.unsubscribe(client_id, name)
+
+    # Messages
+
+    def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None:
+        message.connection_id = transaction.connection_id
+        message.producer_transaction_id = transaction.transaction_id
+        try:
+            self.router.route(destination, message, self.clock.now(), transaction)
+        except PyengineError as error:
+            transaction.failed = error
+            raise
+
+    def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            self.router.route_all(destination, messages, connection_id, self.clock.now())
+
+    def resend(self, message: Message, destination: Destination) -> None:
+        """Send a message of the broker itself that comes from another destination."""
+        message.original_destination = message.destination
+        message.redelivery_counter = 0
+        self.router.route(destination, message, self.clock.now())
+
+    def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
+        """What is said of messages in whose acknowledgement not only one queue's core has a say."""
+        subscription = self._subscriptions.get(ack.consumer_id)
+        # What a consumer says that the broker has removed is ignored (TransportConnection.processMessageAck).
+        if subscription is None or subscription.browser:
+            return
+        if ack.transaction_id is not None and ack.kind is AckKind.POISON:
+            raise JMSError("a poison acknowledgement cannot be part of a transaction")
+        transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+        try:
+            self._acknowledge_held(subscription, ack, transaction)
+        except JMSError as error:
+            # Nobody waits for it: the transaction can only be rolled back (rollbackOnlyOnAsyncException).
+            if transaction is not None and transaction.failed is None:
+                transaction.failed = error
+            raise
+
+    def _acknowledge_held(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
+        if subscription.topic is not None:
+            self.topics.acknowledge(subscription, ack, transaction)
+            return
+        astray = subscription.astray(ack) if ack.kind is AckKind.POISON else None
+        if subscription.spread:
+            before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
+            for queue, part in subscription.parts_of(ack, before):
+                queue.acknowledge(subscription, part, transaction, self.clock.now())
+            self._wake(subscription, queue)
+        else:
+            queue = next((each for each in subscription.queues if subscription.find(ack.last_message_id, each)), None)
+            if queue is None:
+                raise JMSError(
+                    f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
+                )
+            queue.acknowledge(subscription, ack, transaction, self.clock.now())
+        if astray is not None:
+            raise JMSError(
+                f"unmatched acknowledge: message {ack.last_message_id} does not come behind {ack.first_message_id} at "
+                f"consumer {ack.consumer_id}, whose messages from there on were given up"
+            )
+
+    def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
+        """A subscription of several queues has room again: each of them makes a round."""
+        for queue in list(subscription.queues):
+            if queue is not besides:
+                queue.wake()
+
+    def pull(self, pull: MessagePull) -> None:
+        """See Transport."""
+        with self.outbox:
+            subscription = self._subscriptions.get(pull.consumer_id)
+            if subscription is None:
+                raise JMSError(f"pull: there is no subscription {pull.consumer_id!r}")
+            if subscription.topic is not None:
+                self.topics.pull(subscription, pull)
+            elif subscription.spread:
+                self._pull_several(subscription, pull)
+            for queue in () if subscription.spread else list(subscription.queues):
+                queue.pull(subscription, pull)
+
+    def _pull_several(self, subscription: Subscription, pull: MessagePull) -> None:
+        """One message of any of its queues, or the null dispatch when the time is over."""
+        if subscription.prefetch:
+            return
+        if subscription.asked is not None:  # a receive that was cancelled: its time is no end of this one's
+            subscription.asked.cancel()
+        before = subscription.handed_out
+        subscription.extend(1)
+        for queue in list(subscription.queues):
+            queue.offer(subscription)
+            if subscription.handed_out != before:
+                return
+
+        def end() -> None:
+            if subscription.info.consumer_id in self._subscriptions and subscription.handed_out == before:
+                subscription.extend(0)
+                subscription.dispatch(self.outbox, None, None, 0)
+
+        if pull.timeout < 0:
+            end()
+        elif pull.timeout > 0:
+            subscription.asked = self.call_at(self.clock.now() + pull.timeout, end)
+
+    # Transactions
+
+    def begin(self, connection_id: str, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(connection_id)
+            if transaction_id in self._transactions:
+                raise JMSError(f"transaction {transaction_id!r} has already been started")
+            transaction = Transaction(transaction_id, connection_id)
+            self._transactions[transaction_id] = connection.transactions[transaction_id] = transaction
+
+    def commit(self, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            transaction = self._transaction(transaction_id)
+            if transaction.failed is not None:
+                self._rollback(transaction)
+                raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
+            queues: dict[QueueDestination, None] = {}
+            for step in in_order(self._forget(transaction).steps):
+                if isinstance(step, Sent):
+                    queue = self.router.commit(step)
+                    if queue is not None:
+                        queues[queue] = None
+                elif isinstance(step, Acknowledged):
+                    step.queue.commit(step)
+                    if step.subscription.spread:
+                        self._wake(step.subscription, step.queue)
+                else:
+                    self.topics.commit(step)
+            for queue in queues:
+                queue.run()
+
+    def rollback(self, transaction_id: str) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._rollback(self._transaction(transaction_id))
+
+    def _rollback(self, transaction: Transaction) -> None:
+        for step in self._forget(transaction).steps:
+            if isinstance(step, Acknowledged):
+                step.queue.rollback(step)
+            elif not isinstance(step, Sent):
+                self.topics.rollback(step)
+
+    def _transaction(self, transaction_id: str) -> Transaction:
+        found = self._transactions.get(transaction_id)
+        if found is None:
+            raise JMSError(f"transaction {transaction_id!r} has not been started")
+        return found
+
+    def _forget(self, transaction: Transaction) -> Transaction:
+        del self._transactions[transaction.transaction_id]
+        connection = self._connections.get(transaction.connection_id)
+        if connection is not None:
+            connection.transactions.pop(transaction.transaction_id, None)
+        return transaction
+
+    # Destinations
+
+    def add_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        with self.outbox:
+            self._open()
+            connection = self._connection(connection_id)
+            for part in composite_parts(destination):
+                self.router.find(part, create_temporary=True)
+                if part.is_temporary and part not in self._temporary:
+                    self._temporary[part] = connection
+                    connection.temporary[part] = None
+
+    def has_destination(self, destination: Destination) -> bool:
+        """See Transport."""
+        return destination in self.router.destinations
+
+    def remove_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        with self.outbox:
+            for part in composite_parts(destination):
+                users = {each.info.consumer_id: each for each in (*self._consumers_of(part), *self._spread.values())}
+                # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
+                if part.kind == "topic":
+                    users |= {f"{each.client_id}:{each.name}": each.subscription for each in self.topics.durables}
+                user = next((name for name, each in users.items() if each.covers(part)), None)
+                if user is not None:
+                    raise JMSError(f"destination {part} still has an active subscription: {user}")
+                self._remove_destination(part)
+
+    def _remove_destination(self, destination: Destination) -> None:
+        owner = self._temporary.pop(destination, None)
+        if owner is not None:
+            del owner.temporary[destination]
+        leaving = [each for each in self._consumers_of(destination) if each.covers(destination) and not each.spread]
+        self._remove_all(leaving, None, False)
+        self.router.remove(destination)
+
+    def _consumers_of(self, destination: Destination) -> list[Subscription]:
+        found = self.router.destinations.get(destination)
+        return [] if found is None else found.consumers()
+
+    def is_slow(self, subscription: Subscription) -> bool:
+        """Whether a consumer is marked slow."""
+        if subscription.topic is not None:
+            return self.topics.region.is_slow(subscription.topic)
+        return subscription.slow or (
+            self.release != "5.17"
+            and any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())
+        )
+
+    # Events
+
+    def on(self, event: type[E], callback: Callable[[E], object]) -> Callable[[], None]:
+        """Call ``callback`` with every event of that class; Event itself: all of them.
+
+        The classes are those of pyengine.activemq.broker.events.
+        It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
+        What it raises is logged (``pyengine.activemq``): the call that made the change may be anybody's.
+        Returns a function that ends it. Raises TypeError for what is no class of events, or cannot be called.
+        """
+        if not (isinstance(event, type) and issubclass(event, Event)):
+            raise TypeError(f"{event!r} is no class of pyengine.activemq.broker.events")
+        if not callable(callback):
+            raise TypeError(f"a callback is a function of an event; not {callback!r}")
+
+        callbacks = self._callbacks.setdefault(event, [])
+        callbacks.append(told := teller(callback))
+        return lambda: callbacks.remove(told)
+
+    def report(self, event: Event) -> None:
+        """Tell those who asked for such events, and send the advisory message that a policy asks for."""
+        for kind in (type(event), Event):
+            for callback in self._callbacks.get(kind, ()):
+                self.outbox.post(callback, event)
+        self._advisories.fire(event)
+
+
+def _prefetch_under(policy: Policy, info: ConsumerInfo) -> int:
+    durable = bool(info.subscription_name)
+    return policy.prefetch_of(info.prefetch_size, info.destination.kind, browser=info.browser, durable=durable)

@@ -1,0 +1,272 @@
+"""Which destinations there are, and where a message goes that is sent to one: composites and virtual destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyengine import Selector
+from pyengine._engine.activemq.region.virtual_destinations import Forwarding, consumer_queues, feeds, lets_in, maps
+from pyengine._engine.message.message import Message
+from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.broker.topic_destination import TopicDestination
+from pyengine.activemq.broker.transaction import Sent, Transaction
+from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
+from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError
+from pyengine.topology.policy import (
+    CompositeQueue,
+    CompositeTopic,
+    FilteredDestination,
+    VirtualDestination,
+    VirtualTopic,
+)
+
+if TYPE_CHECKING:
+    from pyengine.activemq.broker.broker import Broker
+
+AnyDestination: TypeAlias = QueueDestination | TopicDestination
+WAYS_KEPT = 4096
+
+
+class _Composite:
+    """A composite queue or topic: its forwarding rule and where the copies go."""
+
+    def __init__(self, given: CompositeQueue) -> None:
+        self.targets: list[tuple[Destination, ...]] = []
+        filters: list[Selector | None] = []
+        for target in given.forward_to:
+            filtered = isinstance(target, FilteredDestination)
+            text = target.destination if isinstance(target, FilteredDestination) else target
+            selector = target.selector if isinstance(target, FilteredDestination) else ""
+            if filtered and not selector.strip():
+                continue
+            self.targets.append(parse_destination(text))
+            filters.append(Selector(selector) if filtered else None)
+        self.rule = Forwarding(
+            filters, forward_only=given.forward_only, send_when_not_matched=given.send_when_not_matched
+        )
+
+
+def _put(target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
+    if within is None:
+        target.put(message, now)
+    else:
+        within.steps.append(Sent(target, message))
+
+
+class Router:
+    """The destinations of a broker, made on first use."""
+
+    def __init__(self, broker: Broker, virtual_destinations: Iterable[VirtualDestination]) -> None:
+        self._broker = broker
+        self._region = broker.region
+        self.destinations: dict[Destination, AnyDestination] = {}
+        self._wild = 0  # how many of them have a wildcard's name
+        self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
+        self._interceptors: dict[Destination, tuple[VirtualTopic | _Composite, ...]] = {}
+        self._fed: dict[tuple[Destination, str], tuple[QueueDestination, ...]] = {}
+        self._mapped: set[Destination] = set()  # queues that virtual topics feed
+        self._forwarding: list[tuple[_Composite, Destination]] = []  # whose copies are under way
+        for given in virtual_destinations:
+            if not isinstance(given, VirtualDestination):
+                hint = "give VirtualTopic, CompositeQueue or CompositeTopic of pyengine.topology.policy"
+                raise ConfigurationError("virtual_destinations", repr(given), "is no virtual destination", hint)
+            kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
+            virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
+            for pattern in parse_destination(given.name, kind):
+                self._virtual.append((pattern, virtual))
+
+    def find(self, destination: Destination, *, create_temporary: bool = False) -> AnyDestination:
+        """The destination of that name, made if it is not there. Raises InvalidDestinationError for a temporary one
+        that does not exist."""
+        found = self.destinations.get(destination)
+        if found is not None:
+            return found
+        if destination.is_temporary and not create_temporary:
+            raise InvalidDestinationError(f"the destination {destination} does not exist")
+        name = Destination(destination.name, destination.kind)
+        policy = self._broker.policies.policy_of(name)
+        if name.kind.endswith("queue"):
+            found = QueueDestination(self._broker, name, policy)
+            if self._is_mapped(found):
+                self._mapped.add(name)
+        else:
+            found = TopicDestination(self._broker, name, policy)
+        self.destinations[name] = found
+        self._wild += name.is_pattern
+        self._forget_fed(name)
+        self._broker.attach_waiting(found)
+        return found
+
+    def candidates(self, patterns: tuple[Destination, ...]) -> Iterable[tuple[Destination, AnyDestination]]:
+        """The destinations that a consumer of these may meet, in the order in which they were made."""
+        if len(patterns) > 1 or patterns[0].is_pattern or self._wild:
+            return self.destinations.items()
+        name = Destination(patterns[0].name, patterns[0].kind)
+        found = self.destinations.get(name)
+        return () if found is None else ((name, found),)
+
+    def _is_mapped(self, queue: QueueDestination) -> bool:
+        name = queue.destination.name
+        if queue.destination.kind != "queue" or self._interceptors_of(queue):
+            return False
+        return any(
+            overlap(consumer_queues(virtual.prefix, pattern.name, virtual.postfix), name)
+            and maps(virtual.prefix, name, virtual.postfix)
+            for pattern, virtual in self._virtual
+            if isinstance(virtual, VirtualTopic)
+        )
+
+    def lets_in(self, asked: Destination, destination: Destination) -> bool:
+        """Whether a consumer of ``asked``, which covers the destination, is attached to it."""
+        return destination not in self._mapped or lets_in(
+            asked.name, asked.is_pattern, destination.name, destination.is_pattern
+        )
+
+    def make_wildcard(self, pattern: Destination) -> None:
+        """A consumer of a wildcard comes: where a virtual topic's prefix covers it, there is a queue of that very name,
+        which the topic feeds (VirtualTopic.create)."""
+        topics = (virtual for _, virtual in self._virtual if isinstance(virtual, VirtualTopic))
+        if pattern.kind == "queue" and any(Destination(each.prefix + ANY_REST).matches(pattern) for each in topics):
+            self.find(pattern)
+
+    def remove(self, destination: Destination) -> None:
+        """Forget a destination that nobody consumes."""
+        found = self.destinations.pop(destination, None)
+        self._wild -= found is not None and destination.is_pattern
+        self._mapped.discard(destination)
+        self._interceptors.pop(destination, None)
+        self._forget_fed(destination)
+        self._region.ways.clear()
+        if found is not None:
+            found.dispose()
+
+    def _forget_fed(self, changed: Destination) -> None:
+        if not changed.is_temporary:  # virtual topics have no part in those
+            self._fed.clear()
+
+    def route(self, destination: Destination, message: Message, now: int, within: Transaction | None = None) -> None:
+        """Send a message to every destination that ``destination`` names; within a transaction they get it when that is
+        committed."""
+        region = self._region
+        region.sent += 1
+        way = region.way(destination)
+        if way is not None:
+            message.received(way[1], region.sent, now)
+            _put(way[2], message, now, within)
+            return
+        if "," not in destination.name:
+            text = str(destination)
+            message.received(text, region.sent, now)
+            target = self.find(destination)
+            if not self._interceptors_of(target):
+                if len(region.ways) >= WAYS_KEPT:
+                    region.ways.clear()
+                region.lead(destination, text, target, target.core if isinstance(target, QueueDestination) else None)
+            self._send(target, message, now, within)
+            return
+        parts = composite_parts(destination)
+        for index, part in enumerate(parts):
+            own = message if index == len(parts) - 1 else message.copy()
+            own.original_destination = str(destination)
+            own.received(str(part), region.sent, now)
+            self._send(self.find(part), own, now, within)
+
+    def commit(self, step: Sent) -> QueueDestination | None:
+        """The transaction of a message is committed. A temporary destination that was removed meanwhile takes it along;
+        another one is made anew. Returns the queue whose round is the caller's to run."""
+        target = step.target
+        if self.destinations.get(target.destination) is not target:
+            if target.destination.is_temporary:
+                return None
+            target = self.find(target.destination)
+        if isinstance(target, QueueDestination):
+            target.append(step.message)
+            return target
+        target.put(step.message, self._broker.clock.now())
+        return None
+
+    def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
+        """``route`` for many messages of one connection, in order."""
+        way = self._region.way(destination)
+        if way is not None and isinstance(way[2], QueueDestination):
+            first = self._region.sent + 1
+            if way[2].put_all(messages, way[1], connection_id, first, now):
+                self._region.sent += len(messages)
+                return
+        for message in messages:
+            message.connection_id = connection_id
+            self.route(destination, message, now)
+
+    def _interceptors_of(self, target: AnyDestination) -> tuple[VirtualTopic | _Composite, ...]:
+        interceptors = self._interceptors.get(target.destination)
+        if interceptors is None:
+            name = target.destination
+            interceptors = self._interceptors[name] = tuple(
+                virtual
+                for pattern, virtual in self._virtual
+                if pattern.matches(name)
+                or (name.is_pattern and pattern.kind == name.kind and overlap(pattern.name, name.name))
+            )
+        return interceptors
+
+    def _send(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
+        interceptors = self._interceptors_of(target)
+        if not interceptors:
+            _put(target, message, now, within)
+            return
+        for virtual in interceptors:
+            if isinstance(virtual, VirtualTopic):
+                self._feed(virtual, target, message, now, within)
+                _put(target, message.copy() if len(interceptors) > 1 else message, now, within)
+            elif self._forward(virtual, target, message, now, within):
+                _put(target, message.copy(), now, within)
+
+    def _feed(
+        self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int, within: Transaction | None
+    ) -> None:
+        """Copies for the consumer queues of a virtual topic, in the order in which the queues were made."""
+        if virtual.local and message.broker_path is not None:
+            return
+        name = topic.destination.name
+        key = (topic.destination, virtual.prefix + "\0" + virtual.postfix)
+        queues = self._fed.get(key)
+        if queues is None:
+            pattern = consumer_queues(virtual.prefix, name, virtual.postfix)
+            queues = self._fed[key] = tuple(
+                queue
+                for queue in self.destinations.values()
+                if isinstance(queue, QueueDestination)
+                and queue.destination.kind == "queue"
+                and overlap(pattern, queue.destination.name)
+                and feeds(virtual.prefix, queue.destination.name)
+            )
+        for queue in queues:
+            if virtual.selector_aware and not queue.core.wanted(message):
+                continue
+            own = message.copy()
+            if virtual.set_original_destination:
+                own.original_destination = message.destination
+                own.destination = str(queue.destination)
+            self._send(queue, own, now, within)
+
+    def _forward(
+        self, composite: _Composite, source: AnyDestination, message: Message, now: int, within: Transaction | None
+    ) -> bool:
+        """Copies for what a composite forwards to; True if the message goes on to the destination itself. Raises
+        JMSError where a copy comes back to the composite."""
+        matching, goes_on = composite.rule.route(message)
+        way = (composite, source.destination)
+        if way in self._forwarding:
+            names = " -> ".join(str(name) for _, name in (*self._forwarding[self._forwarding.index(way) :], way))
+            raise JMSError(f"a composite destination forwards to itself: {names}; take one of them out of forward_to")
+        self._forwarding.append(way)
+        try:
+            for index in matching:
+                for part in composite.targets[index]:
+                    own = message.copy()
+                    own.original_destination = message.destination
+                    self.route(part, own, now, within)
+        finally:
+            self._forwarding.pop()
+        return goes_on

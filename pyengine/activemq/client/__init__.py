@@ -1,0 +1,1 @@
+"""The JMS client: connections, sessions, consumers, producers, and their options."""

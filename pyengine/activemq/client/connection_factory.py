@@ -1,0 +1,129 @@
+"""The connection factory: where programs begin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
+from pyengine.activemq.broker.broker import Broker, running_broker
+from pyengine.activemq.client.connection import Connection
+from pyengine.activemq.client.options import (
+    OF_OPTIONS,
+    BrokerURL,
+    ConnectionOptions,
+    UnknownOptions,
+    broker_url,
+    connection_options,
+    whole_number,
+)
+from pyengine.activemq.client.session import destination_of
+from pyengine.activemq.transport.commands import Transport
+from pyengine.attributes import Declared, letters
+from pyengine.clock import Clock
+from pyengine.destinations import Destination
+from pyengine.errors import ConfigurationError, JMSError
+from pyengine.topology.checked import check, check_arguments
+
+
+class ConnectionFactory(Declared):
+    """Makes connections to a broker in this process.
+
+    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``; see ConnectionOptions for the
+    ``jms.*`` names. broker: whom to connect to; None: the running broker of that name, and if there is none, one that
+    lives as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options:
+    defaults below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's
+    own; several names (``"a,b"``) are one pattern. Raises ConfigurationError for an option that does not exist (see
+    UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
+    """
+
+    url: str
+    unknown_options: UnknownOptions
+    redelivery_policies: dict[Destination, RedeliveryPolicy]
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        **OF_OPTIONS,
+        letters("client_id"): "create_connection(client_id=...) says it, or ConnectionOptions(client_id=...)",
+    }
+
+    def __init__(
+        self,
+        url: str = "vm://localhost",
+        *,
+        broker: Transport | None = None,
+        options: ConnectionOptions | None = None,
+        redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
+        unknown_options: UnknownOptions = UnknownOptions.REFUSE,
+    ) -> None:
+        check_arguments("ConnectionFactory", ConnectionFactory.__init__, locals())
+        self.url = url
+        self._parts: BrokerURL = broker_url(url, unknown_options)
+        self._options = connection_options(self._parts.jms, options, unknown_options)
+        self.unknown_options = unknown_options
+        self.redelivery_policies = {
+            destination_of(pattern, "queue"): policy for pattern, policy in (redelivery_policies or {}).items()
+        }
+        self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
+        self._broker = broker
+        self._lock = threading.Lock()
+        self._own: Broker | None = None
+        self._connections = 0
+
+    @property
+    def options(self) -> ConnectionOptions:
+        """The options of its connections; setting others counts for those that are made later."""
+        return self._options
+
+    @options.setter
+    def options(self, options: ConnectionOptions) -> None:
+        check("ConnectionFactory.options", options, ConnectionOptions)
+        self._options = options
+
+    def create_connection(self, client_id: str | None = None) -> Connection:
+        """A connection; it delivers nothing before it is started (``with`` starts it).
+
+        client_id: needed for durable subscribers. Raises InvalidClientIDError if another connection has it, JMSError if
+        there is no broker.
+        """
+        transport, clock = self._reach()
+        options = self.options if client_id is None else replace(self.options, client_id=client_id)
+        try:
+            return Connection(
+                transport,
+                clock,
+                options,
+                redelivery_policies=self.redelivery_policies,
+                unknown_options=self.unknown_options,
+                closed=self._left,
+            )
+        except BaseException:
+            self._left()
+            raise
+
+    def _reach(self) -> tuple[Transport, Clock]:
+        with self._lock:
+            self._connections += 1
+            if self._broker is not None:
+                return self._broker, self._broker.clock
+            found = running_broker(self._parts.name, self._wait)
+            if found is None:
+                if self._parts.transport.get("create", "true").lower() == "false":
+                    self._connections -= 1
+                    raise JMSError(f"no broker named {self._parts.name!r} runs in this process")
+                found = self._own = self._start()
+            return found, found.clock
+
+    def _start(self) -> Broker:
+        if self._parts.broker.get("persistent", "false").lower() == "true":
+            raise ConfigurationError("broker.persistent", "true", "a broker made by a URL keeps messages in memory")
+        return Broker(name=self._parts.name)
+
+    def _left(self) -> None:
+        with self._lock:
+            self._connections -= 1
+            broker = None
+            if not self._connections:
+                broker, self._own = self._own, None
+        if broker is not None:
+            broker.close()

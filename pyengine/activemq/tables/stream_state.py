@@ -1,0 +1,580 @@
+"""Queues that outlive a batch: the state of a stream, shard by shard, from bytes to bytes.
+
+What a shard carries is the core's snapshot of each of its queues and the rows of the messages that are still there. The
+answer to a message depends on what came before it in its queue and on the consumers that joined and left before it, not
+on how the messages were cut into batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyengine._engine.activemq.queue.batches import carried, enqueued, offer_runs, settle_runs
+from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.serialization.codec import SharedValues, seal, unseal
+from pyengine.activemq.tables.assignments import (
+    ASSIGNMENT_SCHEMA,
+    CODES,
+    DESTINATION,
+    KEPT_COLUMNS,
+    NAMED,
+    masked,
+    persistent,
+    whole_numbers,
+)
+from pyengine.activemq.tables.assignments import encoded as encoded_schema
+from pyengine.activemq.tables.dispatch import (
+    REASON_WORDS,
+    SELECTOR_REASONS,
+    Answers,
+    group_codes,
+    matches_of,
+)
+from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
+from pyengine.errors import SnapshotError
+from pyengine.topology import Topology
+
+STREAM_SCHEMA = ASSIGNMENT_SCHEMA.append(pa.field("attempt", pa.int32()))
+CODED_SCHEMA = encoded_schema(STREAM_SCHEMA, (*NAMED, "destination", "group"))
+EVENTS = ("join", "leave", "lose")
+MAGIC, VERSION = b"PYES", 2
+_KEY, _ATTEMPTS, _ERROR = "__key", "__attempts", "__error"
+_WASTE = 1024  # shared values of a shard that may have lost their use before all its queues are written anew
+_SEQUENCE_BITS = 40  # of a key; the queue's place in the task stands above
+
+
+@dataclass
+class _Carried:
+    """A queue in use. members: id at the core -> place in the topology."""
+
+    core: Queue
+    members: dict[int, int]
+    shape: Membership
+
+
+@dataclass
+class _Shard:
+    """roster: places of the consumers that are there, in the order in which they joined. queues: numbers in Carry.
+
+    shared: group names and selectors that the bytes of its queues refer to; used: how many when all were written anew.
+    """
+
+    roster: list[int]
+    queues: list[int] = field(default_factory=list)
+    shared: SharedValues = field(default_factory=SharedValues)
+    used: int = 0
+
+
+def encoded(messages: Any) -> Any:
+    """A batch or table of messages with queues and groups as dictionaries, which are quick to move."""
+    for name in (DESTINATION, "JMSXGroupID"):
+        place = messages.schema.get_field_index(name)
+        if place >= 0 and not pa.types.is_dictionary(messages.schema.field(place).type):
+            messages = messages.set_column(place, name, messages.column(place).dictionary_encode())
+    return messages
+
+
+class Carry:
+    """The queues of some shards while one batch goes through them.
+
+    topology: its consumers are there from the start, except those named in ``late``, which wait for a "join". columns:
+    the schema of the messages (``columns_read``); it must be the same for every batch of a stream.
+    """
+
+    def __init__(self, topology: Topology, columns: pa.Schema, late: Iterable[str] = ()) -> None:
+        self.topology = topology
+        self.columns = columns
+        self._late = frozenset(late)
+        self._places = {consumer.name: place for place, consumer in enumerate(topology.consumers)}
+        self._shards: dict[int, _Shard] = {}
+        self._names: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._blobs: list[bytes | None] = []
+        self._stored_members: list[dict[int, int]] = []
+        self._open: dict[int, _Carried] = {}
+        self._memberships: dict[tuple[Any, ...], Membership] = {}
+        self._templates: dict[tuple[Any, ...], tuple[bytes, Shape]] = {}
+        self._kept = pa.table(
+            {
+                _KEY: pa.array([], pa.int64()),
+                _ATTEMPTS: pa.array([], pa.int32()),
+                _ERROR: pa.array([], pa.bool_()),
+                **{name: pa.array([], columns.field(name).type) for name in columns.names if name != DESTINATION},
+            }
+        )
+        self._out: list[pa.Table] = []
+        self.fingerprint = hashlib.sha256(
+            json.dumps([topology.to_text(), sorted(self._late), str(columns)]).encode()
+        ).hexdigest()
+
+    # Bytes
+
+    def load(self, shard: int, data: bytes | None) -> None:
+        """Take a shard in; None: it has no state yet. Raises SnapshotError, also for another topology's state."""
+        if data is None:
+            self._shards[shard] = _Shard(
+                [place for place, consumer in enumerate(self.topology.consumers) if consumer.name not in self._late]
+            )
+            return
+        start, end = unseal(MAGIC, VERSION, data)
+        try:
+            stream = pa.BufferReader(pa.py_buffer(data).slice(start, end - start))
+            queues = pa.ipc.open_stream(stream).read_all()
+            kept = pa.ipc.open_stream(stream).read_all()
+            told = json.loads(queues.schema.metadata[b"pyengine"])
+            shared = SharedValues.restore(queues.schema.metadata[b"shared"])
+        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            raise SnapshotError("a shard's state is no Arrow stream of queues and messages") from error
+        if told["fingerprint"] != self.fingerprint:
+            raise SnapshotError(
+                "the state is of another topology, other late consumers or other columns: start a new state folder"
+            )
+        if told["shard"] != shard:
+            raise SnapshotError(f"the state of shard {told['shard']} lies where that of shard {shard} should")
+        first = len(self._names)
+        found = _Shard(list(told["roster"]), list(range(first, first + queues.num_rows)), shared, told["used"])
+        members = [{int(id): place for id, place in each} for each in told["members"]]
+        self._shards[shard] = found
+        names = queues.column("name").to_pylist()
+        self._names += names
+        self._numbers.update(zip(names, found.queues, strict=True))
+        self._blobs += queues.column("queue").to_pylist()
+        self._stored_members += [members[code] for code in queues.column("members").to_pylist()]
+        keys = kept.column(_KEY).to_numpy() + (first << _SEQUENCE_BITS)
+        self._kept = pa.concat_tables([self._kept, kept.set_column(0, _KEY, pa.array(keys))])
+
+    def save(self, shard: int) -> bytes:
+        """The shard as it is now."""
+        it = self._shards[shard]
+        codes: dict[tuple[tuple[int, int], ...], int] = {}
+        blobs, members = [], []
+        anew = len(it.shared) > 2 * it.used + _WASTE
+        if anew:
+            for number in it.queues:
+                self._opened(number, it)
+        shared = SharedValues() if anew else it.shared
+        for number in it.queues:
+            queue = self._open.get(number)
+            blobs.append(self._blobs[number] if queue is None else queue.core.snapshot(shared=shared))
+            here = self._stored_members[number] if queue is None else queue.members
+            members.append(codes.setdefault(tuple(here.items()), len(codes)))
+        told = {
+            "fingerprint": self.fingerprint,
+            "shard": shard,
+            "roster": it.roster,
+            "members": [list(each) for each in codes],
+            "used": len(shared) if anew else it.used,
+        }
+        queues = pa.table(
+            {
+                "name": pa.array([self._names[number] for number in it.queues], pa.string()),
+                "members": pa.array(members, pa.int32()),
+                "queue": pa.array(blobs, pa.binary()),
+            }
+        ).replace_schema_metadata({"pyengine": json.dumps(told), "shared": shared.snapshot()})
+        keys = self._kept.column(_KEY).to_numpy()
+        mine = np.full(len(self._names) + 1, -1)
+        mine[it.queues] = np.arange(len(it.queues))
+        owner = mine[keys >> _SEQUENCE_BITS]
+        rows = self._kept.filter(pa.array(owner >= 0))
+        inside = (keys & ((1 << _SEQUENCE_BITS) - 1)) + (owner << _SEQUENCE_BITS)
+        rows = rows.set_column(0, _KEY, pa.array(inside[owner >= 0]))
+        sink = pa.BufferOutputStream()
+        for table in (queues, rows.combine_chunks()):
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+        return seal(MAGIC, VERSION, sink.getvalue().to_pybytes())
+
+    # Events
+
+    def event(self, verb: str, name: str, now: int = 0) -> str:
+        """A consumer joins, leaves or is lost with its connection, in every shard; what is wrong with that, or "".
+
+        now: ms. What it leaves behind goes to the others at once.
+        """
+        place = self._places.get(name)
+        if verb not in EVENTS or place is None:
+            return f"{verb} {name}: an event is one of {', '.join(EVENTS)} and a consumer of the topology"
+        there = {place in shard.roster for shard in self._shards.values()}
+        if there == {verb == "join"}:
+            return f"{verb} {name}: it is {'' if verb == 'join' else 'not '}there"
+        for shard in self._shards.values():
+            covered = [
+                number for number in shard.queues if place in self.topology.positions_of(self._names[number])
+            ]  # fmt: skip
+            queues = [(number, self._opened(number, shard)) for number in covered]
+            if verb == "join":
+                shard.roster.append(place)
+                self._join(place, queues)
+            else:
+                shard.roster.remove(place)
+                self._leave(place, queues, verb == "lose", now)
+            self._settle(queues, now)
+        return ""
+
+    def _join(self, place: int, queues: list[tuple[int, _Carried]]) -> None:
+        consumer = self.topology.consumers[place]
+        keys = self._kept.column(_KEY).to_numpy()
+        matching = np.ones(len(keys), bool)
+        if consumer.selector and len(keys):
+            batch = self._kept.combine_chunks().to_batches()[0]
+            answers = Answers(batch)
+            answers.announce(consumer.selector, [(0, len(keys))])
+            truth = answers.of(consumer.selector)
+            matching = truth == 1
+            errors = self._kept.column(_ERROR).to_numpy() | (truth == -2)
+            self._kept = self._kept.set_column(2, _ERROR, pa.array(errors))
+        if consumer.no_local and consumer.connection and "__connection" in self._kept.column_names:
+            own = pc.fill_null(pc.equal(self._kept.column("__connection"), consumer.connection), False)
+            matching &= ~own.to_numpy()
+        chosen = keys[matching]
+        for number, queue in queues:
+            low, high = np.searchsorted(chosen, [number << _SEQUENCE_BITS, (number + 1) << _SEQUENCE_BITS])
+            sequences = (chosen[low:high] & ((1 << _SEQUENCE_BITS) - 1)).tolist()
+            member = member_of(self.topology, place, 1 + max(queue.members, default=-1))
+            id = queue.core.add_consumer(**member, matching=sequences)
+            queue.members[id] = place
+            queue.shape = self._membership(queue.core, queue.members)
+
+    def _leave(self, place: int, queues: list[tuple[int, _Carried]], lost: bool, now: int) -> None:
+        for number, queue in queues:
+            id = next(id for id, each in queue.members.items() if each == place)
+            before = queue.core.statistics["dispatched"]
+            given = [each for each in queue.core.close(id, lost=lost, now=now) if each.message is not None]
+            sequences = [queue.core.sequence_of(each.message) for each in given if each.message is not None]
+            consumers = [each.consumer for each in given]
+            self._tell_delivered(
+                [queue],
+                np.zeros(len(given), np.int64),
+                self._keys(np.full(len(given), number), np.array(sequences, np.int64)),
+                np.array(consumers, np.int64),
+                before + np.arange(len(given)),
+            )
+            del queue.members[id]
+            queue.shape = self._membership(queue.core, queue.members)
+            for each in given:
+                if queue.shape.prompt is None or each.consumer in queue.shape.prompt:
+                    queue.core.acknowledge(each.consumer, each.message)  # type: ignore[arg-type]
+
+    def _settle(self, queues: list[tuple[int, _Carried]], now: int) -> None:
+        cores = [queue for _, queue in queues]
+        if cores:
+            runs, sequences, consumers, deliveries = settle_runs(
+                [queue.core for queue in cores], [queue.shape.prompt for queue in cores], now
+            )
+            numbers = np.array([number for number, _ in queues])
+            self._tell_delivered(cores, runs, self._keys(numbers[runs], sequences), consumers, deliveries)
+            self._forget([number for number, _ in queues])
+
+    # Messages
+
+    def feed(self, batch: pa.RecordBatch, shards: np.ndarray[Any, Any]) -> None:
+        """Messages in the order in which they were sent, and the shard of each; each shard was loaded before."""
+        if not batch.num_rows:
+            return
+        batch = encoded(batch)
+        names = batch.column(DESTINATION)
+        of_row = self._numbers_of(names.dictionary.to_pylist(), names.indices.to_numpy(), shards)
+        # A sort of small numbers counts them, a sort of large ones compares.
+        order = np.argsort(of_row.astype(np.uint16) if len(self._names) <= 1 << 16 else of_row, kind="stable")
+        if (order[1:] != order[:-1] + 1).any():
+            batch, of_row = batch.take(pa.array(order)), of_row[order]
+        starts = np.concatenate([[0], np.flatnonzero(of_row[1:] != of_row[:-1]) + 1])
+        here = of_row[starts]
+        bounds = [*starts.tolist(), batch.num_rows]
+        queues = [self._open[number] for number in here.tolist()]
+        cores = [queue.core for queue in queues]
+        matches, errors = matches_of(batch, *numbered([queue.shape for queue in queues]), np.array(bounds))
+        if matches is None:
+            matches = np.ones(batch.num_rows, np.uint64)
+        groups, group_names = group_codes(batch)
+        arrived = enqueued(cores)
+        runs, rows, consumers, deliveries, _ = offer_runs(
+            cores,
+            np.array(bounds),
+            np.zeros(len(queues), np.uint8),
+            [queue.shape.prompt for queue in queues],
+            groups=groups,
+            group_names=group_names,
+            group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
+            priorities=whole_numbers(batch, "JMSPriority", 4),
+            expirations=whole_numbers(batch, "JMSExpiration", 0),
+            persistent=persistent(batch),
+            arrivals=whole_numbers(batch, "JMSTimestamp", 0),
+            matches=matches,
+        )
+        first = starts - arrived  # the row that has arrival number 0
+        attempts = np.zeros(batch.num_rows, np.int32)
+        earlier = rows < starts[runs]
+        attempts[rows[~earlier]] = 1
+        told: pa.RecordBatch | pa.Table = batch
+        at, attempt = rows, np.ones(len(rows), np.int32)
+        if earlier.any():
+            keys = self._keys(here[runs], rows - first[runs])
+            told, at, attempt[earlier] = self._with_earlier(batch, rows, earlier, keys[earlier])
+        self._tell(
+            told,
+            at,
+            here[runs],
+            consumer=self._consumers(queues, runs, consumers),
+            delivery=deliveries,
+            attempt=attempt,
+        )
+        # What is still there of the batch, or had expired when its turn came, and of what was there before.
+        run, sequences, _ = carried(cores)
+        new = sequences >= arrived[run]
+        stays = np.zeros(batch.num_rows, bool)
+        stays[(sequences + first[run])[new]] = True
+        expired = np.flatnonzero((attempts == 0) & ~stays)
+        self._tell(
+            batch,
+            expired,
+            of_row[expired],
+            reason=np.full(len(expired), "expired"),
+            attempt=np.zeros(len(expired), np.int32),
+        )
+        self._retain(here, self._keys(here[run[~new]], sequences[~new]))
+        at = np.flatnonzero(stays)
+        if len(at):
+            rest = batch.take(pa.array(at))
+            kept = {
+                _KEY: pa.array(self._keys(of_row[at], at - np.repeat(first, np.diff(bounds))[at])),
+                _ATTEMPTS: pa.array(attempts[at]),
+                _ERROR: pa.array(errors[at]),
+            }
+            columns = [
+                kept[field.name] if field.name in kept else rest.column(field.name).cast(field.type)
+                for field in self._kept.schema
+            ]
+            self._kept = pa.concat_tables([self._kept, pa.Table.from_arrays(columns, schema=self._kept.schema)])
+            self._sort()
+        for core in cores:
+            core.take_removed()
+            core.take_slow()
+
+    def _with_earlier(
+        self, batch: pa.RecordBatch, rows: np.ndarray[Any, Any], earlier: np.ndarray[Any, Any], keys: Any
+    ) -> tuple[pa.Table, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Messages of a batch, and earlier ones by their keys, in one table; where each line finds its own; attempts of
+        the earlier ones."""
+        at, attempts = self._attempted(keys)
+        names = [name for name in KEPT_COLUMNS.values() if name in self._kept.column_names]
+        kept = self._kept.select(names).take(pa.array(at))
+        new = pa.Table.from_batches([batch.select(names).take(pa.array(rows[~earlier]))]).cast(kept.schema)
+        place = np.where(earlier, np.cumsum(earlier) - 1 + new.num_rows, np.cumsum(~earlier) - 1)
+        return pa.concat_tables([new, kept]).combine_chunks(), place, attempts
+
+    def _numbers_of(
+        self, names: list[str], codes: np.ndarray[Any, Any], shards: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        """The number of each row's queue, opened. names: by code."""
+        firsts = np.full(len(names), -1)
+        firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        numbers = np.full(len(names), -1, np.int64)
+        there = np.flatnonzero(firsts >= 0)
+        for code, shard in zip(there.tolist(), shards[firsts[there]].tolist(), strict=True):
+            numbers[code] = self._number(names[code], shard)
+        found: np.ndarray[Any, Any] = numbers[codes]
+        return found
+
+    def _sort(self) -> None:
+        keys = self._kept.column(_KEY).to_numpy()
+        if (keys[1:] < keys[:-1]).any():
+            self._kept = self._kept.take(pa.array(np.argsort(keys, kind="stable")))
+
+    @staticmethod
+    def _keys(numbers: np.ndarray[Any, Any], sequences: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        keys: np.ndarray[Any, Any] = (numbers.astype(np.int64) << _SEQUENCE_BITS) + sequences
+        return keys
+
+    def _number(self, name: str, shard: int) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._names)
+            self._names.append(name)
+            self._blobs.append(None)
+            self._stored_members.append({})
+            self._shards[shard].queues.append(number)
+        if number not in self._open:
+            self._opened(number, self._shards[shard])
+        return number
+
+    def _opened(self, number: int, shard: _Shard) -> _Carried:
+        queue = self._open.get(number)
+        if queue is None:
+            blob = self._blobs[number]
+            if blob is not None:
+                core, members = Queue.restore(blob, shared=shard.shared), dict(self._stored_members[number])
+                queue = _Carried(core, members, self._membership(core, members))
+            else:
+                covering = (self.topology.covering(self._names[number]), tuple(shard.roster))
+                if covering not in self._templates:
+                    there = set(self.topology.positions_of(self._names[number]))
+                    places = tuple(place for place in shard.roster if place in there)
+                    shape = Shape(self.topology, self.topology.policy_of(self._names[number]), places)
+                    self._templates[covering] = shape.queue().snapshot(), shape
+                data, shape = self._templates[covering]
+                queue = _Carried(Queue.restore(data, shared=shard.shared), dict(enumerate(shape.consumers)), shape)
+            self._open[number] = queue
+        return queue
+
+    def _membership(self, core: Queue, members: dict[int, int]) -> Membership:
+        key = tuple((id, place, core.predicate_of(id)) for id, place in members.items())
+        found = self._memberships.get(key)
+        if found is None:
+            found = self._memberships[key] = Membership(self.topology, core, members)
+        return found
+
+    # What is told
+
+    def _tell_delivered(
+        self,
+        queues: Sequence[_Carried],
+        runs: np.ndarray[Any, Any],
+        keys: np.ndarray[Any, Any],
+        consumers: np.ndarray[Any, Any],
+        deliveries: np.ndarray[Any, Any],
+    ) -> None:
+        if len(keys):
+            at, attempts = self._attempted(keys)
+            self._tell(
+                self._kept,
+                at,
+                keys >> _SEQUENCE_BITS,
+                consumer=self._consumers(queues, runs, consumers),
+                delivery=deliveries,
+                attempt=attempts,
+            )
+
+    def _attempted(self, keys: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Where the messages with these keys stand, and how often each was given out, this time included."""
+        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), keys)
+        attempts = self._kept.column(_ATTEMPTS).to_numpy().copy()
+        # A message goes to one consumer after another only when the first one left, and that is another call.
+        attempts[at] += 1
+        self._kept = self._kept.set_column(1, _ATTEMPTS, pa.array(attempts))
+        return at, attempts[at]
+
+    def _consumers(
+        self, queues: Sequence[_Carried], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]
+    ) -> pa.Array:
+        """Names of consumers by their ids at the core of each run; -1 is none."""
+        if not self.topology.consumers:
+            return pa.nulls(len(runs), CODES)
+        shapes = {id(queue.shape): queue.members for queue in queues}  # queues of one shape have the same members
+        tables = {shape: table for table, shape in enumerate(shapes)}
+        of_queue = np.array([tables[id(queue.shape)] for queue in queues])
+        width = 1 + max((max(members, default=-1) for members in shapes.values()), default=-1)
+        places = np.full((len(tables), width + 1), -1)
+        for shape, members in shapes.items():
+            for number, place in members.items():
+                places[tables[shape], number] = place
+        found = places[of_queue[runs], consumers]
+        names = pa.array([consumer.name for consumer in self.topology.consumers], pa.string())
+        return pa.DictionaryArray.from_arrays(masked(found.astype(np.int32), found >= 0), names)
+
+    def _tell(
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
+    ) -> None:
+        if len(at):
+            self._out.append(self._lines(rows, at, numbers, **told))
+
+    def _lines(
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
+    ) -> pa.Table:
+        """Lines about messages: CODED_SCHEMA. rows: of messages; at: which of them; numbers: of each line's queue."""
+        taken = pa.array(at)
+        names = pa.array(self._names, pa.string())
+        told["destination"] = pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), names)
+        columns = []
+        for wanted in CODED_SCHEMA:
+            source = KEPT_COLUMNS.get(wanted.name, "")
+            if wanted.name in told:
+                column = told[wanted.name]
+                columns.append(column if isinstance(column, pa.Array) else pa.array(column).cast(wanted.type))
+            elif source in rows.schema.names:
+                column = rows.column(source).take(taken)
+                if column.type != wanted.type and wanted.type == CODES:
+                    column = column.cast(pa.string()).dictionary_encode()
+                columns.append(column.cast(wanted.type))
+            else:
+                columns.append(pa.nulls(len(at), wanted.type))
+        return pa.Table.from_arrays(columns, schema=CODED_SCHEMA)
+
+    def _forget(self, numbers: list[int]) -> None:
+        """Drop the rows of these queues that are not there any more; what expired before it was delivered is told."""
+        cores = [self._open[number].core for number in numbers]
+        runs, sequences, _ = carried(cores)
+        self._retain(np.array(numbers), self._keys(np.array(numbers)[runs], sequences))
+        for core in cores:
+            core.take_removed()
+            core.take_slow()
+
+    def _retain(self, numbers: np.ndarray[Any, Any], alive: np.ndarray[Any, Any]) -> None:
+        """Of these queues only the messages with these keys are there."""
+        keys = self._kept.column(_KEY).to_numpy()
+        asked = np.zeros(len(self._names) + 1, bool)
+        asked[numbers] = True
+        gone = asked[keys >> _SEQUENCE_BITS]
+        gone[np.searchsorted(keys, alive)] = False
+        if gone.any():
+            expired = np.flatnonzero(gone & (self._kept.column(_ATTEMPTS).to_numpy() == 0))
+            self._tell(
+                self._kept,
+                expired,
+                keys[expired] >> _SEQUENCE_BITS,
+                reason=np.full(len(expired), "expired"),
+                attempt=np.zeros(len(expired), np.int32),
+            )
+            self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
+
+    def take(self, *, codes: bool = False) -> pa.Table:
+        """What was delivered, or had expired, since the last call, each queue in order of delivery: STREAM_SCHEMA.
+
+        codes: CODED_SCHEMA, which is quicker to make and to write.
+        """
+        told, self._out = self._out, []
+        table = pa.concat_tables(told) if told else CODED_SCHEMA.empty_table()
+        return table if codes else table.cast(STREAM_SCHEMA)
+
+    def held(self, shards: Iterable[int]) -> pa.Table:
+        """Everything that waits in these shards, and why, by queue and arrival."""
+        keys, reasons, consumers, runs = [], [], [], []
+        queues: list[_Carried] = []
+        for shard in shards:
+            for number in self._shards[shard].queues:
+                queue = self._opened(number, self._shards[shard])
+                sequences, why, about = queue.core.held()
+                keys.append(self._keys(np.full(len(sequences), number), sequences))
+                reasons.append(why)
+                consumers.append(about)
+                runs.append(np.full(len(sequences), len(queues)))
+                queues.append(queue)
+        if not queues:
+            return STREAM_SCHEMA.empty_table()
+        key = np.concatenate(keys)
+        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), key)
+        why = np.concatenate(reasons)
+        errors = self._kept.column(_ERROR).to_numpy()[at]
+        words = np.where(np.isin(why, SELECTOR_REASONS) & errors, len(REASON_WORDS) - 2, why)
+        return self._lines(
+            self._kept,
+            at,
+            key >> _SEQUENCE_BITS,
+            reason=pa.DictionaryArray.from_arrays(pa.array(words.astype(np.int32)), REASON_WORDS),
+            blocked_by=self._consumers(queues, np.concatenate(runs), np.concatenate(consumers)),
+            attempt=self._kept.column(_ATTEMPTS).to_numpy()[at],
+        ).cast(STREAM_SCHEMA)
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """The shards that were loaded."""
+        return frozenset(self._shards)

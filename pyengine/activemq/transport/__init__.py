@@ -1,0 +1,1 @@
+"""What passes between a client and a broker."""
